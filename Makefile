@@ -1,0 +1,49 @@
+# make         sets everything up and shows what memchat does    make chat   talk to it (ARGS="--user ana")
+# make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
+# make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
+
+.DEFAULT_GOAL := demo
+.DELETE_ON_ERROR:
+.PHONY: demo chat test lint lock clean
+
+PY ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+COMPILED := .venv/.compiled
+
+# A virtual environment knows its place: a checkout that was moved is set up again.
+ifneq ($(shell cat $(READY) 2>/dev/null),$(CURDIR))
+.PHONY: $(READY)
+endif
+
+$(READY): requirements.lock model.lock tools/uv.lock.txt tools/setup pyproject.toml
+	@PY='$(PY)' HERE='$(CURDIR)' sh tools/setup
+	@echo '$(CURDIR)' > $@
+
+# Byte code of everything, in front: tests with a time limit must not share the machine with it.
+$(COMPILED): $(READY)
+	@echo 'compiling the rest of the packages, once' >&2
+	@-$(BIN)/python -m compileall -q -j 0 .venv/lib/python3*/site-packages >/dev/null
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/memchat demo $(ARGS)
+
+chat: $(READY)
+	@$(BIN)/memchat chat $(ARGS)
+
+# One thread a test process: pytest already uses every core.
+test: $(COMPILED)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+lock:
+	@PY='$(PY)' UPGRADE='$(UPGRADE)' sh tools/lock
+
+clean:
+	rm -rf .venv
