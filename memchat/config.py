@@ -1,0 +1,234 @@
+"""Settings: one place for every default.
+
+Read from ``MEMCHAT_*`` variables and a ``.env`` file in the working folder (the environment wins).
+A model that is not named is chosen from the keys that are set; what was chosen and why is kept,
+so that a face can show it. Nothing is read at import and nothing here touches the network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from memchat.errors import ConfigError
+
+OFFLINE_CHAT = "offline/chat"
+OFFLINE_EXTRACT = "offline/extract"
+MINILM = "minilm/all-MiniLM-L6-v2"
+WORDS_ONLY = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderDefault:
+    """The models used when a provider's key is set and no model is named."""
+
+    keys: tuple[str, ...]
+    chat: str
+    extract: str
+    embed: str | None = None
+
+
+PROVIDERS: tuple[ProviderDefault, ...] = (
+    ProviderDefault(
+        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        "gemini/gemini-2.5-flash",
+        "gemini/gemini-2.5-flash-lite",
+        "gemini/gemini-embedding-001",
+    ),
+    ProviderDefault(
+        ("OPENAI_API_KEY",),
+        "openai/gpt-4.1-mini",
+        "openai/gpt-4.1-nano",
+        "openai/text-embedding-3-small",
+    ),
+    ProviderDefault(
+        ("ANTHROPIC_API_KEY",), "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"
+    ),
+    ProviderDefault(
+        ("MISTRAL_API_KEY",), "mistral/mistral-medium-latest", "mistral/mistral-small-latest"
+    ),
+    ProviderDefault(("GROQ_API_KEY",), "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant"),
+    ProviderDefault(
+        ("OPENROUTER_API_KEY",),
+        "openrouter/google/gemini-2.5-flash",
+        "openrouter/google/gemini-2.5-flash-lite",
+    ),
+    ProviderDefault(("DEEPSEEK_API_KEY",), "deepseek/deepseek-chat", "deepseek/deepseek-chat"),
+)
+"""In this order; the first whose key is set gives the models that are not named."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Every choice a person can make, with its default."""
+
+    home: Path
+    """MEMCHAT_HOME: the data folder."""
+    chat_model: str = OFFLINE_CHAT
+    """MEMCHAT_CHAT_MODEL: a litellm model name, e.g. ``ollama/llama3.2``."""
+    extract_model: str = OFFLINE_EXTRACT
+    """MEMCHAT_EXTRACT_MODEL: the cheap model that reads an ended session."""
+    embed_model: str = MINILM
+    """MEMCHAT_EMBED_MODEL: ``minilm``, ``gemini/…``, ``openai/…`` or ``none`` (words only)."""
+    timezone: str = "UTC"
+    """MEMCHAT_TIMEZONE: the zone days are counted in and times are shown in."""
+    extraction: str = "session"
+    """MEMCHAT_EXTRACTION: ``session`` (at its end) or ``per_message`` (after each reply)."""
+    gemini_base_url: str | None = None
+    """GEMINI_API_BASE: another address for Gemini, for litellm and google-genai alike."""
+    top_k: int = 5
+    """MEMCHAT_TOP_K: facts injected beside the pinned ones."""
+    budget_tokens: int = 1000
+    """MEMCHAT_BUDGET: the injected block never exceeds this many tokens (estimated)."""
+    pinned_tokens: int = 300
+    """MEMCHAT_PINNED: of these, at most so many for pinned profile and preferences."""
+    merge_threshold: float = 0.92
+    """MEMCHAT_MERGE_THRESHOLD: the cosine from which a pair may be merged, guards permitting."""
+    timeout: float = 60.0
+    """MEMCHAT_TIMEOUT: seconds to wait for a provider."""
+    context_tokens: int | None = None
+    """MEMCHAT_CONTEXT: the chat model's window in tokens, where litellm does not know it."""
+    idle_minutes: int = 30
+    """MEMCHAT_IDLE_MINUTES: a session silent for so long, and whose lease ran out, is ended."""
+    why: Mapping[str, str] = field(default_factory=dict)
+    """For each model setting, where its value came from."""
+
+    @property
+    def zone(self) -> ZoneInfo:
+        """The user's zone."""
+        return ZoneInfo(self.timezone)
+
+    def with_(self, **changes: object) -> Settings:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
+
+
+def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) -> Settings:
+    """Settings from an environment (default ``os.environ``) over a ``.env`` file.
+
+    Raises ConfigError naming the variable that cannot be used.
+    """
+    values = {**_read_dotenv(dotenv), **(os.environ if env is None else env)}
+    values = {name: value for name, value in values.items() if value != ""}
+    chat, extract, embed, why = _choose_models(values)
+    return Settings(
+        home=(
+            Path(values["MEMCHAT_HOME"]).expanduser()
+            if "MEMCHAT_HOME" in values
+            else default_home()
+        ),
+        chat_model=chat,
+        extract_model=extract,
+        embed_model=embed,
+        timezone=_zone(values),
+        extraction=_one_of(values, "MEMCHAT_EXTRACTION", ("session", "per_message")),
+        gemini_base_url=values.get("GEMINI_API_BASE"),
+        top_k=int(_number(values, "MEMCHAT_TOP_K", 5, 0, 100)),
+        budget_tokens=int(_number(values, "MEMCHAT_BUDGET", 1000, 0, 100_000)),
+        pinned_tokens=int(_number(values, "MEMCHAT_PINNED", 300, 0, 100_000)),
+        merge_threshold=_number(values, "MEMCHAT_MERGE_THRESHOLD", 0.92, 0, 1.01),
+        timeout=_number(values, "MEMCHAT_TIMEOUT", 60, 0.1, 3600),
+        context_tokens=(
+            int(_number(values, "MEMCHAT_CONTEXT", 0, 256, 10_000_000))
+            if "MEMCHAT_CONTEXT" in values
+            else None
+        ),
+        idle_minutes=int(_number(values, "MEMCHAT_IDLE_MINUTES", 30, 1, 10_000)),
+        why=why,
+    )
+
+
+def export_dotenv(path: Path) -> None:
+    """Give the providers' libraries the keys of a ``.env`` file, where the environment has none."""
+    for name, value in _read_dotenv(path).items():
+        os.environ.setdefault(name, value)
+
+
+def default_home() -> Path:
+    """The checkout's ``data/store`` when run from one, else the platform's folder for user data."""
+    root = Path(__file__).resolve().parent.parent
+    if (root / "pyproject.toml").exists() and (root / "prompts").is_dir():
+        return root / "data" / "store"
+    from platformdirs import user_data_path
+
+    return user_data_path("memchat", appauthor=False)
+
+
+def _choose_models(values: Mapping[str, str]) -> tuple[str, str, str, dict[str, str]]:
+    chat, extract, embed = OFFLINE_CHAT, OFFLINE_EXTRACT, MINILM
+    source = "no provider key is set"
+    why = {"chat_model": source, "extract_model": source, "embed_model": source}
+    for default in PROVIDERS:
+        key = next((key for key in default.keys if key in values), None)
+        if key is not None:
+            chat, extract = default.chat, default.extract
+            why.update(chat_model=f"{key} is set", extract_model=f"{key} is set")
+            break
+    for default in PROVIDERS:
+        key = next((key for key in default.keys if key in values), None)
+        if key is not None and default.embed is not None:
+            embed = default.embed
+            why["embed_model"] = f"{key} is set"
+            break
+    if "MEMCHAT_CHAT_MODEL" in values:
+        chat = values["MEMCHAT_CHAT_MODEL"]
+        why["chat_model"] = "MEMCHAT_CHAT_MODEL"
+    if "MEMCHAT_EXTRACT_MODEL" in values:
+        extract = values["MEMCHAT_EXTRACT_MODEL"]
+        why["extract_model"] = "MEMCHAT_EXTRACT_MODEL"
+    elif "MEMCHAT_CHAT_MODEL" in values and extract == OFFLINE_EXTRACT and chat != OFFLINE_CHAT:
+        extract = chat
+        why["extract_model"] = "the same as MEMCHAT_CHAT_MODEL; no cheaper one is named"
+    if "MEMCHAT_EMBED_MODEL" in values:
+        embed = values["MEMCHAT_EMBED_MODEL"]
+        embed = MINILM if embed.lower() in ("minilm", MINILM.lower()) else embed
+        why["embed_model"] = "MEMCHAT_EMBED_MODEL"
+    return chat, extract, embed, why
+
+
+def _read_dotenv(path: Path | None) -> dict[str, str]:
+    if path is None or not path.is_file():
+        return {}
+    from dotenv import dotenv_values
+
+    return {name: value for name, value in dotenv_values(path).items() if value}
+
+
+def _zone(values: Mapping[str, str]) -> str:
+    name = values.get("MEMCHAT_TIMEZONE") or values.get("TZ", "").lstrip(":") or _system_zone()
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        if "MEMCHAT_TIMEZONE" in values:
+            raise ConfigError(
+                f"MEMCHAT_TIMEZONE={name!r} is no time zone; use a name such as Europe/Berlin"
+            ) from None
+        return "UTC"
+    return name
+
+
+def _system_zone() -> str:
+    target = os.path.realpath("/etc/localtime")
+    return target.partition("zoneinfo/")[2] or "UTC"
+
+
+def _one_of(values: Mapping[str, str], name: str, allowed: tuple[str, ...]) -> str:
+    value = values.get(name, allowed[0])
+    if value not in allowed:
+        raise ConfigError(f"{name}={value!r} is unknown; use {' or '.join(allowed)}")
+    return value
+
+
+def _number(values: Mapping[str, str], name: str, default: float, low: float, high: float) -> float:
+    text = values.get(name)
+    try:
+        number = default if text is None else float(text)
+    except ValueError:
+        raise ConfigError(f"{name}={text!r} is no number") from None
+    if text is not None and not low <= number <= high:
+        raise ConfigError(f"{name}={text} is out of range; use {low:g} to {high:g}")
+    return number

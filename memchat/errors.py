@@ -1,0 +1,70 @@
+"""What can go wrong, as one family.
+
+    MemChatError
+    ├── ConfigError        a setting, a key or an installed part is missing or wrong
+    ├── StoreError         the data folder or database cannot be read or written
+    │   └── SchemaError    the database was made by another version, or another embedding service
+    ├── ProviderError      a model's provider refused, failed or answered nonsense
+    ├── ExtractionError    the extraction model's answer could not be used, even after one repair
+    ├── NotFound           no such memory, session, message, app or job in this scope
+    ├── ScopeError         a user or app name that cannot be used
+    └── InputError         a value that cannot be stored as given
+
+Every message is one line a person can act on. Adapters translate the errors of the libraries
+below them at the border, with ``raise … from``; nothing else escapes to a face.
+"""
+
+from __future__ import annotations
+
+
+class MemChatError(Exception):
+    """The root of everything memchat raises on purpose."""
+
+
+class ConfigError(MemChatError):
+    """A setting, a key or an installed part is missing or wrong."""
+
+
+class StoreError(MemChatError):
+    """The data folder or the database in it cannot be read or written."""
+
+
+class SchemaError(StoreError):
+    """The database belongs to a newer memchat, or its vectors to another embedding service."""
+
+
+class ProviderError(MemChatError):
+    """A model's provider refused, failed, or sent an answer that cannot be used.
+
+    ``status`` is the HTTP status where there was one, ``retryable`` says whether the same call
+    may go through later, ``retry_after`` is the provider's own wish in seconds.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+
+
+class ExtractionError(MemChatError):
+    """The extraction model's answer could not be used, even after one repair."""
+
+
+class NotFound(MemChatError):
+    """No such memory, session, message, app or job in this scope."""
+
+
+class ScopeError(MemChatError):
+    """A user or app name that cannot be used."""
+
+
+class InputError(MemChatError):
+    """A value that cannot be stored as given."""

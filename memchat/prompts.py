@@ -1,0 +1,57 @@
+"""The prompts, one Markdown file a job in ``prompts/``, with their variables declared on top.
+
+A file begins with ``variables: name, name``. A copy under ``prompts/`` in the data folder takes its
+place. What is missing, or not declared, is an error that names it.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from memchat.errors import ConfigError
+
+
+class Prompts:
+    """Loads prompts by name and fills them in."""
+
+    def __init__(self, override: Path | None = None) -> None:
+        """``override`` is a folder whose files win over the built-in ones."""
+        self._folders = [folder for folder in (override, _built_in()) if folder is not None]
+
+    def text(self, name: str) -> str:
+        """The prompt's body as written."""
+        return self._load(name)[1]
+
+    def render(self, name: str, **variables: str) -> str:
+        """The prompt with its variables filled in. Raises ConfigError naming what does not fit."""
+        declared, body = self._load(name)
+        wrong = sorted(declared ^ set(variables))
+        if wrong:
+            raise ConfigError(f"prompts/{name}.md and its variables differ in: {', '.join(wrong)}")
+        try:
+            return Template(body).substitute(variables)
+        except (KeyError, ValueError) as error:
+            raise ConfigError(
+                f"prompts/{name}.md uses a variable it does not declare: {error}; "
+                "declare it on top, or write $$ for a plain $"
+            ) from error
+
+    def _load(self, name: str) -> tuple[set[str], str]:
+        for folder in self._folders:
+            path = folder / f"{name}.md"
+            if path.is_file():
+                head, _, body = path.read_text("utf-8").partition("\n")
+                label, colon, names = head.partition(":")
+                if label.strip() != "variables" or not colon:
+                    raise ConfigError(f"{path} must begin with a line 'variables: …'")
+                return {n.strip() for n in names.split(",") if n.strip()}, body.strip() + "\n"
+        raise ConfigError(f"the prompt {name}.md is missing; install memchat again")
+
+
+def _built_in() -> Path:
+    # In a wheel the files lie inside the package, in a checkout beside it.
+    package = Path(str(files("memchat")))
+    inside = package / "prompts_data"
+    return inside if inside.is_dir() else package.parent / "prompts"

@@ -1,0 +1,333 @@
+"""The nouns every room shares: plain frozen records, no behaviour that needs a database or a model.
+
+Times are aware UTC ``datetime``; ``expires_at`` is a calendar ``date`` in the user's own zone and
+the memory holds through that day.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import unicodedata
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, Literal
+
+from memchat.errors import InputError, ScopeError
+
+MemoryType = Literal["preference", "profile", "fact", "other"]
+MEMORY_TYPES: tuple[MemoryType, ...] = ("preference", "profile", "fact", "other")
+Role = Literal["user", "assistant"]
+CreatedBy = Literal["manual", "auto", "import", "mcp"]
+
+NAME_LIMIT = 200
+EVERY_APP = ""
+"""The app name under which the memories are kept that a user has in every app."""
+
+
+def clean_name(name: str, what: str) -> str:
+    """A user or app name in NFC, trimmed. Raises ScopeError for one that cannot be used."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ScopeError(f"the {what} name holds half a character; type it again") from None
+    name = unicodedata.normalize("NFC", name).strip()
+    if not name:
+        raise ScopeError(f"the {what} name is empty; give one with --{what}")
+    if len(name) > NAME_LIMIT:
+        raise ScopeError(f"the {what} name is longer than {NAME_LIMIT} characters")
+    if any(unicodedata.category(c) == "Cc" for c in name):
+        raise ScopeError(f"the {what} name holds a control character; use plain text")
+    return name
+
+
+def clean_text(text: str) -> str:
+    """Text as it may be stored: NUL and lone surrogates become U+FFFD, nothing else changes."""
+    if "\0" not in text and text.isascii():
+        return text
+    text = text.replace("\0", "\ufffd")
+    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+
+
+def one_line(text: str, what: str, limit: int) -> str:
+    """A short field on one line, white space folded. Raises InputError when empty or too long."""
+    folded = " ".join(clean_text(text).split())
+    if not folded:
+        raise InputError(f"the {what} is empty")
+    if len(folded) > limit:
+        raise InputError(f"the {what} is {len(folded)} characters long; at most {limit} are kept")
+    return folded
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memory, and in which app. Names are checked and normalised on construction."""
+
+    user: str
+    app: str = "default"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "user", clean_name(self.user, "user"))
+        object.__setattr__(self, "app", clean_name(self.app, "app"))
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """One typed fact about a user. The first ten fields are the founding table's columns."""
+
+    id: int
+    created_at: datetime
+    memory_type: MemoryType
+    key: str
+    value: str
+    sha1: str
+    expires_at: date | None
+    seen_count: int
+    last_seen_at: datetime
+    active: bool
+    user: str
+    app: str
+    """``""`` (EVERY_APP) where the memory is the user's in every app."""
+    many: bool
+    """Whether the key holds several values side by side; only a key of one value supersedes."""
+    created_by: CreatedBy
+    said_at: datetime
+    """When it was said: the time of the newest message that proves it, or of the manual entry."""
+    updated_at: datetime
+    inactive_reason: str | None = None
+    """superseded, merged, expired or ended, where ``active`` is false."""
+    replaced_by: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
+        return to_json(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The words that prove a memory: a verbatim span of one stored message."""
+
+    memory_id: int
+    session_id: int
+    message_id: int
+    role: Role
+    quote: str
+    start: int
+    """Offset of the quote in the message, in characters."""
+    said_at: datetime
+    session_title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One change of one memory, in the order of ``id``."""
+
+    id: int
+    memory_id: int
+    kind: str
+    at: datetime
+    actor: str
+    cause: str
+    session_id: int | None
+    message_id: int | None
+    related_id: int | None
+    """The other memory of the change, e.g. the one that superseded this."""
+    old: dict[str, Any] | None
+    new: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a stored conversation. ``status`` is complete, partial (stopped) or failed."""
+
+    id: int
+    session_id: int
+    role: Role
+    content: str
+    created_at: datetime
+    status: str = "complete"
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """One conversation. ``extracted_to`` is the last message that an extraction has read."""
+
+    id: int
+    user: str
+    app: str
+    title: str | None
+    summary: str | None
+    started_at: datetime
+    last_activity_at: datetime
+    ended_at: datetime | None
+    extracted_to: int
+    message_count: int
+    status: str
+    """open, pending (ended, its extraction waits), extracted, failed, or off (nothing to learn)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One search result, with the parts its score was made of.
+
+    ``cosine`` and ``bm25`` are None where that list could not score it (no vector, no word in
+    common); ``channel`` is pinned, both, meaning, words or conversation.
+    """
+
+    kind: Literal["memory", "message"]
+    id: int
+    text: str
+    score: float
+    cosine: float | None
+    bm25: float | None
+    channel: str
+    tokens: int
+    memory: Memory | None = None
+    said_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What a search found. ``degraded`` says in words why meaning did not take part, or is None."""
+
+    hits: tuple[Hit, ...] = ()
+    degraded: str | None = None
+    dropped: int = 0
+    """Hits above the floor that the token budget left out."""
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One thing a session taught, or refused: what happened to which memory, and its proof."""
+
+    kind: str
+    """added, repeated, merged, superseded, ended, revived, review or refused."""
+    memory: Memory | None
+    quotes: tuple[str, ...] = ()
+    before: str | None = None
+    """The replaced value, where one was."""
+    reason: str | None = None
+    """Why it went to review or was refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """The outcome of one session's extraction."""
+
+    session_id: int
+    changes: tuple[Change, ...] = ()
+    title: str | None = None
+    summary: str | None = None
+    skipped: str | None = None
+    """Why nothing was read at all (memory off, nothing new said), or None."""
+
+    def count(self, *kinds: str) -> int:
+        """How many changes are of one of these kinds."""
+        return sum(change.kind in kinds for change in self.changes)
+
+    @property
+    def headline(self) -> str:
+        """``Saved N (merged/updated M)``."""
+        saved = self.count("added", "revived", "superseded")
+        changed = self.count("merged", "repeated", "superseded", "ended")
+        return f"Saved {saved} (merged/updated {changed})"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What one call to a provider took. ``cost_usd`` is None where no price is known."""
+
+    purpose: str
+    model: str
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class UsageTotal:
+    """Usage summed over calls with one purpose and model."""
+
+    purpose: str
+    model: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """An embedding service; every vector belongs to one, and vectors of two are never compared.
+
+    ``floor`` is the cosine below which a hit says nothing for this model; ``local`` tells that a
+    call costs no network.
+    """
+
+    provider: str
+    model: str
+    dimensions: int
+    max_tokens: int
+    version: str = ""
+    floor: float = 0.3
+    local: bool = False
+
+    @property
+    def name(self) -> str:
+        """``provider/model``, as settings and messages give it."""
+        return f"{self.provider}/{self.model}"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of queued work and how it stands."""
+
+    id: int
+    kind: str
+    user: str
+    app: str
+    target_id: int
+    status: str
+    """pending, running, completed or failed."""
+    attempts: int
+    run_at: datetime
+    error_message: str | None
+    created_at: datetime
+    processed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class AppInfo:
+    """One app of one user, its memory switch and how much it holds."""
+
+    name: str
+    memory: bool
+    memories: int
+    sessions: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """One message as a chat model is sent it."""
+
+    role: Literal["system", "user", "assistant"]
+    content: str
+
+
+def to_json(record: Any) -> dict[str, Any]:
+    """Any record above as a JSON-ready dict; nested records, dates and times included."""
+    return {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        return to_json(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, (tuple, list)):
+        return [_plain(item) for item in value]
+    return value
