@@ -1,0 +1,89 @@
+"""Scopes as rows: a user's apps, and under the empty name the row that all of them share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from memchat.store.schema import apps, memories, sessions
+from memchat.types import EVERY_APP, AppInfo, Scope
+
+
+class ScopeIds(NamedTuple):
+    """The rows a scope may read: its own app and what the user shares. None where not yet made."""
+
+    own: int | None
+    shared: int | None
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Those that exist, own first. Empty: nothing may be read."""
+        return tuple(i for i in self if i is not None)
+
+
+def find(tx: Connection, scope: Scope) -> ScopeIds:
+    """The scope's rows, without making any."""
+    rows = tx.execute(
+        select(apps.c.name, apps.c.id).where(
+            apps.c.user == scope.user, apps.c.name.in_((scope.app, EVERY_APP))
+        )
+    )
+    found: dict[str, int] = {row.name: row.id for row in rows}
+    return ScopeIds(found.get(scope.app), found.get(EVERY_APP))
+
+
+def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
+    """The ids of the scope's app and of the user's shared row, made where missing."""
+    found = find(tx, scope)
+    own = found.own or _make(tx, scope.user, scope.app, now)
+    return own, found.shared or _make(tx, scope.user, EVERY_APP, now)
+
+
+def ensure_shared(tx: Connection, user: str, now: datetime) -> int:
+    """The id of the user's shared row, made where missing."""
+    query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
+    return tx.execute(query).scalar() or _make(tx, user, EVERY_APP, now)
+
+
+def _make(tx: Connection, user: str, name: str, now: datetime) -> int:
+    statement = insert(apps).values(user=user, name=name, created_at=now).returning(apps.c.id)
+    return int(tx.execute(statement).scalar_one())
+
+
+def switches(tx: Connection, scope: Scope) -> tuple[bool, bool]:
+    """The user's memory switch and the app's; both on where nothing was ever set."""
+    rows = tx.execute(
+        select(apps.c.name, apps.c.memory).where(
+            apps.c.user == scope.user, apps.c.name.in_((scope.app, EVERY_APP))
+        )
+    )
+    found = {name: bool(memory) for name, memory in rows}
+    return found.get(EVERY_APP, True), found.get(scope.app, True)
+
+
+def switch(tx: Connection, app_id: int, on: bool) -> None:
+    """Set the memory switch of an app, or of the user through their shared row."""
+    tx.execute(update(apps).where(apps.c.id == app_id).values(memory=int(on)))
+
+
+def of_user(tx: Connection, user: str) -> list[AppInfo]:
+    """The user's apps by name, with how much each holds; the shared row is none of them."""
+    held = (
+        select(func.count())
+        .where(memories.c.app_id == apps.c.id, memories.c.active == 1)
+        .scalar_subquery()
+    )
+    talked = select(func.count()).where(sessions.c.app_id == apps.c.id).scalar_subquery()
+    rows = tx.execute(
+        select(apps.c.name, apps.c.memory, held, talked, apps.c.created_at)
+        .where(apps.c.user == user, apps.c.name != EVERY_APP)
+        .order_by(apps.c.name)
+    )
+    return [AppInfo(name, bool(memory), m, s, at) for name, memory, m, s, at in rows]
+
+
+def remove(tx: Connection, app_id: int) -> None:
+    """Delete the app's row; its memories, sessions and jobs go with it by cascade."""
+    tx.execute(delete(apps).where(apps.c.id == app_id))

@@ -1,0 +1,168 @@
+"""The SQLite file: opening, migrating, transactions, and making deleted bytes really go.
+
+Reads run in a snapshot (``read``); writes take the one writer's place up front (``write``, BEGIN
+IMMEDIATE), so a read-modify-write never loses an update to another process. Commits are durable
+(synchronous=FULL): what was acknowledged survives kill -9 and a power cut.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from memchat.errors import SchemaError, StoreError
+from memchat.store import schema
+
+log = logging.getLogger(__name__)
+
+FILE = "memchat.db"
+BUSY_SECONDS = 30
+_OURS = "alembic_version"
+_TABLES = "SELECT name FROM sqlite_master"
+
+
+class Database:
+    """One store. Several processes and threads may use the same folder at once."""
+
+    def __init__(self, home: Path) -> None:
+        """Open or create the store in ``home``, migrating an older one after a backup.
+
+        Raises StoreError when the folder or file cannot be used, SchemaError for a file that a
+        newer memchat made.
+        """
+        self.home = home
+        self.path = home / FILE
+        try:
+            home.mkdir(parents=True, exist_ok=True)
+            if not self.path.exists():
+                # People's words: nobody else on this machine reads them.
+                os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StoreError(
+                f"the data folder {home} cannot be used ({error.strerror}); "
+                "make it writable or set MEMCHAT_HOME to another"
+            ) from error
+        self._engine = _engine(self.path)
+        try:
+            self._migrate()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Give back every connection. The last one out folds the WAL into the file."""
+        self._engine.dispose()
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """One consistent snapshot; nothing may be written in it."""
+        with self._translated(), self._engine.connect() as connection, connection.begin():
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One writer's transaction: all of it is committed durably, or none."""
+        with self._translated(), self._engine.connect() as connection:
+            connection.execution_options(memchat_write=True)
+            with connection.begin():
+                yield connection
+
+    def truncate_wal(self) -> bool:
+        """Move the WAL into the file and empty it; False while a reader holds it back."""
+        with self._translated(), self._engine.connect() as connection:
+            raw = connection.connection.driver_connection
+            assert raw is not None
+            # It keeps every writer out while it waits for readers: it must not wait for long.
+            raw.execute("PRAGMA busy_timeout=200")
+            try:
+                busy = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+        return not busy
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except exc.DBAPIError as error:
+            raise StoreError(_advice(error.orig, self.path)) from error
+        except sqlite3.Error as error:
+            raise StoreError(_advice(error, self.path)) from error
+
+    def _migrate(self) -> None:
+        with self.read() as tx:
+            found = _revision(tx)
+        if found == schema.HEAD:
+            return
+        from memchat.store import migrate
+
+        migrate.check_known(found, self.path)
+        if found is not None:
+            with self._translated():
+                migrate.back_up(self.path, found)
+        with self.write() as tx:
+            # Another process may have migrated while this one waited for the writer's place.
+            if _revision(tx) != schema.HEAD:
+                migrate.upgrade(tx)
+                log.info("store migrated from %s to %s", found, schema.HEAD)
+
+
+def _revision(tx: Connection) -> str | None:
+    tables = set(tx.exec_driver_sql(_TABLES).scalars())
+    if not tables:
+        return None
+    if _OURS not in tables:
+        raise SchemaError(
+            f"{FILE} is a database of something else (it holds {min(tables)!r}); "
+            "set MEMCHAT_HOME to another folder"
+        )
+    row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
+    return None if row is None else str(row[0])
+
+
+def _engine(path: Path) -> Engine:
+    engine = create_engine(
+        URL.create("sqlite+pysqlite", database=str(path)),  # no name is ever read as part of a URL
+        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+        pool_size=4,
+        max_overflow=60,
+    )
+    event.listen(engine, "connect", _on_connect)
+    event.listen(engine, "begin", _on_begin)
+    return engine
+
+
+def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
+    raw.isolation_level = None  # transactions are begun by _on_begin alone
+    for pragma in ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-16000"):
+        raw.execute(f"PRAGMA {pragma}")
+    if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        tables = {row[0] for row in raw.execute(_TABLES)}
+        if not tables or _OURS in tables:  # else it is not ours to change; _revision refuses it
+            raw.execute("PRAGMA journal_mode=WAL")
+
+
+def _on_begin(connection: Connection) -> None:
+    write = connection.get_execution_options().get("memchat_write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _advice(error: BaseException | None, path: Path) -> str:
+    text = str(error).lower()
+    if "readonly" in text or "read-only" in text or "unable to open" in text:
+        return f"{path} cannot be written; make its folder writable or set MEMCHAT_HOME to another"
+    if "full" in text:
+        return f"the disk that holds {path} is full; free some space and try again"
+    if "locked" in text or "busy" in text:
+        return f"another process kept {path} for over {BUSY_SECONDS} s; try again, or end it"
+    if "malformed" in text or "not a database" in text:
+        return f"{path} is damaged or no database; restore a backup or set MEMCHAT_HOME elsewhere"
+    return f"the store {path} failed: {error}"

@@ -1,0 +1,145 @@
+"""Services and their vectors: float32 rows keyed by the sha256 of the text and the service.
+
+The same text costs a provider once, wherever it occurs. A question's vector is kept under a hash
+of its own, since some services embed questions and documents differently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, and_, delete, insert, select
+
+from memchat.store.schema import embeddings, memories, services
+from memchat.types import Service
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+_e = embeddings.c
+_m = memories.c
+
+
+def query_hash(text: str) -> str:
+    """The key of a question's vector."""
+    return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
+
+
+def register(tx: Connection, service: Service, now: datetime) -> int:
+    """The id of the service, which is made where it is new."""
+    s = services.c
+    found = tx.execute(
+        select(s.id).where(
+            s.provider == service.provider,
+            s.model == service.model,
+            s.version == service.version,
+            s.dimensions == service.dimensions,
+        )
+    ).scalar()
+    if found is not None:
+        return int(found)
+    statement = insert(services).values(
+        provider=service.provider,
+        model=service.model,
+        version=service.version,
+        dimensions=service.dimensions,
+        max_tokens=service.max_tokens,
+        created_at=now,
+    )
+    return int(tx.execute(statement.returning(s.id)).scalar_one())
+
+
+def service(tx: Connection, service_id: int) -> Service | None:
+    """A registered service; its floor and locality are the adapter's to know."""
+    row = tx.execute(select(services).where(services.c.id == service_id)).first()
+    if row is None:
+        return None
+    return Service(
+        provider=row.provider,
+        model=row.model,
+        dimensions=row.dimensions,
+        max_tokens=row.max_tokens,
+        version=row.version,
+    )
+
+
+def put(
+    tx: Connection, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime
+) -> None:
+    """Keep vectors by hash; one that is there already stays."""
+    from sqlalchemy.dialects.sqlite import insert as upsert
+
+    rows = [
+        {
+            "hash": key,
+            "service_id": service_id,
+            "embedding": vector.astype("<f4").tobytes(),
+            "created_at": now,
+        }
+        for key, vector in vectors
+    ]
+    if rows:
+        tx.execute(upsert(embeddings).on_conflict_do_nothing(), rows)
+
+
+def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
+    """Those of the hashes that have a vector."""
+    import numpy as np
+
+    found: dict[str, Vectors] = {}
+    for i in range(0, len(hashes), 500):
+        part = hashes[i : i + 500]
+        rows = tx.execute(
+            select(_e.hash, _e.embedding).where(_e.service_id == service_id, _e.hash.in_(part))
+        )
+        found.update((key, np.frombuffer(blob, "<f4")) for key, blob in rows)
+    return found
+
+
+def of_memories(
+    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
+) -> tuple[list[int], Vectors]:
+    """Ids and vectors, shape (n, dimensions), of a scope row's active memories that have one.
+
+    With ``ids`` only of those.
+    """
+    import numpy as np
+
+    query = (
+        select(_m.id, _e.embedding)
+        .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
+        .where(_m.app_id == app_id, _m.active == 1)
+    )
+    parts = (
+        [query]
+        if ids is None
+        else [query.where(_m.id.in_(ids[i : i + 500])) for i in range(0, len(ids), 500)]
+    )
+    rows = [row for part in parts for row in tx.execute(part)]
+    matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
+    return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
+
+
+def missing(
+    tx: Connection, service_id: int, memory_ids: Sequence[int]
+) -> list[tuple[int, int, str, str]]:
+    """(id, app id, search text, text hash) of those memories that have no vector yet."""
+    query = (
+        select(_m.id, _m.app_id, _m.search_text, _m.text_hash)
+        .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
+        .where(_m.id.in_(memory_ids), _e.hash.is_(None))
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in tx.execute(query)]
+
+
+def drop_unused(tx: Connection, hashes: Sequence[str]) -> None:
+    """Delete the vectors of these texts, in every service, that no memory has any more."""
+    in_use = select(_m.id).where(_m.text_hash == _e.hash).exists()
+    for i in range(0, len(hashes), 500):
+        tx.execute(delete(embeddings).where(_e.hash.in_(hashes[i : i + 500]), ~in_use))

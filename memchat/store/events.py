@@ -1,0 +1,139 @@
+"""What happened to each memory, in order: history for people, catch-up for the vector index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from memchat.store.schema import memory_events
+from memchat.types import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Who did it and why; written with each event of one piece of work."""
+
+    at: datetime
+    actor: str
+    """user, model or system."""
+    cause: str = ""
+    session_id: int | None = None
+    message_id: int | None = None
+
+
+def record(
+    tx: Connection,
+    memory_id: int,
+    app_id: int,
+    kind: str,
+    cause: Cause,
+    *,
+    related_id: int | None = None,
+    old: dict[str, Any] | None = None,
+    new: dict[str, Any] | None = None,
+) -> None:
+    """Write one event, in the transaction of the change itself."""
+    tx.execute(
+        insert(memory_events).values(
+            memory_id=memory_id,
+            app_id=app_id,
+            kind=kind,
+            at=cause.at,
+            actor=cause.actor,
+            cause=cause.cause,
+            session_id=cause.session_id,
+            message_id=cause.message_id,
+            related_id=related_id,
+            old=_dump(old),
+            new=_dump(new),
+        )
+    )
+
+
+def of_memory(tx: Connection, memory_id: int) -> list[Event]:
+    """The memory's events, oldest first."""
+    e = memory_events.c
+    rows = tx.execute(select(memory_events).where(e.memory_id == memory_id).order_by(e.id))
+    return [
+        Event(
+            id=r.id,
+            memory_id=r.memory_id,
+            kind=r.kind,
+            at=r.at,
+            actor=r.actor,
+            cause=r.cause,
+            session_id=r.session_id,
+            message_id=r.message_id,
+            related_id=r.related_id,
+            old=_load(r.old),
+            new=_load(r.new),
+        )
+        for r in rows
+    ]
+
+
+def latest(tx: Connection, app_id: int) -> int:
+    """The id of the scope's newest event; 0 where there is none."""
+    e = memory_events.c
+    return tx.execute(select(func.max(e.id)).where(e.app_id == app_id)).scalar() or 0
+
+
+def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
+    """The memories of the scope with an event newer than ``event_id``."""
+    e = memory_events.c
+    query = select(e.memory_id).where(e.app_id == app_id, e.id > event_id).distinct()
+    return list(tx.execute(query).scalars())
+
+
+def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
+    """A memory changes its scope: its history goes along, and the index it leaves is told."""
+    e = memory_events.c
+    tx.execute(update(memory_events).where(e.memory_id == memory_id).values(app_id=after))
+    record(tx, memory_id, before, "move", cause)
+
+
+def mark(tx: Connection, event_id: int) -> str:
+    """What tells this event from one of the same number in another past; empty for none."""
+    e = memory_events.c
+    row = tx.execute(select(e.memory_id, e.at).where(e.id == event_id)).first()
+    return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
+
+
+def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
+    """Take the words out of these memories' events; that they happened stays."""
+    e = memory_events.c
+    tx.execute(
+        update(memory_events)
+        .where(e.memory_id.in_(list(memory_ids)))
+        .values(old=None, new=None, cause="")
+    )
+
+
+def detach_session(tx: Connection, session_id: int) -> None:
+    """Let events no longer point at a conversation that is gone."""
+    tx.execute(
+        update(memory_events)
+        .where(memory_events.c.session_id == session_id)
+        .values(session_id=None, message_id=None)
+    )
+
+
+def drop_app(tx: Connection, app_id: int) -> None:
+    """Remove every event of a deleted app."""
+    tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
+
+
+def _dump(value: dict[str, Any] | None) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _load(value: str | None) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    loaded: dict[str, Any] = json.loads(value)
+    return loaded

@@ -1,0 +1,67 @@
+"""Which words of which message prove a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import Connection, insert, select, update
+
+from memchat.store.schema import memory_sources, messages, sessions
+from memchat.types import Evidence
+
+_s = memory_sources.c
+
+
+def add(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int, str]]) -> None:
+    """Keep (message id, start, quote) as proof; a proof that is known already is left alone."""
+    for message_id, start, quote in proofs:
+        known = select(_s.id).where(
+            _s.memory_id == memory_id,
+            _s.message_id == message_id,
+            _s.start == start,
+            _s.quote == quote,
+        )
+        if tx.execute(known).first() is None:
+            tx.execute(
+                insert(memory_sources).values(
+                    memory_id=memory_id, message_id=message_id, start=start, quote=quote
+                )
+            )
+
+
+def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
+    """The words that prove a memory, oldest first."""
+    query = (
+        select(memory_sources, messages, sessions.c.title)
+        .join(messages, messages.c.id == _s.message_id)
+        .join(sessions, sessions.c.id == messages.c.session_id)
+        .where(_s.memory_id == memory_id)
+        .order_by(_s.message_id, _s.start)
+    )
+    return [
+        Evidence(
+            memory_id=memory_id,
+            session_id=row.session_id,
+            message_id=row.message_id,
+            role=row.role,
+            quote=row.quote,
+            start=row.start,
+            said_at=row.created_at,
+            session_title=row.title,
+        )
+        for row in tx.execute(query)
+    ]
+
+
+def proved_by(tx: Connection, message_ids: Sequence[int]) -> list[int]:
+    """The memories that words of these messages prove."""
+    query = select(_s.memory_id).where(_s.message_id.in_(message_ids)).distinct()
+    return sorted(tx.execute(query).scalars())
+
+
+def requote(tx: Connection, message_id: int, content: str) -> None:
+    """Read the quotes from a message anew, after some of its words were blanked in place."""
+    rows = tx.execute(select(memory_sources).where(_s.message_id == message_id)).all()
+    for row in rows:
+        quote = content[row.start : row.start + len(row.quote)]
+        tx.execute(update(memory_sources).where(_s.id == row.id).values(quote=quote))

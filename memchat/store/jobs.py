@@ -1,0 +1,256 @@
+"""The queue: one row a piece of work, claimed under a lease and finished behind a fence.
+
+``status`` is -1 while it waits or runs, 0 when done, and the error's code (an HTTP status, or 1)
+when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minutes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from memchat.store.schema import apps, jobs
+from memchat.types import Job
+
+RETRY_MINUTES = (1, 2, 4, 8, 16)
+_j = jobs.c
+_WAITING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job in hand. Its lease is the fence: a later claim has another owner or another end."""
+
+    id: int
+    kind: str
+    app_id: int
+    target_id: int
+    attempt: int
+    owner: str
+    until: datetime
+
+
+def enqueue(
+    tx: Connection, kind: str, app_id: int, source: str, target_id: int, now: datetime
+) -> None:
+    """Ask for work on a target; asking again starts its attempts anew.
+
+    Work that is under way goes on: who does it looks, when finishing, whether more has come.
+    """
+    fresh = {
+        "status": _WAITING,
+        "attempts": 0,
+        "run_at": now,
+        "error_message": None,
+        "lease_owner": None,
+        "lease_until": None,
+        "processed_at": None,
+    }
+    statement = upsert(jobs).values(
+        kind=kind, app_id=app_id, source_type=source, source_id=target_id, created_at=now, **fresh
+    )
+    tx.execute(
+        statement.on_conflict_do_update(
+            index_elements=["kind", "source_type", "source_id"],
+            set_={**fresh, "app_id": app_id},
+            where=or_(_j.status != _WAITING, _free(now)),
+        )
+    )
+
+
+def claim(
+    tx: Connection,
+    kind: str,
+    owner: str,
+    now: datetime,
+    lease_seconds: float,
+    *,
+    limit: int = 1,
+    user: str | None = None,
+    target_id: int | None = None,
+) -> list[Claim]:
+    """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out."""
+    query = select(_j.id).where(
+        _j.status == _WAITING, _j.kind == kind, _j.run_at <= now, _free(now)
+    )
+    if user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
+    if target_id is not None:
+        query = query.where(_j.source_id == target_id)
+    ids = list(tx.execute(query.order_by(_j.run_at, _j.id).limit(limit)).scalars())
+    until = now + timedelta(seconds=lease_seconds)
+    rows = tx.execute(
+        update(jobs)
+        .where(_j.id.in_(ids))
+        .values(lease_owner=owner, lease_until=until, attempts=_j.attempts + 1)
+        .returning(_j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts)
+    )
+    claims = {row[0]: Claim(row[0], row[1], row[2], row[3], row[4], owner, until) for row in rows}
+    return [claims[i] for i in ids]  # RETURNING promises no order; the longest due comes first
+
+
+def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
+    """Mark done; False when the fence says that somebody else holds the job by now."""
+    done = tx.execute(
+        update(jobs)
+        .where(*_fence(claimed))
+        .values(status=0, processed_at=now, error_message=None, lease_owner=None, lease_until=None)
+    )
+    return bool(done.rowcount)
+
+
+def holds(tx: Connection, claimed: Claim) -> bool:
+    """Whether the claim still stands."""
+    return tx.execute(select(_j.id).where(*_fence(claimed))).first() is not None
+
+
+def fail(
+    tx: Connection,
+    claimed: Claim,
+    now: datetime,
+    reason: str,
+    *,
+    code: int = 1,
+    retry_after: float | None = None,
+) -> None:
+    """Note the error and set the next try, or give up after the last."""
+    values: dict[str, Any] = {"error_message": reason, "lease_owner": None, "lease_until": None}
+    if claimed.attempt <= len(RETRY_MINUTES):
+        wait = max(RETRY_MINUTES[claimed.attempt - 1] * 60, retry_after or 0)
+        values["run_at"] = now + timedelta(seconds=wait)
+    else:
+        values.update(status=max(code, 1), processed_at=now)
+    tx.execute(update(jobs).where(*_fence(claimed)).values(**values))
+
+
+def give_up_on_killers(tx: Connection, now: datetime) -> None:
+    """Fail jobs that took their worker down at every try."""
+    tx.execute(
+        update(jobs)
+        .where(_j.status == _WAITING, _free(now), _j.attempts > len(RETRY_MINUTES))
+        .values(
+            status=1,
+            processed_at=now,
+            lease_owner=None,
+            lease_until=None,
+            error_message="every worker that took it ended before it was done",
+        )
+    )
+
+
+def release(tx: Connection, owner: str) -> None:
+    """Give back what a stopping worker still holds, without counting the try."""
+    tx.execute(
+        update(jobs)
+        .where(_j.status == _WAITING, _j.lease_owner == owner)
+        .values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
+    )
+
+
+def due(tx: Connection, user: str, now: datetime, *, kind: str | None = None) -> bool:
+    """Whether work of the user, of a kind or any, could be done now."""
+    query = select(_j.id).join(apps, apps.c.id == _j.app_id)
+    query = query.where(apps.c.user == user, _j.status == _WAITING, _j.run_at <= now, _free(now))
+    if kind is not None:
+        query = query.where(_j.kind == kind)
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def owners(tx: Connection) -> list[str]:
+    """Who holds jobs now."""
+    query = select(_j.lease_owner).where(_j.status == _WAITING, _j.lease_owner.is_not(None))
+    return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
+
+
+def free(tx: Connection, owner: str) -> None:
+    """Let others have what a dead worker held; its try counts."""
+    tx.execute(
+        update(jobs)
+        .where(_j.status == _WAITING, _j.lease_owner == owner)
+        .values(lease_owner=None, lease_until=None)
+    )
+
+
+def retry(tx: Connection, now: datetime, *, user: str, job_id: int | None = None) -> int:
+    """Put failed jobs of the user, or waiting ones, first in line again; how many.
+
+    One that is being worked on is left to its worker.
+    """
+    mine = select(apps.c.id).where(apps.c.user == user)
+    waiting = and_(_j.status == _WAITING, _j.attempts > 0, _free(now))
+    query = update(jobs).where(_j.app_id.in_(mine), or_(_j.status > 0, waiting))
+    if job_id is not None:
+        query = query.where(_j.id == job_id)
+    done = tx.execute(
+        query.values(status=_WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
+    )
+    return int(done.rowcount)
+
+
+def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
+    """Drop the work on targets that are no more."""
+    tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
+
+
+def listed(
+    tx: Connection, *, user: str | None, status: str | None, now: datetime, limit: int
+) -> list[Job]:
+    """Jobs, newest first."""
+    query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
+    if user is not None:
+        query = query.where(apps.c.user == user)
+    conditions = {
+        "pending": and_(_j.status == _WAITING, _free(now)),
+        "running": and_(_j.status == _WAITING, _j.lease_until >= now),
+        "completed": _j.status == 0,
+        "failed": _j.status > 0,
+    }
+    if status is not None:
+        query = query.where(conditions[status])
+    return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
+
+
+def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
+    """Jobs by id."""
+    query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
+    return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]
+
+
+def _free(now: datetime) -> ColumnElement[bool]:
+    return or_(_j.lease_until.is_(None), _j.lease_until < now)
+
+
+def _fence(claimed: Claim) -> tuple[ColumnElement[bool], ...]:
+    # Not the attempts: work that is asked for anew counts from the start again.
+    return (
+        _j.id == claimed.id,
+        _j.status == _WAITING,
+        _j.lease_owner == claimed.owner,
+        _j.lease_until == claimed.until,
+    )
+
+
+def _job(row: Row[Any], now: datetime) -> Job:
+    if row.status == _WAITING:
+        held = row.lease_until is not None and row.lease_until >= now
+        status = "running" if held else "pending"
+    else:
+        status = "completed" if row.status == 0 else "failed"
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        user=row.user,
+        app=row.app,
+        target_id=row.source_id,
+        status=status,
+        attempts=row.attempts,
+        run_at=row.run_at,
+        error_message=row.error_message,
+        created_at=row.created_at,
+        processed_at=row.processed_at,
+    )

@@ -1,0 +1,146 @@
+"""Search by words: SQLite FTS5, stemmed, with the scope as an indexed token.
+
+The scope stands in the match itself, so a common word costs one person's rows, not the table's.
+Scripts that do not separate words are asked for by overlapping pairs of characters.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Literal
+
+from sqlalchemy import Connection
+
+Kind = Literal["memories", "messages"]
+
+_UNSPACED = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
+)
+_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-\u065f\u0670]")
+"""Accents, and the vowel signs that Hebrew and Arabic are mostly written without."""
+_WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
+"""Those of the tokenizer: what else separates words there separates them in a question."""
+_MOST_TERMS = 48
+
+_STOP_WORDS = """
+    a about after all also am an and any are as at be because been before being but by can could
+    did do does doing don for from had has have having he her here him his how i if in into is it
+    its just let ll me more most my no nor not now of off on once only or other our out over own re
+    s same she should so some such t than that the their them then there these they this those
+    through to too under until up us ve very was we were what when where which while who whom why
+    will with would you your
+    der die das und ist ich du wir was wie wo ein eine mein meine mir mich hat habe
+    le la les un une des et est je tu il elle nous que qui mon ma mes
+    el los las una y es yo mi mis que como
+"""
+STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+def terms(text: str) -> str:
+    """The text as it is indexed: folded, runs without word breaks as pairs and single characters."""
+    # Not as prefixes of pairs: a prefix query between two writes of one transaction damages the
+    # index in SQLite 3.40.
+    return _UNSPACED.sub(lambda run: f" {_pairs(run[0])} {' '.join(run[0])} ", _folded(text))
+
+
+def query_terms(question: str) -> list[str]:
+    """The distinct words of a question worth looking for, in order."""
+    paired = _UNSPACED.sub(lambda run: f" {_pairs(run[0]) or run[0]} ", _folded(question))
+    words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in paired)
+    kept = dict.fromkeys(word for word in words.split() if word not in STOP_WORDS)
+    return list(kept)[:_MOST_TERMS]
+
+
+def _pairs(run: str) -> str:
+    return " ".join(run[i : i + 2] for i in range(len(run) - 1))
+
+
+def _folded(text: str) -> str:
+    # The tokenizer folds Latin letters one by one; this is what it leaves apart: ß and ss, Greek
+    # accents, full-width forms, vowel signs.
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    return unicodedata.normalize("NFC", bare)
+
+
+def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
+    """Index a row, or index it anew."""
+    remove(tx, kind, [row_id])
+    tx.exec_driver_sql(
+        f"INSERT INTO {kind}_fts (rowid, scope, text) VALUES (?, ?, ?)",
+        (row_id, _token(app_id), terms(text)),
+    )
+
+
+def remove(tx: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
+    """Take rows out. Their words leave the file's bytes only with ``scrub``."""
+    for row_id in row_ids:
+        tx.exec_driver_sql(f"DELETE FROM {kind}_fts WHERE rowid = ?", (row_id,))
+
+
+def scrub(tx: Connection) -> None:
+    """Rewrite the segments, the one way deleted words leave them."""
+    for kind in ("memories", "messages"):
+        tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('optimize')")
+
+
+def search(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], limit: int
+) -> list[tuple[int, float]]:
+    """The best (row id, BM25) for any of the words, higher is better."""
+    if not words or not app_ids:
+        return []
+    rows = tx.exec_driver_sql(
+        f"SELECT rowid, -bm25({kind}_fts, 0.0, 1.0) AS score FROM {kind}_fts"
+        f" WHERE {kind}_fts MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
+        (_match(app_ids, words), limit),
+    )
+    return [(row[0], row[1]) for row in rows]
+
+
+def scores(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], row_ids: Sequence[int]
+) -> dict[int, float]:
+    """The BM25 of these rows, where any word matches."""
+    if not words or not row_ids or not app_ids:
+        return {}
+    marks = ",".join("?" * len(row_ids))
+    rows = tx.exec_driver_sql(
+        f"SELECT rowid, -bm25({kind}_fts, 0.0, 1.0) FROM {kind}_fts"
+        f" WHERE {kind}_fts MATCH ? AND rowid IN ({marks})",
+        (_match(app_ids, words), *row_ids),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def matching_all(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], row_ids: Sequence[int]
+) -> set[int]:
+    """Which of these rows hold every one of the words."""
+    if not words or not row_ids or not app_ids:
+        return set()
+    marks = ",".join("?" * len(row_ids))
+    match = f"scope:({_scopes(app_ids)}) AND text:({' AND '.join(map(_quoted, words))})"
+    rows = tx.exec_driver_sql(
+        f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND rowid IN ({marks})",
+        (match, *row_ids),
+    )
+    return {row[0] for row in rows}
+
+
+def _match(app_ids: Sequence[int], words: Sequence[str]) -> str:
+    return f"scope:({_scopes(app_ids)}) AND text:({' OR '.join(map(_quoted, words))})"
+
+
+def _scopes(app_ids: Sequence[int]) -> str:
+    return " OR ".join(_token(app_id) for app_id in app_ids)
+
+
+def _token(app_id: int) -> str:
+    return f"a{app_id}"
+
+
+def _quoted(word: str) -> str:
+    return '"' + word.replace('"', '""') + '"'

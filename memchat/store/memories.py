@@ -1,0 +1,367 @@
+"""The typed facts: reading them in a scope, and the few ways their rows change.
+
+A row is unique by (scope, sha1), active or not: saying A, then B, then A again brings the first row
+back. Every verb that changes a row writes its event and keyword row in the same transaction.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
+
+from memchat.store import events, keywords
+from memchat.store.events import Cause
+from memchat.store.schema import apps, memories
+from memchat.types import CreatedBy, Memory, MemoryType
+
+_m = memories.c
+_SELECT: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")).join(
+    apps, apps.c.id == memories.c.app_id
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """A fact about to be written."""
+
+    memory_type: MemoryType
+    key: str
+    value: str
+    many: bool
+    search_text: str
+    said_at: datetime
+    created_by: CreatedBy
+    expires_at: date | None = None
+
+    @property
+    def sha1(self) -> str:
+        """The identity of the fact within its scope."""
+        return sha1_of(self.memory_type, self.key, self.value)
+
+
+def sha1_of(memory_type: str, key: str, value: str) -> str:
+    """sha1 of ``type|key|value`` in hex."""
+    return hashlib.sha1(f"{memory_type}|{key}|{value}".encode()).hexdigest()
+
+
+def text_hash(text: str) -> str:
+    """sha256 of a text in hex: the identity of what is embedded."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def insert_new(tx: Connection, app_id: int, new: NewMemory, cause: Cause) -> int:
+    """Write an active row with its keyword row and ``add`` event; the new id."""
+    memory_id: int = tx.execute(
+        insert(memories)
+        .values(
+            app_id=app_id,
+            created_at=cause.at,
+            updated_at=cause.at,
+            last_seen_at=new.said_at,
+            said_at=new.said_at,
+            memory_type=new.memory_type,
+            key=new.key,
+            value=new.value,
+            sha1=new.sha1,
+            expires_at=new.expires_at,
+            many=int(new.many),
+            created_by=new.created_by,
+            search_text=new.search_text,
+            text_hash=text_hash(new.search_text),
+        )
+        .returning(_m.id)
+    ).scalar_one()
+    keywords.write(tx, "memories", memory_id, app_id, new.search_text)
+    events.record(tx, memory_id, app_id, "add", cause, new=_state(new))
+    return memory_id
+
+
+def deactivate(
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    reason: str,
+    cause: Cause,
+    *,
+    replaced_by: int | None = None,
+) -> None:
+    """Keep the row, out of use and of keyword search, with the reason.
+
+    One of superseded, merged, expired, ended.
+    """
+    keywords.remove(tx, "memories", [memory.id])
+    tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(active=0, inactive_reason=reason, replaced_by=replaced_by, updated_at=cause.at)
+    )
+    kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
+    events.record(
+        tx, memory.id, app_id, kinds[reason], cause, related_id=replaced_by, old=_state(memory)
+    )
+
+
+def reactivate(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
+    """Bring an inactive row back into use."""
+    search_text = tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(active=1, inactive_reason=None, replaced_by=None, updated_at=cause.at)
+        .returning(_m.search_text)
+    ).scalar_one()
+    keywords.write(tx, "memories", memory.id, app_id, search_text)
+    events.record(tx, memory.id, app_id, "restore", cause, new=_state(memory))
+
+
+def repeat(tx: Connection, memory: Memory, app_id: int, said_at: datetime, cause: Cause) -> None:
+    """Count one more time that the fact was said."""
+    tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(
+            seen_count=_m.seen_count + 1,
+            last_seen_at=max(said_at, memory.last_seen_at),
+            said_at=max(said_at, memory.said_at),
+        )
+    )
+    events.record(tx, memory.id, app_id, "repeat", cause)
+
+
+def set_expiry(
+    tx: Connection, memory: Memory, app_id: int, expires_at: date | None, cause: Cause
+) -> None:
+    """Change until when the fact holds."""
+    tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(expires_at=expires_at, updated_at=cause.at)
+    )
+    old = memory.expires_at.isoformat() if memory.expires_at else None
+    new = expires_at.isoformat() if expires_at else None
+    events.record(
+        tx, memory.id, app_id, "edit", cause, old={"expires_at": old}, new={"expires_at": new}
+    )
+
+
+def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: Cause) -> None:
+    """A person's edit: new words in the same row, and maybe in another scope."""
+    before = app_id_of(tx, memory.id)
+    if before != app_id:
+        events.move(tx, memory.id, before, app_id, cause)
+    tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(
+            app_id=app_id,
+            memory_type=new.memory_type,
+            key=new.key,
+            value=new.value,
+            sha1=new.sha1,
+            expires_at=new.expires_at,
+            many=int(new.many),
+            search_text=new.search_text,
+            text_hash=text_hash(new.search_text),
+            updated_at=cause.at,
+        )
+    )
+    if memory.active:
+        keywords.write(tx, "memories", memory.id, app_id, new.search_text)
+    events.record(tx, memory.id, app_id, "edit", cause, old=_state(memory), new=_state(new))
+
+
+def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
+    """New words to search by, the fact itself unchanged (a quote of it was blanked, say)."""
+    active = tx.execute(
+        update(memories)
+        .where(_m.id == memory_id)
+        .values(search_text=search_text, text_hash=text_hash(search_text))
+        .returning(_m.active)
+    ).scalar_one()
+    if active:
+        keywords.write(tx, "memories", memory_id, app_id, search_text)
+    events.record(tx, memory_id, app_id, "reindex", cause)
+
+
+def mark_embedded(tx: Connection, rows: Iterable[tuple[int, int]], cause: Cause) -> None:
+    """Tell the index of every process that these (memory, app) rows have their vector now."""
+    for memory_id, app_id in rows:
+        events.record(tx, memory_id, app_id, "embed", cause)
+
+
+def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
+    """Delete rows with their keyword rows and evidence; forgetting says what else must go."""
+    keywords.remove(tx, "memories", memory_ids)
+    tx.execute(delete(memories).where(_m.id.in_(memory_ids)))
+
+
+def get(tx: Connection, app_ids: Sequence[int], memory_id: int) -> Memory | None:
+    """One memory, active or not, if it belongs to these scope rows."""
+    found = by_ids(tx, app_ids, [memory_id])
+    return found.get(memory_id)
+
+
+def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
+    """Memories of these scope rows by id; foreign and unknown ids are left out."""
+    if not ids or not app_ids:
+        return {}
+    rows = tx.execute(_SELECT.where(_m.id.in_(ids), _m.app_id.in_(app_ids)))
+    return {row.id: _memory(row) for row in rows}
+
+
+def app_id_of(tx: Connection, memory_id: int) -> int:
+    """The scope row a known memory belongs to."""
+    return int(tx.execute(select(_m.app_id).where(_m.id == memory_id)).scalar_one())
+
+
+def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
+    """The row with this very fact, active or not; an active one first, then the scope's own."""
+    rows = [
+        _memory(row) for row in tx.execute(_SELECT.where(_m.app_id.in_(app_ids), _m.sha1 == sha1))
+    ]
+    return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
+
+
+def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
+    """The active memories with this key, newest said first."""
+    query = _SELECT.where(_m.app_id.in_(app_ids), _m.active == 1, _m.key == key)
+    return [_memory(row) for row in tx.execute(query.order_by(_m.said_at.desc(), _m.id.desc()))]
+
+
+def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
+    """The inactive memories that this one replaced."""
+    return [_memory(row) for row in tx.execute(_SELECT.where(_m.replaced_by == memory_id))]
+
+
+def listed(
+    tx: Connection,
+    app_ids: Sequence[int],
+    *,
+    status: str,
+    today: date,
+    memory_types: Sequence[str] = (),
+    limit: int | None = None,
+    offset: int = 0,
+) -> list[Memory]:
+    """Memories of a status (active, inactive, expired, all), newest said first."""
+    query = _filtered(_SELECT, app_ids, status, today, memory_types)
+    query = query.order_by(_m.said_at.desc(), _m.id.desc()).offset(offset)
+    return [_memory(row) for row in tx.execute(query if limit is None else query.limit(limit))]
+
+
+def counted(
+    tx: Connection,
+    app_ids: Sequence[int],
+    *,
+    status: str,
+    today: date,
+    memory_types: Sequence[str] = (),
+) -> int:
+    """How many ``listed`` would give without a limit."""
+    query = _filtered(
+        select(func.count()).select_from(memories), app_ids, status, today, memory_types
+    )
+    return int(tx.execute(query).scalar_one())
+
+
+def pinned(tx: Connection, app_ids: Sequence[int], today: date, limit: int) -> list[Memory]:
+    """Profile facts, then preferences, the most confirmed and latest first."""
+    query = _filtered(_SELECT, app_ids, "active", today, ("profile", "preference")).order_by(
+        _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc(), _m.id
+    )
+    return [_memory(row) for row in tx.execute(query.limit(limit))]
+
+
+def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
+    """The keys of active memories, the most used first."""
+    query = (
+        select(_m.key)
+        .where(_m.app_id.in_(app_ids), _m.active == 1)
+        .group_by(_m.key)
+        .order_by(func.count().desc(), _m.key)
+    )
+    return list(tx.execute(query).scalars())
+
+
+def many_so_far(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None:
+    """Whether this key has held several values in the scope until now; None for a new key."""
+    query = select(_m.many).where(_m.app_id.in_(app_ids), _m.key == key)
+    flag = tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
+    return None if flag is None else bool(flag)
+
+
+def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int]:
+    """Active rows whose last day is over; the sweep has not reached them yet."""
+    query = select(_m.id).where(_m.app_id.in_(app_ids), _m.active == 1, _m.expires_at < today)
+    return list(tx.execute(query).scalars())
+
+
+def expired_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, int]]:
+    """(app id, memory id) of active rows whose last day is over, of a user or of everybody."""
+    query = select(_m.app_id, _m.id).where(_m.active == 1, _m.expires_at < today)
+    if user is not None:
+        query = query.join(apps, apps.c.id == _m.app_id).where(apps.c.user == user)
+    return [(row[0], row[1]) for row in tx.execute(query)]
+
+
+def hash_of(tx: Connection, memory_id: int) -> str:
+    """The hash of a known memory's searched text."""
+    return str(tx.execute(select(_m.text_hash).where(_m.id == memory_id)).scalar_one())
+
+
+def of_app(tx: Connection, app_id: int) -> dict[int, str]:
+    """Every memory of a scope row, active or not: id → hash of its searched text."""
+    rows = tx.execute(select(_m.id, _m.text_hash).where(_m.app_id == app_id))
+    return {row[0]: row[1] for row in rows}
+
+
+def _filtered(
+    query: Select[Any], app_ids: Sequence[int], status: str, today: date, types: Sequence[str]
+) -> Select[Any]:
+    over = and_(_m.active == 1, _m.expires_at < today)
+    conditions = {
+        "active": and_(_m.active == 1, or_(_m.expires_at.is_(None), _m.expires_at >= today)),
+        "inactive": _m.active == 0,
+        "expired": or_(_m.inactive_reason == "expired", over),
+    }
+    query = query.where(_m.app_id.in_(app_ids))
+    if status != "all":
+        query = query.where(conditions[status])
+    return query.where(_m.memory_type.in_(types)) if types else query
+
+
+def _state(fact: NewMemory | Memory) -> dict[str, Any]:
+    return {
+        "memory_type": fact.memory_type,
+        "key": fact.key,
+        "value": fact.value,
+        "expires_at": fact.expires_at.isoformat() if fact.expires_at else None,
+        "many": fact.many,
+    }
+
+
+def _memory(row: Row[Any]) -> Memory:
+    return Memory(
+        id=row.id,
+        created_at=row.created_at,
+        memory_type=row.memory_type,
+        key=row.key,
+        value=row.value,
+        sha1=row.sha1,
+        expires_at=row.expires_at,
+        seen_count=row.seen_count,
+        last_seen_at=row.last_seen_at,
+        active=bool(row.active),
+        user=row.user,
+        app=row.app,
+        many=bool(row.many),
+        created_by=row.created_by,
+        said_at=row.said_at,
+        updated_at=row.updated_at,
+        inactive_reason=row.inactive_reason,
+        replaced_by=row.replaced_by,
+    )

@@ -1,0 +1,44 @@
+"""Small facts about the store itself: the service its vectors belong to, the key of its hashes."""
+
+from __future__ import annotations
+
+import secrets
+
+from sqlalchemy import Connection, delete, select
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from memchat.store.schema import meta
+
+
+def get(tx: Connection, key: str) -> str | None:
+    """The value under a key."""
+    return tx.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+
+
+def put(tx: Connection, key: str, value: str) -> None:
+    """Set the value under a key."""
+    statement = upsert(meta).values(key=key, value=value)
+    tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
+
+
+def drop(tx: Connection, key: str) -> None:
+    """Remove a key."""
+    tx.execute(delete(meta).where(meta.c.key == key))
+
+
+def hash_key(tx: Connection) -> bytes:
+    """The store's own secret, under which it hashes what was forgotten; made at first need."""
+    found = get(tx, "hash_key")
+    if found is None:
+        found = secrets.token_hex(32)
+        put(tx, "hash_key", found)
+    return bytes.fromhex(found)
+
+
+def store_id(tx: Connection) -> str:
+    """A random name of this very store; made at first need."""
+    found = get(tx, "store_id")
+    if found is None:
+        found = secrets.token_hex(16)
+        put(tx, "store_id", found)
+    return found

@@ -1,0 +1,51 @@
+"""Bringing an older store up to date; the only place that imports Alembic.
+
+An upgrade runs whole inside one writer's transaction, so a failing step leaves the file as it was;
+a copy is made first all the same, beside the file, named after the revision it holds.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection
+
+from memchat.errors import SchemaError
+
+SCRIPTS = Path(__file__).parent / "migrations"
+
+
+def check_known(revision: str | None, path: Path) -> None:
+    """Raise SchemaError for a revision that these scripts do not hold: a newer memchat made it."""
+    if revision is None:
+        return
+    known = {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
+    if revision not in known:
+        raise SchemaError(
+            f"{path} was made by a newer memchat (its schema is {revision}); update memchat"
+        )
+
+
+def back_up(path: Path, revision: str) -> Path:
+    """Copy the database, consistently, to ``<name>.<revision>.bak`` beside it."""
+    target = path.with_name(f"{path.name}.{revision}.bak")
+    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    os.close(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
+        source.backup(copy)
+    os.replace(temporary, target)
+    return target
+
+
+def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
+    """Run every migration that is missing, inside the caller's transaction."""
+    config = Config()
+    config.set_main_option("script_location", str(scripts))
+    config.attributes["connection"] = tx
+    command.upgrade(config, "head")

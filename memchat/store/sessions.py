@@ -1,0 +1,182 @@
+"""Conversations: their rows, the lease that says a process is still in one, and how each stands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
+
+from memchat.store.schema import apps, jobs, messages, sessions
+from memchat.types import Session
+
+_s = sessions.c
+
+_COUNT = (
+    select(func.count()).where(messages.c.session_id == _s.id).correlate(sessions).scalar_subquery()
+)
+_SELECT: Select[Any] = (
+    select(
+        sessions,
+        apps.c.user,
+        apps.c.name.label("app"),
+        _COUNT.label("message_count"),
+        jobs.c.status.label("job_status"),
+    )
+    .join(apps, apps.c.id == _s.app_id)
+    .outerjoin(
+        jobs,
+        and_(jobs.c.kind == "extract", jobs.c.source_type == "session", jobs.c.source_id == _s.id),
+    )
+)
+
+
+def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetime) -> int:
+    """A new open session under a lease; its id."""
+    statement = insert(sessions).values(
+        app_id=app_id, started_at=now, last_activity_at=now, lease_owner=owner, lease_until=until
+    )
+    return int(tx.execute(statement.returning(_s.id)).scalar_one())
+
+
+def take(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
+    """Open a session again, under a new lease."""
+    tx.execute(
+        update(sessions)
+        .where(_s.id == session_id)
+        .values(ended_at=None, lease_owner=owner, lease_until=until, last_activity_at=now)
+    )
+
+
+def renew(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
+    """Keep the lease; False when somebody else ended or took the session."""
+    done = tx.execute(
+        update(sessions)
+        .where(_s.id == session_id, _s.lease_owner == owner, _s.ended_at.is_(None))
+        .values(lease_until=until)
+    )
+    return bool(done.rowcount)
+
+
+def touch(tx: Connection, session_id: int, now: datetime) -> None:
+    """Note that something was said."""
+    tx.execute(update(sessions).where(_s.id == session_id).values(last_activity_at=now))
+
+
+def end(tx: Connection, session_id: int, now: datetime) -> bool:
+    """Close the session; False when it was closed already."""
+    done = tx.execute(
+        update(sessions)
+        .where(_s.id == session_id, _s.ended_at.is_(None))
+        .values(ended_at=now, lease_owner=None, lease_until=None)
+    )
+    return bool(done.rowcount)
+
+
+def open_ones(
+    tx: Connection, user: str | None = None
+) -> list[tuple[Session, str | None, datetime | None]]:
+    """Every open session with its lease: (session, owner, until)."""
+    query = _SELECT.where(_s.ended_at.is_(None))
+    if user is not None:
+        query = query.where(apps.c.user == user)
+    return [(_session(row), row.lease_owner, row.lease_until) for row in tx.execute(query)]
+
+
+def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]:
+    """Who holds the session, and until when."""
+    row = tx.execute(select(_s.lease_owner, _s.lease_until).where(_s.id == session_id)).one()
+    return row.lease_owner, row.lease_until
+
+
+def mark_extracted(
+    tx: Connection, session_id: int, message_id: int, title: str | None, summary: str | None
+) -> None:
+    """What was read up to which message; a new title or summary replaces the old."""
+    values: dict[str, Any] = {"extracted_to": func.max(_s.extracted_to, message_id)}
+    if title:
+        values["title"] = title
+    if summary:
+        values["summary"] = summary
+    tx.execute(update(sessions).where(_s.id == session_id).values(**values))
+
+
+def describe(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
+    """Set title and summary as given."""
+    tx.execute(update(sessions).where(_s.id == session_id).values(title=title, summary=summary))
+
+
+def get(tx: Connection, app_ids: Sequence[int], session_id: int) -> Session | None:
+    """One session of these scope rows."""
+    row = tx.execute(_SELECT.where(_s.id == session_id, _s.app_id.in_(app_ids))).first()
+    return None if row is None else _session(row)
+
+
+def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
+    """A session and its scope row, for a job that was queued in its scope."""
+    row = tx.execute(_SELECT.where(_s.id == session_id)).first()
+    return None if row is None else (_session(row), row.app_id)
+
+
+def app_id_of(tx: Connection, session_id: int) -> int:
+    """The scope row of a known session."""
+    return int(tx.execute(select(_s.app_id).where(_s.id == session_id)).scalar_one())
+
+
+def description(tx: Connection, session_id: int) -> tuple[str | None, str | None]:
+    """Title and summary of a known session."""
+    row = tx.execute(select(_s.title, _s.summary).where(_s.id == session_id)).one()
+    return row.title, row.summary
+
+
+def listed(tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0) -> list[Session]:
+    """Sessions of these scope rows, the latest active first."""
+    query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
+    return [_session(row) for row in tx.execute(query.limit(limit).offset(offset))]
+
+
+def remove(tx: Connection, session_id: int) -> None:
+    """Delete the session's row; its messages go by cascade."""
+    tx.execute(delete(sessions).where(_s.id == session_id))
+
+
+def has_unread(tx: Connection, session_id: int) -> bool:
+    """Whether a user's message waits that no extraction has read."""
+    query = (
+        select(messages.c.id)
+        .join(sessions, _s.id == messages.c.session_id)
+        .where(
+            _s.id == session_id,
+            messages.c.role == "user",
+            messages.c.memory == 1,
+            messages.c.id > _s.extracted_to,
+        )
+    )
+    return tx.execute(query.limit(1)).first() is not None
+
+
+def _session(row: Row[Any]) -> Session:
+    return Session(
+        id=row.id,
+        user=row.user,
+        app=row.app,
+        title=row.title,
+        summary=row.summary,
+        started_at=row.started_at,
+        last_activity_at=row.last_activity_at,
+        ended_at=row.ended_at,
+        extracted_to=row.extracted_to,
+        message_count=row.message_count,
+        status=_status(row),
+    )
+
+
+def _status(row: Row[Any]) -> str:
+    if row.job_status is not None and row.job_status > 0:
+        return "failed"
+    if row.job_status == -1:
+        return "pending"
+    if row.ended_at is None:
+        return "open"
+    return "extracted" if row.extracted_to else "off"

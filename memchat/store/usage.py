@@ -1,0 +1,50 @@
+"""What each call to a provider took: tokens and cost by purpose."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection, func, insert, select
+
+from memchat.store.schema import apps, sessions, usage
+from memchat.types import Usage, UsageTotal
+
+
+def add(tx: Connection, app_id: int, session_id: int | None, spent: Usage, now: datetime) -> None:
+    """Keep one call; without its session where that was deleted while the call ran."""
+    here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
+    tx.execute(
+        insert(usage).values(
+            app_id=app_id,
+            session_id=here,
+            at=now,
+            purpose=spent.purpose,
+            model=spent.model,
+            prompt_tokens=spent.prompt_tokens,
+            completion_tokens=spent.completion_tokens,
+            cost_usd=spent.cost_usd,
+            seconds=spent.seconds,
+        )
+    )
+
+
+def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:
+    """Sums by purpose and model, of one user or one of their sessions."""
+    u = usage.c
+    query = (
+        select(
+            u.purpose,
+            u.model,
+            func.count(),
+            func.sum(u.prompt_tokens),
+            func.sum(u.completion_tokens),
+            func.sum(u.cost_usd),
+        )
+        .join(apps, apps.c.id == u.app_id)
+        .where(apps.c.user == user)
+        .group_by(u.purpose, u.model)
+        .order_by(u.purpose, u.model)
+    )
+    if session_id is not None:
+        query = query.where(u.session_id == session_id)
+    return [UsageTotal(*row) for row in tx.execute(query)]
