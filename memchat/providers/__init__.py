@@ -1,0 +1,97 @@
+"""Everything that talks to a model, behind two small ports.
+
+``ChatModel`` streams a reply and gives one structured answer; ``Embedder`` turns texts into unit
+vectors of one service. Adapters translate their library's errors into ProviderError or ConfigError;
+nothing else leaves this room, and no provider's library is imported before its first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from memchat.types import ChatMessage, Service, Usage
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vectors = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A whole answer and what it took."""
+
+    text: str
+    usage: Usage
+
+
+class ChatStream(Protocol):
+    """A reply as it arrives: iterate for non-empty pieces of text.
+
+    A broken stream raises ProviderError after the pieces that came. ``close`` cuts the connection
+    and may be called at any time, also twice. ``usage`` is complete once the iteration ended; after
+    an early ``close`` it holds an estimate.
+    """
+
+    def __iter__(self) -> Iterator[str]: ...
+    def close(self) -> None: ...
+    @property
+    def usage(self) -> Usage: ...
+
+
+class ChatModel(Protocol):
+    """A model that answers."""
+
+    @property
+    def name(self) -> str:
+        """The litellm model name."""
+        ...
+
+    @property
+    def stand_in(self) -> bool:
+        """Whether this is the offline stand-in and no real model."""
+        ...
+
+    @property
+    def window(self) -> int:
+        """The model's context window in tokens."""
+        ...
+
+    def stream(self, messages: Sequence[ChatMessage]) -> ChatStream:
+        """Start a reply. One request, no retry: a person is waiting and can ask again."""
+        ...
+
+    def complete(
+        self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
+    ) -> Completion:
+        """One whole answer; with ``schema``, in the provider's JSON schema mode where it has one.
+
+        Makes exactly one request; who calls decides about repair and retries.
+        """
+        ...
+
+    @property
+    def schema_mode(self) -> bool:
+        """Whether the provider enforces a schema, so that it need not stand in the prompt."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors, all of one service."""
+
+    @property
+    def service(self) -> Service: ...
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """One float32 unit vector a text, in the order given, shape (n, dimensions).
+
+        Splits at the provider's batch limit; refuses wrong lengths, NaN, Inf and zero vectors.
+        """
+        ...
+
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        """The question's unit vector, shape (dimensions,)."""
+        ...

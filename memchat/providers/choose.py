@@ -1,0 +1,170 @@
+"""The models that the settings name, built; and why each was chosen, for ``memchat doctor``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memchat.config import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, WORDS_ONLY, Settings
+from memchat.errors import ConfigError
+from memchat.providers.keys import key_name, key_names, provider_of
+
+if TYPE_CHECKING:
+    from memchat.providers import ChatModel, Embedder
+
+HASH = "hash"
+GEMINI_VERSION = "/v1beta"
+OFFLINE_NOTE = "a stand-in that works by patterns, no real model"
+WORDS_NOTE = "memories are searched by words only, not by meaning"
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One model, why it is in use, and what stands in its way."""
+
+    setting: str
+    """chat_model, extract_model or embed_model."""
+    model: str
+    why: str
+    key: str | None
+    """The variable that holds its key, or should; None where it needs none."""
+    key_set: bool
+    note: str | None = None
+    """What a person should know though nothing is wrong."""
+    problem: str | None = None
+    remedy: str | None = None
+    """What to do about the problem or the note."""
+
+    @property
+    def variable(self) -> str:
+        """The variable that names another model."""
+        return f"MEMCHAT_{self.setting.upper()}"
+
+
+def chat_model(settings: Settings) -> ChatModel:
+    """The model that talks. Nothing is imported or sent before its first call."""
+    return _chat(settings.chat_model, settings)
+
+
+def extract_model(settings: Settings) -> ChatModel:
+    """The cheap model that reads an ended session."""
+    return _chat(settings.extract_model, settings)
+
+
+def embedder(settings: Settings) -> Embedder | None:
+    """What turns texts into vectors; None where search is by words only.
+
+    Raises ConfigError for a name that tells no provider.
+    """
+    model = settings.embed_model
+    if model == WORDS_ONLY:
+        return None
+    if model == MINILM:
+        from memchat.providers.minilm import MiniLM, available
+
+        return MiniLM(settings.home) if available() else None
+    if model == HASH:
+        from memchat.providers.hashing import HashEmbedder
+
+        return HashEmbedder()
+    provider = provider_of(model)
+    if provider == "gemini":
+        from memchat.providers.gemini import GeminiEmbedder
+
+        base = _gemini_base(settings)
+        return GeminiEmbedder(model, timeout=settings.timeout, base_url=base)
+    if not provider:
+        raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
+    from memchat.providers.remote_embed import LiteLLMEmbedder
+
+    return LiteLLMEmbedder(model, timeout=settings.timeout)
+
+
+def explain(settings: Settings) -> tuple[Choice, Choice, Choice]:
+    """Chat, extraction, embedding: each with its reason, its key and what is wrong.
+
+    Reads names and variables only: no provider is called, no key is shown, litellm stays unloaded.
+    """
+    return (
+        _explain(settings, "chat_model", settings.chat_model),
+        _explain(settings, "extract_model", settings.extract_model),
+        _explain(settings, "embed_model", settings.embed_model),
+    )
+
+
+def _chat(model: str, settings: Settings) -> ChatModel:
+    from memchat.providers.chat import LiteLLMChat
+
+    base = None
+    if provider_of(model) == "gemini" and settings.gemini_base_url:
+        base = f"{_gemini_base(settings)}{GEMINI_VERSION}"  # litellm wants it, google-genai not
+    return LiteLLMChat(
+        model, timeout=settings.timeout, api_base=base, context_tokens=settings.context_tokens
+    )
+
+
+def _gemini_base(settings: Settings) -> str | None:
+    base = settings.gemini_base_url
+    return base and base.rstrip("/").removesuffix(GEMINI_VERSION)
+
+
+def _explain(settings: Settings, setting: str, model: str) -> Choice:
+    key = key_name(model)
+    key_set = bool(key and os.environ.get(key))
+    note, problem, remedy = _state(setting, model, key_set)
+    why = settings.why.get(setting, "the default")
+    return Choice(setting, model, why, key, key_set, note, problem, remedy)
+
+
+def _state(setting: str, model: str, key_set: bool) -> tuple[str | None, str | None, str | None]:
+    """The note, the problem and the remedy of one model."""
+    variable = f"MEMCHAT_{setting.upper()}"
+    if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
+        return OFFLINE_NOTE, None, f"set GEMINI_API_KEY, another provider's key, or {variable}"
+    if model == WORDS_ONLY:
+        return WORDS_NOTE, None, "unset MEMCHAT_EMBED_MODEL to use the built-in model"
+    if model == HASH:
+        return "knows equal words only; made for tests", None, "unset MEMCHAT_EMBED_MODEL"
+    if model == MINILM:
+        return _state_minilm()
+    if not provider_of(model):
+        return None, f"{model!r} names no provider", _nameless(variable, model)
+    names = key_names(model)
+    if names and not key_set:
+        local = "minilm" if setting == "embed_model" else "ollama/llama3.2"
+        remedy = f"set {' or '.join(names)}, or {variable}={local} to stay on this machine"
+        return None, f"{' or '.join(names)} is not set", remedy
+    return None, None, None
+
+
+def _state_minilm() -> tuple[str | None, str | None, str | None]:
+    from memchat.providers.minilm import available
+
+    if available():
+        return "on this machine; an English model", None, None
+    return (
+        None,
+        f"its weights are not installed; {WORDS_NOTE}",
+        "run make in the memchat folder, or set MEMCHAT_EMBED_MODEL=none",
+    )
+
+
+def _nameless(variable: str, model: str) -> str:
+    return f"{variable}={model} names no provider; write provider/model, for example openai/{model}"
+
+
+def embedder_for(settings: Settings, stored: str | None) -> tuple[Embedder | None, str | None]:
+    """The embedder for a store, or None and why; ``stored`` names the service it has vectors of.
+
+    A choice that nobody made never changes the service of a store: the stored one is kept.
+    """
+    named = settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+    if stored is not None and not named and stored != settings.embed_model:
+        settings = settings.with_(embed_model=stored)
+    if settings.embed_model == WORDS_ONLY:
+        return None, "MEMCHAT_EMBED_MODEL=none: searched by words only"
+    found = embedder(settings)
+    if found is None:
+        return None, "the MiniLM weights are not installed (run make): searched by words only"
+    return found, None

@@ -1,0 +1,57 @@
+"""An embedder for tests: words hashed into a small vector. It knows no meaning, only equality."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from memchat.errors import InputError
+from memchat.types import Service, Usage, clean_text
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+SERVICE = Service("hash", "words", 64, 1_000_000, floor=0.25, local=True)
+
+
+class HashEmbedder:
+    """A bag of casefolded words, each hashed to one of 64 places; the same on every run."""
+
+    @property
+    def service(self) -> Service:
+        """hash/words: 64 dimensions, on this machine."""
+        return SERVICE
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """One float32 unit vector a text, shape (n, 64). Raises InputError for an empty text."""
+        import numpy as np
+
+        started = time.perf_counter()
+        words = [_words(text) for text in texts]
+        vectors = np.zeros((len(texts), SERVICE.dimensions), np.float32)
+        for vector, found in zip(vectors, words, strict=True):
+            for word in found:
+                vector[_place(word)] += 1
+            vector /= np.linalg.norm(vector)
+        spent = time.perf_counter() - started
+        return vectors, Usage("embed", SERVICE.name, sum(map(len, words)), 0, 0.0, spent)
+
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        """The question's unit vector, shape (64,)."""
+        vectors, usage = self.embed_documents([text])
+        return vectors[0], usage
+
+
+def _words(text: str) -> list[str]:
+    text = clean_text(text).casefold()
+    if not text.strip():
+        raise InputError("an empty text cannot be embedded; give some text")
+    return re.findall(r"\w+", text) or [text.strip()]
+
+
+def _place(word: str) -> int:
+    digest = blake2b(word.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") % SERVICE.dimensions

@@ -1,0 +1,98 @@
+"""The offline stand-in: a litellm provider that answers and extracts by rules, without a network.
+
+It lets a person try, test and demonstrate memchat without a key. It is no language model and says
+so. ``offline/chat`` answers from the memories it was sent, ``offline/extract`` proposes facts from
+plain first-person sentences. Same input, same output.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import Any
+
+PROVIDER = "offline"
+
+
+def register(litellm: Any) -> None:
+    """Make ``offline/chat`` and ``offline/extract`` callable through this litellm, once."""
+    others = [item for item in litellm.custom_provider_map if item["provider"] != PROVIDER]
+    stand_in = {"provider": PROVIDER, "custom_handler": _provider(litellm)}
+    litellm.custom_provider_map = [*others, stand_in]
+
+
+def answer(model: str, messages: Sequence[Mapping[str, Any]]) -> str:
+    """What the model called ``chat`` or ``extract`` says to these messages."""
+    from memchat.providers.offline.extract import extract_messages
+    from memchat.providers.offline.reply import reply
+
+    if model.rpartition("/")[2] == "extract":
+        return json.dumps(extract_messages(messages), ensure_ascii=False)
+    return reply(messages)
+
+
+def _provider(litellm: Any) -> Any:
+    """The handler litellm calls; defined here because its base class needs the heavy import."""
+
+    class StandIn(litellm.CustomLLM):  # type: ignore[misc]
+        def completion(self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any) -> Any:
+            text = answer(model, messages)
+            response = rest.get("model_response") or litellm.ModelResponse()
+            response.model = f"{PROVIDER}/{model.rpartition('/')[2]}"
+            response.choices = [
+                litellm.Choices(
+                    finish_reason="stop",
+                    index=0,
+                    message=litellm.Message(role="assistant", content=text),
+                )
+            ]
+            response.usage = litellm.Usage(**_usage(messages, text))
+            return response
+
+        async def acompletion(
+            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
+        ) -> Any:
+            return self.completion(model, messages, **rest)
+
+        def streaming(
+            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
+        ) -> Iterator[dict[str, Any]]:
+            yield from _chunks(answer(model, messages), messages)
+
+        async def astreaming(
+            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
+        ) -> AsyncIterator[dict[str, Any]]:
+            for chunk in _chunks(answer(model, messages), messages):
+                yield chunk
+
+    return StandIn()
+
+
+def _chunks(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The answer word by word, as litellm's GenericStreamingChunk; the last one holds the usage."""
+    for word in re.findall(r"\s*\S+\s*", text):
+        yield _chunk(word)
+    yield _chunk("", usage=_usage(messages, text))
+
+
+def _chunk(text: str, usage: dict[str, int] | None = None) -> dict[str, Any]:
+    return {
+        "text": text,
+        "is_finished": usage is not None,
+        "finish_reason": "stop" if usage is not None else "",
+        "index": 0,
+        "tool_use": None,
+        "usage": usage,
+    }
+
+
+def _usage(messages: Sequence[Mapping[str, Any]], text: str) -> dict[str, int]:
+    """Tokens estimated as a quarter of the characters: nothing here counts real ones."""
+    asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
+    told = max(1, len(text) // 4)
+    return {
+        "prompt_tokens": asked,
+        "completion_tokens": told,
+        "total_tokens": asked + told,
+    }

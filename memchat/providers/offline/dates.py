@@ -1,0 +1,117 @@
+"""Time phrases of a clause, and the language-free form that code turns into a date."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_MONTH_NAMES = (
+    "jan january januar",
+    "feb february februar",
+    "mar march märz",
+    "apr april",
+    "may mai",
+    "jun june juni",
+    "jul july juli",
+    "aug august",
+    "sep sept september",
+    "oct october oktober",
+    "nov november",
+    "dec december dezember",
+)
+_MONTH_NUMBER = {
+    name: number for number, names in enumerate(_MONTH_NAMES, 1) for name in names.split()
+}
+_MONTHS = "|".join(sorted(_MONTH_NUMBER, key=len, reverse=True))
+_DAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
+_GERMAN_DAYS = {
+    "montag": "mon",
+    "dienstag": "tue",
+    "mittwoch": "wed",
+    "donnerstag": "thu",
+    "freitag": "fri",
+    "samstag": "sat",
+    "sonntag": "sun",
+}
+_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_AT = r"(?:\s+at\s+\d{1,2}(?:[:.]\d{2})?(?:\s?[ap]\.?m\b\.?)?)?"
+
+_PHRASE = re.compile(
+    rf"""(?<![\w-])
+    (?P<lead>(?:until|till|up\ to|through|by|on|before|from|in|during|for|at|to|bis|am|im)\s+)?
+    (?P<when>
+        (?P<iso>\d{{4}}-\d{{2}}-\d{{2}})
+      | (?:the\s+)?end\s+of\s+(?:the\s+|this\s+)?(?P<end>week|month|year|{_MONTHS})
+      | (?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?P<month>{_MONTHS})
+        (?:,?\s+(?P<year>\d{{4}}))?
+      | (?P<month2>{_MONTHS})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)
+        (?:,?\s+(?P<year2>\d{{4}}))?
+      | (?:next\s+|this\s+|coming\s+|nächsten\s+)?(?P<weekday>{_DAYS}|{"|".join(_GERMAN_DAYS)})
+      | this\s+(?P<this>week|month|year|spring|summer|autumn|winter)
+      | (?:the\s+next\s+)?(?P<count>\d{{1,3}}|{"|".join(_COUNTS)})\s+(?P<unit>day|week|month|year)s?
+      | (?P<near>today|tonight|tomorrow|heute|morgen)
+      | (?P<bare>{_MONTHS})
+    )(?![\w-]){_AT}""",
+    re.IGNORECASE | re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class When:
+    """A time phrase: its words, where they stand in the clause, and its language-free form."""
+
+    words: str
+    """The day itself, without the preposition."""
+    said: str
+    """With the preposition, as it was said."""
+    start: int
+    """Offset of ``said`` in the clause."""
+    lead: str
+    """The preposition, lower case, or ``""``."""
+    code: str
+
+
+def find_when(clause: str) -> list[When]:
+    """The time phrases of a clause, in their order."""
+    found = []
+    for match in _PHRASE.finditer(clause):
+        lead = (match["lead"] or "").strip().casefold()
+        code = _code(match, lead)
+        if code is not None:
+            words = match[0][len(match["lead"] or "") :]
+            found.append(When(words.strip(), match[0].strip(), match.start(), lead, code))
+    return found
+
+
+def _code(match: re.Match[str], lead: str) -> str | None:
+    part = {name: text.casefold() for name, text in match.groupdict().items() if text}
+    if "iso" in part:
+        return part["iso"]
+    if "end" in part:
+        return _month(part["end"]) if part["end"] in _MONTH_NUMBER else f"end:{part['end']}"
+    if "day" in part or "day2" in part:
+        return _day(part)
+    if "weekday" in part:
+        return f"weekday:{_GERMAN_DAYS.get(part['weekday'], part['weekday'][:3])}"
+    if "this" in part:
+        return f"end:{part['this']}"
+    if "count" in part and lead == "for":
+        count = part["count"]
+        return f"+{_COUNTS.get(count) or int(count)}{part['unit'][0]}"
+    if "near" in part:
+        return "tomorrow" if part["near"] in ("tomorrow", "morgen") else "today"
+    if "bare" in part and lead in ("until", "till", "by", "in", "through", "during", "bis", "im"):
+        return _month(part["bare"])
+    return None
+
+
+def _month(name: str) -> str:
+    return f"month:{_MONTH_NAMES[_MONTH_NUMBER[name] - 1][:3]}"
+
+
+def _day(part: dict[str, str]) -> str | None:
+    day, month = int(part.get("day") or part["day2"]), part.get("month") or part["month2"]
+    if not 1 <= day <= 31:
+        return None
+    year = part.get("year") or part.get("year2")
+    return f"{year + '-' if year else ''}{_MONTH_NUMBER[month]:02}-{day:02}"

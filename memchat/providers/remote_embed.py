@@ -1,0 +1,121 @@
+"""Embeddings of any provider that litellm knows."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memchat.providers.batches import embed_all
+from memchat.providers.failures import Call, translate, unusable
+from memchat.providers.keys import find_key, provider_of
+from memchat.providers.lite import LOCAL, cost_usd, failures, litellm
+from memchat.tokens import estimate_tokens
+from memchat.types import Service, Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+BATCH = 2048
+BATCH_TOKENS = 300_000
+DEFAULT_MAX_TOKENS = 512
+REMEDY = "MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
+
+_KNOWN: dict[str, tuple[int, int]] = {
+    "text-embedding-3-small": (1536, 8191),
+    "text-embedding-3-large": (3072, 8191),
+    "text-embedding-ada-002": (1536, 8191),
+    "mistral-embed": (1024, 8192),
+    "nomic-embed-text": (768, 2048),
+    "mxbai-embed-large": (1024, 512),
+    "bge-m3": (1024, 8192),
+    "all-minilm": (384, 256),
+}
+"""Dimensions of a model's vectors, and the tokens it reads."""
+_BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
+"""Texts a request, where a provider takes fewer than OpenAI."""
+
+
+class LiteLLMEmbedder:
+    """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
+
+    ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one.
+    """
+
+    def __init__(self, model: str, *, timeout: float, api_base: str | None = None) -> None:
+        self._model = model
+        self._timeout = timeout
+        self._api_base = api_base
+        bare = model.rpartition("/")[2].removesuffix(":latest")
+        known = _KNOWN.get(bare)
+        self._dimensions = known[0] if known else None
+        self._max_tokens = known[1] if known else DEFAULT_MAX_TOKENS
+
+    @functools.cached_property
+    def service(self) -> Service:
+        """The model's service. For a model that is not in the table, the length of its vectors is
+        found with one request; this raises what that request raises."""
+        if self._dimensions is None:
+            self.embed_documents(["How long are your vectors?"])
+        assert self._dimensions is not None
+        provider = provider_of(self._model)
+        name = self._model.removeprefix(f"{provider}/")
+        return Service(
+            provider, name, self._dimensions, self._max_tokens, local=self._model.startswith(LOCAL)
+        )
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """One float32 unit vector a text, in the order given, shape (n, dimensions).
+
+        Raises ProviderError, ConfigError for a missing key, InputError for an empty text.
+        """
+        started = time.perf_counter()
+        told: list[int] = []
+        vectors = embed_all(
+            texts,
+            lambda some: self._call(some, told),
+            model=self._model,
+            max_tokens=self._max_tokens,
+            batch=_BATCHES.get(provider_of(self._model), BATCH),
+            batch_tokens=BATCH_TOKENS,
+            dimensions=self._dimensions,
+        )
+        if len(vectors):
+            self._dimensions = vectors.shape[1]
+        tokens = sum(told) or sum(map(estimate_tokens, texts))
+        cost = cost_usd(self._model, tokens, 0)
+        return vectors, Usage("embed", self._model, tokens, 0, cost, time.perf_counter() - started)
+
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
+        vectors, usage = self.embed_documents([text])
+        return vectors[0], usage
+
+    def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
+        key = find_key(self._model, REMEDY)
+        options = {"api_key": key} if key else {}
+        if self._api_base:
+            options["api_base"] = self._api_base
+        try:
+            answer = litellm().embedding(
+                model=self._model,
+                input=texts,
+                timeout=self._timeout,
+                num_retries=0,
+                max_retries=0,
+                drop_params=True,
+                **options,
+            )
+        except failures() as error:
+            raise translate(error, Call(self._model, self._timeout)) from error
+        if answer.usage:
+            told.append(int(answer.usage.prompt_tokens or 0))
+        rows = sorted(answer.data or (), key=lambda row: int(row["index"]))
+        if [row["index"] for row in rows] != list(range(len(texts))):
+            raise unusable(
+                self._model,
+                f"sent {len(rows)} vectors for {len(texts)} texts; name another embedding model",
+                retryable=False,
+            )
+        return [list(row["embedding"]) for row in rows]

@@ -1,0 +1,136 @@
+"""All shards of one service: loaded at need, kept while there is room, always caught up.
+
+Every search happens inside a caller's read transaction: the shard first reads the events since its
+own, so what another process committed before that snapshot is in it, and nothing later.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from memchat.errors import StoreError
+from memchat.store import embeddings, events
+from memchat.types import Service
+from memchat.vectors.shard import Shard, Vectors
+
+log = logging.getLogger(__name__)
+
+FOLDER = "mem.index"
+SAVE_FROM = 5_000
+"""Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
+ROOM_BYTES = 512 * 1024 * 1024
+
+
+class VectorIndex:
+    """The nearest memories by meaning, in one service's space."""
+
+    def __init__(self, home: Path, store_id: str, service_id: int, service: Service) -> None:
+        self.service_id = service_id
+        self._store_id = store_id
+        self._dimensions = service.dimensions
+        self._folder = home / FOLDER
+        self._shards: OrderedDict[int, Shard] = OrderedDict()
+        self._saved: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def search(
+        self,
+        tx: Connection,
+        app_ids: Sequence[int],
+        query: Vectors,
+        limit: int,
+        exclude: Sequence[int] = (),
+    ) -> list[tuple[int, float]]:
+        """The nearest (memory id, cosine) of these scope rows, best first."""
+        with self._lock:
+            found = [
+                hit
+                for app_id in app_ids
+                for hit in self._current(tx, app_id).search(query, limit, exclude)
+            ]
+        return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))[:limit]
+
+    def scores(
+        self, tx: Connection, app_ids: Sequence[int], query: Vectors, ids: Sequence[int]
+    ) -> dict[int, float]:
+        """The cosine of those memories that have a vector in these scope rows."""
+        with self._lock:
+            found: dict[int, float] = {}
+            for app_id in app_ids:
+                found.update(self._current(tx, app_id).scores(query, ids))
+        return found
+
+    def ids(self, tx: Connection, app_id: int) -> set[int]:
+        """What the scope row's shard holds, caught up."""
+        with self._lock:
+            return self._current(tx, app_id).ids
+
+    def save(self, tx: Connection) -> None:
+        """Keep the large shards that changed on disk, so that the next opening is quick.
+
+        They are caught up first: what was forgotten meanwhile must not come back in a file.
+        """
+        with self._lock:
+            for app_id in list(self._shards):
+                shard = self._current(tx, app_id)
+                if len(shard) >= SAVE_FROM and self._saved.get(app_id) != shard.seq:
+                    self._folder.mkdir(mode=0o700, exist_ok=True)
+                    shard.save(self._path(app_id), events.mark(tx, shard.seq))
+                    self._saved[app_id] = shard.seq
+
+    def forget(self, app_id: int) -> None:
+        """Drop a scope row's shard from memory and disk: a vector tells about its words."""
+        with self._lock:
+            self._shards.pop(app_id, None)
+            self._saved.pop(app_id, None)
+            self._path(app_id).unlink(missing_ok=True)
+
+    def _current(self, tx: Connection, app_id: int) -> Shard:
+        shard = self._shards.get(app_id)
+        if shard is None:
+            shard = self._load(tx, app_id)
+        newest = events.latest(tx, app_id)
+        if shard.seq > newest:
+            # Read further than this snapshot of the rows reaches.
+            shard = Shard(self._dimensions)
+        if shard.seq < newest:
+            changed = events.changed_since(tx, app_id, shard.seq) if shard.seq else None
+            found, vectors = embeddings.of_memories(tx, self.service_id, app_id, changed)
+            shard.replace(changed or [], found, vectors)
+            shard.seq = newest
+        self._shards[app_id] = shard
+        self._shards.move_to_end(app_id)
+        self._make_room()
+        return shard
+
+    def _load(self, tx: Connection, app_id: int) -> Shard:
+        path = self._path(app_id)
+        if not path.exists():
+            return Shard(self._dimensions)
+        try:
+            shard = Shard.load(path, self._dimensions)
+        except StoreError as error:
+            log.warning("%s", error)
+            path.unlink(missing_ok=True)
+            return Shard(self._dimensions)
+        if shard.mark != events.mark(tx, shard.seq):
+            # From before these rows were restored from a copy: not a past of theirs.
+            return Shard(self._dimensions)
+        self._saved[app_id] = shard.seq
+        return shard
+
+    def _make_room(self) -> None:
+        while len(self._shards) > 1 and sum(s.nbytes for s in self._shards.values()) > ROOM_BYTES:
+            self._shards.popitem(last=False)
+
+    def _path(self, app_id: int) -> Path:
+        # The store's own id is in the name: a folder copied from elsewhere is never taken for ours.
+        scope = f"{self._store_id}/{self.service_id}/memories/{app_id}"
+        return self._folder / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}.faiss"

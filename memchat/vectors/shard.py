@@ -1,0 +1,135 @@
+"""One FAISS index over the active memories of one scope row, and how far it has read.
+
+Flat inner product over unit vectors: exact cosine, no filter needed since a shard holds one
+person's app. A shard knows the last event it contains, so it can read on from there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from memchat.errors import StoreError
+
+# More threads gain nothing on a quiet machine and cost whole time slices on a busy one.
+faiss.omp_set_num_threads(1)
+
+Vectors = NDArray[np.float32]
+_FORMAT = 1
+_TIE = 1e-6
+"""Scores this close may change places with the order of adding up."""
+
+
+class Shard:
+    """Ids and vectors; ``seq`` is the last event that they reflect.
+
+    ``mark`` tells that event from one of the same number in another past; set in a loaded shard.
+    """
+
+    def __init__(self, dimensions: int) -> None:
+        self.dimensions = dimensions
+        self.seq = 0
+        self.mark = ""
+        self._index: Any = faiss.IndexIDMap2(faiss.IndexFlatIP(dimensions))
+
+    def __len__(self) -> int:
+        return int(self._index.ntotal)
+
+    @property
+    def nbytes(self) -> int:
+        """What it holds in memory, about."""
+        return len(self) * (self.dimensions * 4 + 40) + 4096
+
+    @property
+    def ids(self) -> set[int]:
+        """The memories in it."""
+        return {int(i) for i in faiss.vector_to_array(self._index.id_map)}
+
+    def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
+        """Take ``ids`` out and put ``found`` in with their vectors; FAISS itself has no upsert."""
+        if len(self) and len(ids):
+            self._index.remove_ids(np.asarray(ids, np.int64))
+        if len(found):
+            self._index.add_with_ids(
+                np.ascontiguousarray(vectors, np.float32), np.asarray(found, np.int64)
+            )
+
+    def search(
+        self, query: Vectors, limit: int, exclude: Sequence[int] = ()
+    ) -> list[tuple[int, float]]:
+        """The nearest (id, cosine), best first, of equal ones the oldest, none of ``exclude``."""
+        if limit < 1:
+            return []
+        wide = limit + 1
+        while True:
+            found = self._nearest(query, min(wide, len(self)), exclude)
+            # FAISS cuts a tie anywhere; look on until the tie at the limit is whole.
+            if len(found) < wide or found[limit - 1][1] - found[-1][1] > _TIE:
+                break
+            wide *= 2
+        found.sort(key=lambda hit: (-round(hit[1], 6), hit[0]))
+        return found[:limit]
+
+    def _nearest(
+        self, query: Vectors, limit: int, exclude: Sequence[int]
+    ) -> list[tuple[int, float]]:
+        if not limit:
+            return []
+        parameters = None
+        if exclude:
+            chosen = faiss.IDSelectorBatch(np.asarray(exclude, np.int64))
+            parameters = faiss.SearchParameters(sel=faiss.IDSelectorNot(chosen))  # type: ignore[call-arg]
+        scores, ids = self._index.search(query.reshape(1, -1), limit, params=parameters)
+        return [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0]
+
+    def scores(self, query: Vectors, ids: Sequence[int]) -> dict[int, float]:
+        """The cosine of those of ``ids`` that are in it."""
+        found: dict[int, float] = {}
+        for i in ids:
+            with contextlib.suppress(RuntimeError):  # FAISS's word for an id it does not hold
+                found[i] = float(self._index.reconstruct(i) @ query)
+        return found
+
+    def save(self, path: Path, mark: str) -> None:
+        """Write it whole to one file, atomically; a half-written one never has the name."""
+        body = faiss.serialize_index(self._index).tobytes()
+        head = {
+            "format": _FORMAT,
+            "dimensions": self.dimensions,
+            "seq": self.seq,
+            "mark": mark,
+            "sha256": hashlib.sha256(body).hexdigest(),
+        }
+        temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+        # A vector tells about its words: nobody else on this machine reads it.
+        with open(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(json.dumps(head).encode() + b"\n" + body)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+    @classmethod
+    def load(cls, path: Path, dimensions: int) -> Shard:
+        """Read a saved shard. Raises StoreError for one that is damaged or of another size."""
+        try:
+            head, _, body = path.read_bytes().partition(b"\n")
+            known = json.loads(head)
+            if known["format"] != _FORMAT or known["dimensions"] != dimensions:
+                raise ValueError("another format")
+            if hashlib.sha256(body).hexdigest() != known["sha256"]:
+                raise ValueError("not what was written")  # FAISS itself trusts what it reads
+            shard = cls(dimensions)
+            shard._index = faiss.deserialize_index(np.frombuffer(body, np.uint8))
+            shard.seq, shard.mark = int(known["seq"]), str(known["mark"])
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
+            raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
+        return shard
