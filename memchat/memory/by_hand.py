@@ -1,0 +1,159 @@
+"""What a person does to their memories by hand. The evidence is the actor; no quote is needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Final
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.errors import InputError, NotFound
+from memchat.memory import keys
+from memchat.memory.consolidate import Consolidation, Fact, forgotten_form, search_text
+from memchat.store import apps, embeddings, jobs, memories, tombstones
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory
+from memchat.types import MEMORY_TYPES, Memory, MemoryType, Scope, one_line
+
+VALUE_LIMIT = 280
+
+
+class Keep:
+    """Stands for "leave it as it is" where None means something."""
+
+
+KEEP: Final = Keep()
+
+
+@dataclass(frozen=True, slots=True)
+class ByHand:
+    """Add, edit and restore, inside the caller's writer's transaction."""
+
+    tx: Connection
+    scope: Scope
+    settings: Settings
+    now: datetime
+
+    def add(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None,
+        all_apps: bool,
+    ) -> Memory:
+        """A fact as entered. One that is known already is confirmed; the newest of a key wins."""
+        own, shared = apps.ensure(self.tx, self.scope, self.now)
+        app_id = shared if all_apps else own
+        kind, name, words = _checked(memory_type, key, value)
+        self._check_day(expires_at)
+        tombstones.lift(self.tx, app_id, "value", forgotten_form(name, words))
+        fact = Fact(
+            memory_type=kind,
+            key=name,
+            value=words,
+            said_at=self.now,
+            search_text=self._search_text(kind, name, words, self.now),
+            created_by="manual",
+            many=keys.cardinality(name) != "one",
+            expires_at=expires_at,
+        )
+        cause = Cause(self.now, "user", "added by hand")
+        done = Consolidation(self.tx, app_id, shared, cause, self.settings.merge_threshold)
+        memory = done.apply(fact).memory
+        assert memory is not None
+        self._queue(memory.id)
+        return memory
+
+    def edit(
+        self,
+        memory: Memory,
+        *,
+        memory_type: str | None,
+        key: str | None,
+        value: str | None,
+        expires_at: date | Keep | None,
+        all_apps: bool | None,
+    ) -> Memory:
+        """New words, type, day or reach. Raises InputError where it would be another's twin."""
+        own, shared = apps.ensure(self.tx, self.scope, self.now)
+        here = memories.app_id_of(self.tx, memory.id)
+        app_id = here if all_apps is None else shared if all_apps else own
+        kind, name, words = _checked(
+            memory_type or memory.memory_type,
+            memory.key if key is None else key,
+            memory.value if value is None else value,
+        )
+        until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
+        if not isinstance(expires_at, Keep):
+            self._check_day(expires_at)
+        twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
+        if twin is not None and twin.id != memory.id:
+            raise InputError(f"memory {twin.id} says the same already; delete one of the two")
+        new = NewMemory(
+            memory_type=kind,
+            key=name,
+            value=words,
+            many=keys.cardinality(name) == "many" if name != memory.key else memory.many,
+            search_text=self._search_text(kind, name, words, memory.said_at),
+            said_at=memory.said_at,
+            created_by=memory.created_by,
+            expires_at=until,
+        )
+        old = memories.hash_of(self.tx, memory.id)
+        memories.rewrite(self.tx, memory, app_id, new, Cause(self.now, "user", "edited by hand"))
+        embeddings.drop_unused(self.tx, [old])
+        self._queue(memory.id)
+        return self._fresh(memory.id)
+
+    def restore(self, memory: Memory) -> Memory:
+        """Bring back a superseded, merged, ended or expired memory; a rival value gives way."""
+        cause = Cause(self.now, "user", "restored by hand")
+        app_id = memories.app_id_of(self.tx, memory.id)
+        today = self.now.astimezone(self.settings.zone).date()
+        over = memory.expires_at is not None and memory.expires_at < today
+        if memory.active and not over:
+            raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
+        if over:
+            memories.set_expiry(self.tx, memory, app_id, None, cause)
+        if not memory.active:
+            memories.reactivate(self.tx, memory, app_id, cause)
+        if not memory.many:
+            for rival in memories.with_key(self.tx, [app_id], memory.key):
+                if rival.id != memory.id:
+                    memories.deactivate(
+                        self.tx, rival, app_id, "superseded", cause, replaced_by=memory.id
+                    )
+        self._queue(memory.id)
+        return self._fresh(memory.id)
+
+    def _search_text(self, kind: MemoryType, key: str, value: str, said_at: datetime) -> str:
+        return search_text(kind, key, value, self.scope.user, said_at, self.settings.zone)
+
+    def _check_day(self, day: date | None) -> None:
+        today = self.now.astimezone(self.settings.zone).date()
+        if day is not None and day < today:
+            raise InputError(f"{day.isoformat()} is over already; give today or a later day")
+
+    def _queue(self, memory_id: int) -> None:
+        app_id = memories.app_id_of(self.tx, memory_id)
+        jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.now)
+
+    def _fresh(self, memory_id: int) -> Memory:
+        found = memories.get(self.tx, apps.find(self.tx, self.scope).ids, memory_id)
+        if found is None:
+            raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+        return found
+
+
+def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, str]:
+    kind = memory_type.strip().casefold()
+    if kind not in MEMORY_TYPES:
+        raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
+    name = keys.canonical(keys.normalise_key(one_line(key, "key", 200)))
+    return kind, name, one_line(value, "value", VALUE_LIMIT)
+
+
+__all__ = ["KEEP", "VALUE_LIMIT", "ByHand", "Keep"]

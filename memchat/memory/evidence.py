@@ -1,0 +1,385 @@
+"""The gate: whether the words a model cites prove what it proposes.
+
+``judge`` accepts what the user's own sentence says, sends what only a reader can tell to review,
+and refuses what nobody said. A wrong acceptance is worse than a review.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from memchat.errors import InputError
+from memchat.memory import markers, pointing, sentences
+from memchat.memory.candidate import Candidate, Quote
+from memchat.memory.dates import until_date
+from memchat.memory.keys import canonical, cardinality, normalise_key
+from memchat.memory.links import check_link
+from memchat.memory.secrets import PERSONAL, find_secrets, mask
+from memchat.memory.text import (
+    UNSPACED,
+    Span,
+    content_words,
+    find_span,
+    find_spans,
+    fold,
+    foreign_spans,
+    names,
+    normal_value,
+    numbers,
+    sentence_around,
+)
+from memchat.types import MemoryType, Role
+
+VALUE_LIMIT = 280
+_SAMPLE = 20_000
+"""Characters of the session from which its languages are told."""
+Outcome = Literal["accept", "review", "refuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One message as the model was shown it, unmarked."""
+
+    id: str
+    role: Role
+    text: str
+    said_at: datetime
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class KnownFact:
+    """One stored fact as the model was shown it."""
+
+    id: str
+    memory_id: int
+    memory_type: MemoryType
+    key: str
+    value: str
+    many: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A span that proves something; offsets count characters of the stored message."""
+
+    message_id: int
+    turn_id: str
+    role: Role
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do with a candidate, why, and the candidate as corrected (masked where refused for a
+    secret). ``until`` is the last day it holds."""
+
+    outcome: Outcome
+    reasons: tuple[str, ...]
+    spans: tuple[Proof, ...]
+    candidate: Candidate
+    until: date | None = None
+
+
+@dataclass
+class Findings:
+    """What the checks of one candidate have found so far."""
+
+    turns: Sequence[Turn]
+    languages: tuple[str, ...]
+    refusals: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    proofs: list[tuple[Turn, Span]] = field(default_factory=list)
+    ref: tuple[Turn, Span] | None = None
+
+    def quoted(self) -> list[Turn]:
+        """The messages quoted, each once."""
+        return list({turn.id: turn for turn, _ in self.proofs}.values())
+
+    def said(self) -> str:
+        """The words of all quotes together."""
+        return " \n".join(turn.text[a:b] for turn, span in self.proofs for a, b in span.pieces)
+
+
+def judge(
+    candidate: Candidate,
+    turns: Sequence[Turn],
+    known: Sequence[KnownFact],
+    *,
+    prompt_text: str,
+    injected: Collection[str],
+    zone: ZoneInfo | None = None,
+) -> Verdict:
+    """Decide on one candidate. ``prompt_text`` and ``injected`` are what the models were told and
+    shown, which proves nothing; ``zone`` is where the user's days are counted (default UTC)."""
+    sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
+    found = Findings(turns, sentences.languages_in(sample, 0, len(sample)))
+    candidate = _shape(candidate, found)
+    candidate = _locate_quotes(candidate, found, prompt_text, injected)
+    candidate, until = candidate, None
+    if found.proofs and not found.refusals:
+        candidate = pointing.check_ref(candidate, found, injected)
+        candidate = check_link(candidate, found, known)
+        target = next((fact for fact in known if fact.id == candidate.to), None)
+        sentences.check_sentences(candidate, found)
+        _check_words(candidate, found, target)
+        candidate = _check_flags(candidate, found)
+        candidate, until = _check_until(candidate, found, zone or ZoneInfo("UTC"))
+    secret = _check_secrets(candidate, found)
+    return _verdict(candidate, found, until, masked=secret)
+
+
+def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts of one session without slips of the tongue: of two for one key that holds one
+    value the later message wins; where the later one is only in review, so is the earlier."""
+    kept: list[Verdict] = []
+    latest: dict[str, Verdict] = {}
+    for verdict in sorted(verdicts, key=_said_order, reverse=True):
+        item = verdict.candidate
+        if verdict.outcome == "refuse" or item.relation == "ends" or item.many:
+            kept.append(verdict)
+            continue
+        later = latest.setdefault(item.key, verdict)
+        if later is verdict:
+            kept.append(verdict)
+        elif later.outcome == "review" and normal_value(later.candidate.value) != normal_value(
+            item.value
+        ):
+            reason = "something else may have been said later in the session"
+            kept.append(replace(verdict, outcome="review", reasons=(*verdict.reasons, reason)))
+    order = {id(verdict.candidate): place for place, verdict in enumerate(verdicts)}
+    return sorted(kept, key=lambda verdict: order[id(verdict.candidate)])
+
+
+def _said_order(verdict: Verdict) -> tuple[int, int]:
+    users = [(p.message_id, p.start) for p in verdict.spans if p.role == "user"]
+    return max(users, default=(-1, -1))
+
+
+def _shape(candidate: Candidate, found: Findings) -> Candidate:
+    try:
+        key = normalise_key(candidate.key)
+    except InputError as error:
+        letters = "".join(c for c in candidate.key if not c.isnumeric())
+        try:
+            key = normalise_key(letters)
+            candidate = candidate.model_copy(update={"many": True})
+        except InputError:
+            key = "note"
+            found.doubts.append(f"the key cannot be used: {error}")
+    key, many = canonical(key), candidate.many
+    words = content_words(candidate.value)
+    if words and words <= set(key.split("_")) and cardinality(key) is None:
+        many = True
+        rest = "_".join(part for part in key.split("_") if part not in words)
+        key = canonical(rest) if rest else key
+    table = cardinality(key)
+    if len(candidate.value) > VALUE_LIMIT:
+        found.doubts.append(f"the value is longer than {VALUE_LIMIT} characters")
+    many = table == "many" if table else many
+    return candidate.model_copy(update={"key": key, "many": many})
+
+
+def _locate_quotes(
+    candidate: Candidate, found: Findings, prompt_text: str, injected: Collection[str]
+) -> Candidate:
+    quotes: list[Quote] = []
+    for quote in candidate.quotes:
+        turn, span = _locate(quote, found.turns)
+        if turn is None or span is None:
+            found.notes.append(_why_missing(quote, found.turns, prompt_text, injected))
+            continue
+        every = find_spans(quote.text, turn.text)
+        own = [s for s in every if not _foreign(turn.text, s)]
+        if not own:
+            found.notes.append("the words stand in pasted or quoted text")
+            continue
+        found.proofs.append((turn, own[0]))
+        quotes.append(Quote(msg=turn.id, text=quote.text))
+        if len(own) > 1:
+            sentences.check_places(candidate, found, turn, own[1:])
+    if not quotes:
+        found.refusals += found.notes
+        return candidate
+    if found.notes:
+        found.doubts += [f"one of its quotes does not count: {note}" for note in found.notes]
+        found.notes.clear()
+    return candidate.model_copy(update={"quotes": tuple(quotes)})
+
+
+def _locate(quote: Quote, turns: Sequence[Turn]) -> tuple[Turn | None, Span | None]:
+    users = [turn for turn in turns if turn.role == "user"]
+    for turn in users:
+        if turn.id == quote.msg and (span := find_span(quote.text, turn.text)):
+            return turn, span
+    others = [(turn, span) for turn in users if (span := find_span(quote.text, turn.text))]
+    return others[0] if len(others) == 1 else (None, None)
+
+
+def _why_missing(
+    quote: Quote, turns: Sequence[Turn], prompt_text: str, injected: Collection[str]
+) -> str:
+    users = [t for t in turns if t.role == "user" and find_span(quote.text, t.text)]
+    if users:
+        return "the words stand in several messages and none of them is the one named"
+    if any(find_span(quote.text, turn.text) for turn in turns):
+        return "the words are the assistant's, not the user's"
+    if find_span(quote.text, prompt_text):
+        return "the words come from the instructions"
+    if any(find_span(quote.text, memory) for memory in injected):
+        return "the words only repeat a memory that was shown"
+    return "the words are in no message of the user"
+
+
+def _foreign(text: str, span: Span) -> bool:
+    return any(a < end and start < b for a, b in foreign_spans(text) for start, end in span.pieces)
+
+
+def _check_words(candidate: Candidate, found: Findings, target: KnownFact | None) -> None:
+    """Numbers stand in the quotes or the cited span, names in the quoted messages or the known
+    fact, and some word of the value was said at all."""
+    value = candidate.value
+    messages = " \n".join(turn.text for turn in found.quoted())
+    cited = found.ref[1].text if found.ref else ""
+    held = pointing.numbers_said(found.said())
+    if found.ref and not pointing.asks(found.ref[0].text, found.ref[1]):
+        held |= numbers(cited)
+    missing = sorted(numbers(value) - held)
+    if missing:
+        found.doubts.append(f"the quotes do not hold {', '.join(missing)}")
+    around = " \n".join((messages, cited, target.value if target else ""))
+    nouns = _value_names(value)
+    unsaid = sorted(name for name in nouns if not sentences.says(around, name))
+    if unsaid:
+        found.doubts.append(f"the quoted messages do not hold the name {', '.join(unsaid)}")
+    words = content_words(value)
+    if candidate.relation != "ends" and words and not missing:
+        known_words = f"{messages} {cited}"
+        if not any(sentences.says(known_words, word) for word in words):
+            found.doubts.append("the value says it in other words than the user")
+        elif not found.ref and not any(
+            sentences.says(_sentences_said(found), word) for word in words
+        ):
+            found.doubts.append("the quoted sentence holds no word of the value")
+
+
+def _sentences_said(found: Findings) -> str:
+    return " \n".join(
+        sentence_around(turn.text, span.start, span.end).text for turn, span in found.proofs
+    )
+
+
+def _value_names(value: str) -> set[str]:
+    inner = names(value)
+    every = names(value, from_start=True)
+    if all(w[0].isupper() for w in value.split() if fold(w).text not in markers.FUNCTION_WORDS):
+        return every
+    return inner
+
+
+def _check_flags(candidate: Candidate, found: Findings) -> Candidate:
+    flags = candidate.flags
+    if "sensitive" in flags:
+        found.doubts.append("the model marked it as sensitive")
+    if "unsure" in flags:
+        found.doubts.append("the model was not sure")
+    if "asked" in flags and not markers.REMEMBER.search(_sentences_said(found)):
+        flags = tuple(flag for flag in flags if flag != "asked")
+    texts = (candidate.value, found.said())
+    if any(markers.ATTACK.search(text) for text in texts) or (
+        candidate.type != "preference" and any(markers.INSTRUCTION.search(t) for t in texts)
+    ):
+        found.doubts.append("it reads as an instruction, not as a fact about the user")
+    return candidate.model_copy(update={"flags": flags})
+
+
+def _check_until(
+    candidate: Candidate, found: Findings, zone: ZoneInfo
+) -> tuple[Candidate, date | None]:
+    """Resolve the end date; the words for it must stand in a quoted message."""
+    code, said = candidate.until, candidate.until_said
+    open_ended = candidate.model_copy(update={"until": None, "until_said": None})
+    turn = max((turn for turn, _ in found.proofs), key=lambda turn: turn.message_id)
+    if code is None:
+        if said is not None:
+            found.doubts.append("it ends some time, but the date could not be read")
+        else:
+            sentences.check_passing(candidate, found)
+        return open_ended, None
+    if said is None or not any(_holds(turn.text, said) for turn in found.quoted()):
+        found.notes.append("the end date was dropped: the user gave no words for it")
+        sentences.check_passing(candidate, found)
+        return open_ended, None
+    try:
+        until = until_date(code, turn.said_at, zone)
+    except InputError as error:
+        found.doubts.append(str(error))
+        return open_ended, None
+    if until < turn.said_at.astimezone(zone).date():
+        found.refusals.append("it was already over when it was said")
+    return candidate, until
+
+
+def _holds(text: str, words: str) -> bool:
+    """Whether a quoted message holds a phrase; where no spaces part words, of any length."""
+    return find_span(words, text) is not None or (
+        UNSPACED.search(words) is not None and normal_value(words) in fold(text).text
+    )
+
+
+def _check_secrets(candidate: Candidate, found: Findings) -> bool:
+    """Refuse secrets in value, key and quotes, also where the word that gives them away stands
+    outside the quote. True where the candidate must be masked."""
+    texts = [
+        candidate.value,
+        candidate.key,
+        f"{candidate.key.replace('_', ' ')}: {candidate.value}",
+    ]
+    texts += [quote.text for quote in candidate.quotes]
+    kinds = {secret.kind for text in texts for secret in find_secrets(text)}
+    compact = normal_value(candidate.value)
+    for turn in found.turns:
+        for secret in find_secrets(turn.text):
+            hidden = normal_value(turn.text[secret.start : secret.end])
+            in_quote = any(
+                t.id == turn.id and a < secret.end and secret.start < b
+                for t, span in found.proofs
+                for a, b in span.pieces
+            )
+            if in_quote or (hidden and hidden in compact):
+                kinds.add(secret.kind)
+    if not kinds:
+        return False
+    listed = ", ".join(sorted(kinds))
+    asked = found.proofs and markers.REMEMBER.search(_sentences_said(found))
+    if kinds <= PERSONAL and asked:
+        found.doubts.append(f"it holds {listed}; keep it only if you want to")
+        return False
+    found.refusals.append(f"it holds {listed}, which is never remembered")
+    return True
+
+
+def _verdict(candidate: Candidate, found: Findings, until: date | None, *, masked: bool) -> Verdict:
+    cited = [*found.proofs, *([found.ref] if found.ref else [])]
+    spans = tuple(
+        Proof(turn.message_id, turn.id, turn.role, a, b, turn.text[a:b])
+        for turn, span in cited
+        for a, b in span.pieces
+    )
+    if masked:
+        shown = {quote.msg: Quote(msg=quote.msg, text="[secret]") for quote in candidate.quotes}
+        hidden = {"value": mask(candidate.value), "quotes": tuple(shown.values())}
+        if hidden["value"] == candidate.value:
+            hidden["value"] = "[secret]"
+        candidate = candidate.model_copy(update=hidden)
+        spans = tuple(replace(span, quote="[secret]") for span in spans)
+    outcome: Outcome = "refuse" if found.refusals else "review" if found.doubts else "accept"
+    reasons = dict.fromkeys((*found.refusals, *found.doubts, *found.notes))
+    return Verdict(outcome, tuple(reasons), spans, candidate, until)

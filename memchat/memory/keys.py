@@ -1,0 +1,104 @@
+"""Keys: the English name of the slot a value stands in, and how many values a slot holds."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Literal
+
+from memchat.errors import InputError
+
+Cardinality = Literal["one", "many"]
+KEY_LIMIT = 64
+
+_ONE = """
+name full_name nickname age birthday gender pronouns city country nationality address home
+job employer salary timezone marital_status partner diet native_language phone_model
+height weight blood_type commute wake_time bedtime work_hours
+theme units
+"""
+ONE = frozenset(_ONE.split())
+"""Slots that hold one value at a time: the newest replaces the one before."""
+
+_MANY = """
+allergy hobby skill project language pet friend child sibling colleague like dislike interest
+goal plan appointment trip habit medication event book film music sport tool recipe note
+next_step status approach problem decision task idea food_like food_dislike food_preference
+preference learning health_condition family
+"""
+MANY = frozenset(_MANY.split())
+"""Slots whose values stand side by side; general ones are here so that none replaces another."""
+
+_ALIASES = {
+    "job": "job_title occupation profession role position work current_job current_role career",
+    "employer": "company workplace works_at works_for current_employer",
+    "city": "home_city location lives_in residence current_city hometown_current living_in town "
+    "place_of_residence current_location city_of_residence",
+    "country": "home_country country_of_residence",
+    "name": "first_name user_name username preferred_name",
+    "birthday": "birth_date date_of_birth birthdate",
+    "diet": "dietary_preference diet_type current_diet eating_habits",
+    "timezone": "time_zone",
+    "partner": "spouse wife husband girlfriend boyfriend",
+    "allergy": "allergies allergic_to food_allergy",
+    "hobby": "hobbies pastime",
+    "skill": "skills",
+    "project": "projects current_project side_project",
+    "language": "languages spoken_language speaks",
+    "pet": "pets dog cat",
+    "friend": "friends",
+    "child": "children kid kids son daughter",
+    "sibling": "siblings brother sister",
+    "like": "likes liked loves enjoys",
+    "dislike": "dislikes disliked hates",
+    "food_dislike": "disliked_food food_dislikes disliked_foods",
+    "food_like": "liked_food favorite_foods favourite_foods food_likes",
+    "interest": "interests",
+    "goal": "goals",
+    "plan": "plans",
+    "appointment": "appointments",
+    "trip": "trips travel_plan travel",
+    "learning": "learning_goal currently_learning studying",
+    "favourite_drink": "favorite_drink",
+    "favourite_food": "favorite_food",
+    "favourite_colour": "favorite_color favourite_color favorite_colour",
+}
+ALIASES = {alias: key for key, names in _ALIASES.items() for alias in names.split()}
+
+_COMMON = """
+name birthday city country job employer diet allergy food_like food_dislike hobby skill
+learning language pet partner child project goal trip appointment timezone
+"""
+COMMON_KEYS = tuple(_COMMON.split())
+"""The keys the prompt names; a longer list invites filling it."""
+
+
+def normalise_key(raw: str) -> str:
+    """A key in snake_case: letters of any script, folded, joined by single underscores.
+
+    Raises InputError for one that is empty, over 64 characters, or holds a digit (a slot's name
+    never holds the value).
+    """
+    text = unicodedata.normalize("NFKC", raw).casefold()
+    if any(unicodedata.category(c).startswith("N") for c in text):
+        raise InputError("the key holds a digit; name the slot and put the number in the value")
+    kept = "".join(c if c.isalpha() or unicodedata.category(c)[0] == "M" else " " for c in text)
+    key = "_".join(kept.split())
+    if not re.search(r"[^\W\d_]", key):
+        raise InputError("the key is empty; name the slot, e.g. favourite_drink")
+    if len(key) > KEY_LIMIT:
+        raise InputError(f"the key is {len(key)} characters long; at most {KEY_LIMIT} are kept")
+    return key
+
+
+def canonical(key: str) -> str:
+    """The one name for a slot that has several; any other key as it is."""
+    return ALIASES.get(key, key)
+
+
+def cardinality(key: str) -> Cardinality | None:
+    """How many values a known slot holds, or None for a slot this table does not know."""
+    key = canonical(key)
+    if key in ONE:
+        return "one"
+    return "many" if key in MANY else None

@@ -1,0 +1,352 @@
+"""The END route, whole: from an ended conversation to clean rows.
+
+transcript since the last extraction → known facts → model (once; windows if long) → evidence gate →
+embeddings in one batch → one transaction that writes rows, keyword rows, vectors, sources, events,
+the session's mark and the finished job. Nothing is written before that transaction, and nothing of
+it survives a failure, so a session can be read again at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.errors import ProviderError
+from memchat.memory import evidence, keys, windows
+from memchat.memory.candidate import Answer
+from memchat.memory.consolidate import Consolidation, Fact
+from memchat.memory.evidence import KnownFact, Turn, Verdict
+from memchat.memory.extract import Extractor, Line, Window
+from memchat.memory.meaning import Meaning, shortened
+from memchat.memory.proposals import fallback_title, held, honest, known_fact, settle, to_fact
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.store import (
+    apps,
+    embeddings,
+    inbox,
+    jobs,
+    keywords,
+    memories,
+    messages,
+    sessions,
+    usage,
+)
+from memchat.store.apps import ScopeIds
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.jobs import Claim
+from memchat.types import Learned, Message, Scope, Session, Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+NEAREST = 5
+PROFILE_MOST = 15
+MESSAGES_ASKED = 60
+"""User messages of a window whose neighbours are looked up: its first and last."""
+_SUMMARY_LIMIT = 600
+
+
+@dataclass(slots=True)
+class Reading:
+    """A session as far as it has been read."""
+
+    session: Session
+    app_id: int
+    turns: list[Message]
+    first_unread: int
+    known: dict[str, KnownFact] = field(default_factory=dict)
+    verdicts: list[Verdict] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+    title: str | None = None
+    summary: str = ""
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.session.user, self.session.app)
+
+    @property
+    def last_id(self) -> int:
+        return self.turns[-1].id
+
+
+class Learner:
+    """Reads ended sessions of one store."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        prompts: Prompts,
+        clock: Callable[[], datetime],
+        model: Callable[[], ChatModel],
+        meaning: Callable[[], tuple[Meaning | None, str | None]],
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._prompts = prompts
+        self._clock = clock
+        self._model = model
+        self._meaning = meaning
+
+    def learn(self, claim: Claim) -> Learned:
+        """Read what is new in the claimed session and put it into the store.
+
+        Raises ProviderError or ExtractionError; then nothing was changed and it may be tried again.
+        """
+        reading, why_not = self._open(claim.target_id)
+        if reading is None:
+            with self._database.write() as tx:
+                jobs.finish(tx, claim, self._clock())
+            return Learned(claim.target_id, skipped=why_not)
+        extractor = Extractor(self._model(), self._prompts, self._settings.zone)
+        try:
+            for window in windows.cut(
+                reading.turns, reading.first_unread, extractor.model.window, self._settings.zone
+            ):
+                self._read(extractor, reading, window)
+        except Exception:
+            self._keep_usage(reading)
+            raise
+        return self._write(claim, reading)
+
+    def _open(self, session_id: int) -> tuple[Reading | None, str | None]:
+        with self._database.read() as tx:
+            found = sessions.by_id(tx, session_id)
+            if found is None:
+                return None, "the session is gone"
+            session, app_id = found
+            if not all(apps.switches(tx, Scope(session.user, session.app))):
+                return None, "memory is off"
+            turns = messages.of_session(tx, session_id, learnable=True)
+        first = next((i for i, m in enumerate(turns) if m.id > session.extracted_to), len(turns))
+        if not any(m.role == "user" for m in turns[first:]):
+            return None, "nothing new was said"
+        return Reading(session, app_id, turns, first), None
+
+    def _read(self, extractor: Extractor, reading: Reading, window: Window) -> None:
+        shown = self._known(reading, window)
+        with self._database.read() as tx:
+            in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)
+        keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
+        extraction = extractor.read(window, shown, keys_shown)
+        reading.usage += extraction.usage
+        known = [fact for fact, _ in shown]
+        reading.known |= {fact.id: fact for fact in known}
+        with self._database.read() as tx:
+            injected = self._injected(tx, reading)
+        turns = _turns(reading)
+        for answer in extraction.answers:
+            for item in answer.facts:
+                verdict = evidence.judge(
+                    item,
+                    turns,
+                    known,
+                    prompt_text=extractor.instructions,
+                    injected=injected,
+                    zone=self._settings.zone,
+                )
+                reading.verdicts.append(_only_unread(verdict, reading))
+        self._describe(reading, extraction.answers[0])
+
+    def _known(self, reading: Reading, window: Window) -> list[tuple[KnownFact, str]]:
+        """The facts the window may speak of: nearest to each user message, then the profile."""
+        by_id = {windows.turn_id(i, m): m for i, m in enumerate(reading.turns)}
+        asked = [line for line in window.transcript if line.role == "user"]
+        if len(asked) > MESSAGES_ASKED:
+            asked = asked[: MESSAGES_ASKED // 2] + asked[-MESSAGES_ASKED // 2 :]
+        meaning, _ = self._meaning()  # its first making writes: never inside a snapshot
+        with self._database.read() as tx:
+            ids = apps.find(tx, reading.scope)
+            today = self._today()
+            near = self._near(tx, meaning, ids, asked, by_id)
+            rows = memories.by_ids(tx, ids.ids, list(near))
+            ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
+            profile = memories.listed(
+                tx,
+                ids.ids,
+                status="active",
+                today=today,
+                memory_types=("profile",),
+                limit=PROFILE_MOST,
+            )
+        ordered += [m for m in profile if m.id not in near]
+        zone = self._settings.zone
+        shown = [
+            (known_fact(f"k{n}", memory), memory.said_at.astimezone(zone).date().isoformat())
+            for n, memory in enumerate(ordered, 1)
+            if memory.active
+        ]
+        return [*self._proposed(reading), *shown]
+
+    def _near(
+        self,
+        tx: Connection,
+        meaning: Meaning | None,
+        ids: ScopeIds,
+        asked: Sequence[Line],
+        by_id: dict[str, Message],
+    ) -> dict[int, float]:
+        """Memory id → how near it is to any of the messages."""
+        near: dict[int, float] = {}
+        vectors = {}
+        if meaning is not None:
+            wanted = [embeddings.query_hash(shortened(by_id[line.id].content)) for line in asked]
+            vectors = embeddings.get(tx, meaning.service_id, wanted)
+        for line in asked:
+            words = by_id[line.id].content
+            vector = vectors.get(embeddings.query_hash(shortened(words)))
+            if meaning is not None and vector is not None:
+                found = meaning.index.search(tx, ids.ids, vector, NEAREST)
+            else:
+                terms = keywords.query_terms(shortened(words))
+                found = keywords.search(tx, "memories", ids.ids, terms, NEAREST)
+                best = max((score for _, score in found), default=1.0) or 1.0
+                found = [(i, score / best / 2) for i, score in found]
+            for memory_id, score in found:
+                near[memory_id] = max(near.get(memory_id, 0.0), score)
+        return near
+
+    def _as_fact(self, reading: Reading) -> Callable[[Verdict], Fact]:
+        said = {turn.id: turn for turn in reading.turns}
+        zone = self._settings.zone
+
+        def fact(verdict: Verdict) -> Fact:
+            return to_fact(verdict, said, reading.known, reading.session.user, zone)
+
+        return fact
+
+    def _proposed(self, reading: Reading) -> list[tuple[KnownFact, str]]:
+        """What earlier windows proposed: not in the store yet, but known to the next window."""
+        proposed = []
+        for n, verdict in enumerate(reading.verdicts, 1):
+            if verdict.outcome == "accept":
+                item = verdict.candidate
+                fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
+                proposed.append((fact, "in this conversation"))
+        return proposed
+
+    def _injected(self, tx: Connection, reading: Reading) -> list[str]:
+        return [
+            hit.text
+            for turn in reading.turns
+            if turn.role == "assistant"
+            for hit in messages.receipt(tx, turn.id)
+        ]
+
+    def _describe(self, reading: Reading, answer: Answer) -> None:
+        said = " ".join(turn.content for turn in reading.turns)
+        if reading.title is None:
+            reading.title = honest(answer.title, said)
+        summary = honest(answer.summary, said)
+        if summary and len(reading.summary) + len(summary) < _SUMMARY_LIMIT:
+            reading.summary = f"{reading.summary} {summary}".strip()
+
+    def _write(self, claim: Claim, reading: Reading) -> Learned:
+        facts, changes = settle(reading.verdicts, self._as_fact(reading))
+        meaning, _ = self._meaning()
+        vectors: dict[str, Vectors] = {}
+        if meaning is not None and facts:
+            try:
+                vectors, spent = meaning.documents([fact.search_text for fact in facts])
+            except ProviderError:
+                spent = None  # the rows are written all the same; their vectors are queued
+            if spent is not None:
+                reading.usage.append(replace(spent, purpose="embed"))
+            facts = self._with_neighbours(reading, facts, vectors, meaning)
+        now = self._clock()
+        with self._database.write() as tx:
+            if not jobs.holds(tx, claim):
+                return Learned(claim.target_id, skipped="another worker has taken it over")
+            own, shared = apps.ensure(tx, reading.scope, now)
+            cause = Cause(now, "model", "extracted", reading.session.id)
+            consolidation = Consolidation(tx, own, shared, cause, self._settings.merge_threshold)
+            for fact in facts:
+                since = fact.proofs[0][0] if fact.proofs else None
+                one = replace(consolidation, cause=replace(cause, message_id=since))
+                changes.append(one.apply(fact))
+            self._keep_vectors(tx, meaning, vectors, consolidation.written, cause)
+            self._hold_back(tx, own, reading)
+            title = reading.session.title or reading.title or fallback_title(reading.turns)
+            sessions.mark_extracted(
+                tx, reading.session.id, reading.last_id, title, reading.summary or None
+            )
+            for spent in reading.usage:
+                usage.add(tx, own, reading.session.id, spent, now)
+            jobs.finish(tx, claim, now)
+            if self._goes_on(tx, reading.session.id):
+                jobs.enqueue(tx, "extract", own, "session", reading.session.id, now)
+        return Learned(claim.target_id, tuple(changes), title, reading.summary or None)
+
+    def _goes_on(self, tx: Connection, session_id: int) -> bool:
+        """Whether more was said meanwhile that is due for reading."""
+        found = sessions.by_id(tx, session_id)
+        due = self._settings.extraction == "per_message" or (found and found[0].ended_at)
+        return bool(due) and sessions.has_unread(tx, session_id)
+
+    def _with_neighbours(
+        self, reading: Reading, facts: list[Fact], vectors: dict[str, Vectors], meaning: Meaning
+    ) -> list[Fact]:
+        """The facts with their nearest stored neighbours, looked up before anything is written."""
+        with self._database.read() as tx:
+            own = apps.find(tx, reading.scope).own
+            if own is None:
+                return facts
+            found = []
+            for fact in facts:
+                vector = vectors.get(memories.text_hash(fact.search_text))
+                near = () if vector is None else meaning.index.search(tx, [own], vector, NEAREST)
+                found.append(replace(fact, near=tuple(near)))
+        return found
+
+    def _keep_vectors(
+        self,
+        tx: Connection,
+        meaning: Meaning | None,
+        vectors: dict[str, Vectors],
+        written: Sequence[int],
+        cause: Cause,
+    ) -> None:
+        if meaning is None:
+            return
+        embeddings.put(tx, meaning.service_id, vectors.items(), cause.at)
+        embeddings.drop_unused(tx, list(vectors))  # of facts that were known already, or refused
+        for memory_id, app_id, _, _ in embeddings.missing(tx, meaning.service_id, written):
+            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
+
+    def _hold_back(self, tx: Connection, own: int, reading: Reading) -> None:
+        for verdict in reading.verdicts:
+            if verdict.outcome == "review":
+                inbox.add(tx, own, held(verdict), self._clock())
+
+    def _keep_usage(self, reading: Reading) -> None:
+        with self._database.write() as tx:
+            for spent in reading.usage:
+                usage.add(tx, reading.app_id, reading.session.id, spent, self._clock())
+
+    def _today(self) -> date:
+        return self._clock().astimezone(self._settings.zone).date()
+
+
+def _turns(reading: Reading) -> list[Turn]:
+    return [
+        Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
+        for i, m in enumerate(reading.turns)
+    ]
+
+
+def _only_unread(verdict: Verdict, reading: Reading) -> Verdict:
+    """Refuse proof from turns that an earlier extraction has read; they are context now."""
+    read_to = reading.session.extracted_to
+    if any(p.role == "user" and p.message_id > read_to for p in verdict.spans):
+        return verdict
+    if not verdict.spans:
+        return verdict
+    reason = "its words were read by an earlier extraction"
+    return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))

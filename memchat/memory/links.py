@@ -1,0 +1,136 @@
+"""What a candidate says about a fact already stored: same, updates, ends, beside."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memchat.memory import markers
+from memchat.memory.candidate import Candidate
+from memchat.memory.keys import canonical
+from memchat.memory.sentences import says
+from memchat.memory.text import content_words, fold, names, normal_value, numbers
+
+if TYPE_CHECKING:
+    from memchat.memory.evidence import Findings, KnownFact
+
+
+def check_link(candidate: Candidate, found: Findings, known: Sequence[KnownFact]) -> Candidate:
+    """Check the fact a candidate points at; what it may not replace stays beside."""
+    target = next((fact for fact in known if fact.id == candidate.to), None)
+    if target is None:
+        return _unlinked(candidate, found)
+    if canonical(target.key) == candidate.key and candidate.key != target.key:
+        candidate = candidate.model_copy(update={"key": target.key})
+    if candidate.relation == "new":
+        return candidate.model_copy(update={"to": None})
+    if candidate.relation == "same":
+        candidate = _check_same(candidate, target, found)
+    if candidate.relation == "updates":
+        candidate = _check_update(candidate, target, found)
+    if candidate.relation == "ends":
+        _check_end(target, found)
+    return candidate
+
+
+def _unlinked(candidate: Candidate, found: Findings) -> Candidate:
+    if candidate.relation == "ends":
+        found.refusals.append("it ends a memory that was not shown")
+    elif candidate.to is not None:
+        found.doubts.append("it names a memory that was not shown")
+    return candidate.model_copy(update={"to": None, "relation": "new"})
+
+
+def _differs(a: str, b: str) -> str | None:
+    """What two values disagree on: numbers, names or negation; None where they may agree."""
+    if numbers(a) != numbers(b):
+        return "number"
+    named_a, named_b = names(a, from_start=True), names(b, from_start=True)
+    if any(not says(b, name, loosely=False) for name in names(a) & named_a) or any(
+        not says(a, name, loosely=False) for name in names(b) & named_b
+    ):
+        return "name"
+    if not _same_words(a, b) and len(content_words(a)) == len(content_words(b)) == 1:
+        return "name"
+    negated = [bool(markers.marked("negation", fold(v).text, ())) for v in (a, b)]
+    return "negation" if negated[0] != negated[1] else None
+
+
+def _same_words(a: str, b: str) -> bool:
+    return normal_value(a) == normal_value(b) or all(says(b, word) for word in content_words(a))
+
+
+def _check_same(candidate: Candidate, target: KnownFact, found: Findings) -> Candidate:
+    difference = _differs(candidate.value, target.value)
+    if difference is None:
+        return candidate.model_copy(update={"key": target.key, "many": target.many})
+    if candidate.key == target.key and not target.many:
+        return candidate.model_copy(update={"relation": "updates"})
+    found.doubts.append(f"it is said to be the same as a memory with another {difference}")
+    return candidate.model_copy(update={"relation": "beside"})
+
+
+def _check_update(candidate: Candidate, target: KnownFact, found: Findings) -> Candidate:
+    if canonical(target.key) != canonical(candidate.key):
+        found.doubts.append(f"it would replace a memory under another key, {target.key}")
+        return candidate.model_copy(update={"relation": "beside"})
+    dropped = _dropped(candidate, target.value, found)
+    if dropped:
+        found.doubts.append(f"the earlier value also says {', '.join(dropped)}; both may hold")
+        return candidate.model_copy(update={"relation": "beside"})
+    return candidate.model_copy(update={"key": target.key, "many": target.many})
+
+
+def _dropped(candidate: Candidate, old: str, found: Findings) -> list[str]:
+    """What an old value of several parts loses: of its numbers, names and nouns those that nobody
+    spoke of, beyond the one part that the new value puts in their place."""
+    said = " ".join(turn.text for turn in found.quoted())
+    new = candidate.value
+    lost: list[str] = []
+    old_numbers, new_numbers = numbers(old), numbers(new)
+    gone = sorted(n for n in old_numbers - new_numbers if n not in numbers(said))
+    if len(gone) > len(new_numbers - old_numbers):
+        lost += gone
+    old_names, new_names = _name_runs(old), _name_runs(new)
+    missing = [name for name in old_names if not _held(name, f"{new} {said}")]
+    if len(missing) > sum(not _held(name, old) for name in new_names):
+        lost += missing
+    named = {word for name in old_names for word in content_words(name)}
+    nouns = [
+        word
+        for word in sorted(content_words(old) - named)
+        if not says(new, word) and not says(said, word)
+    ]
+    fresh = [word for word in content_words(new) if not says(old, word)]
+    spare = len(nouns) - len(fresh)
+    if spare >= (1 if (old_names or old_numbers) and not lost else 2):
+        lost += nouns
+    whole = len(old_names) + len(old_numbers) + len(content_words(old) - named)
+    return lost if whole > 1 else []
+
+
+def _held(name: str, text: str) -> bool:
+    return all(says(text, word, loosely=False) for word in name.split())
+
+
+def _name_runs(text: str) -> list[str]:
+    """Names, with neighbours as one: "New York" is one part of a value."""
+    found = names(text, from_start=len(text.split()) <= 3)
+    runs: list[list[str]] = []
+    last = False
+    for word in text.split():
+        bare = word.strip(".,;:()'\"")
+        is_name = bare in found
+        if is_name and last:
+            runs[-1].append(bare)
+        elif is_name:
+            runs.append([bare])
+        last = is_name and word[-1:] not in ",;"
+    return [" ".join(run) for run in runs]
+
+
+def _check_end(target: KnownFact, found: Findings) -> None:
+    words = content_words(target.value) | content_words(target.key.replace("_", " "))
+    said = " ".join(turn.text for turn in found.quoted())
+    if not any(says(said, word) for word in words):
+        found.doubts.append("the words do not name the memory that they end")

@@ -1,0 +1,77 @@
+"""The store's sense of meaning: one embedding service and the index over its vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from memchat.errors import ConfigError, ProviderError
+from memchat.store import embeddings
+from memchat.store.database import Database
+from memchat.store.memories import text_hash
+from memchat.types import Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Embedder, Vectors
+    from memchat.vectors.index import VectorIndex
+
+QUESTION_LIMIT = 2_000
+"""Characters of a message that search looks at: its beginning and its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What somebody asks, with its vector where meaning takes part."""
+
+    text: str
+    vector: Vectors | None = None
+    degraded: str | None = None
+    usage: Usage | None = None
+    """Set where a provider was asked, and the vector is not yet among the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """Embedder and index, of one service."""
+
+    database: Database
+    embedder: Embedder
+    index: VectorIndex
+    service_id: int
+
+    def question(self, text: str) -> Question:
+        """The question with its vector: from the rows where it was asked before, else embedded.
+
+        A failing service gives a question without one, which says why.
+        """
+        text = shortened(text)
+        key = embeddings.query_hash(text)
+        with self.database.read() as tx:
+            known = embeddings.get(tx, self.service_id, [key])
+        if key in known:
+            return Question(text, known[key])
+        try:
+            vector, usage = self.embedder.embed_query(text)
+        except (ProviderError, ConfigError) as error:
+            return Question(text, degraded=f"searched by words only: {error}")
+        return Question(text, vector, usage=usage)
+
+    def documents(self, texts: Sequence[str]) -> tuple[dict[str, Vectors], Usage | None]:
+        """Vectors by text hash: those among the rows, the rest embedded in one batch."""
+        wanted = {text_hash(text): text for text in texts}
+        with self.database.read() as tx:
+            known = embeddings.get(tx, self.service_id, list(wanted))
+        new = {key: text for key, text in wanted.items() if key not in known}
+        if not new:
+            return known, None
+        vectors, usage = self.embedder.embed_documents(list(new.values()))
+        return known | dict(zip(new, vectors, strict=True)), usage
+
+
+def shortened(text: str) -> str:
+    """A long message cut to its beginning and end."""
+    if len(text) <= QUESTION_LIMIT:
+        return text
+    half = QUESTION_LIMIT // 2
+    return f"{text[:half]} {text[-half:]}"

@@ -1,0 +1,236 @@
+"""Finding what helps with a message: pinned facts, then hybrid search, under a token budget.
+
+score = 0.7 x cosine + 0.3 x BM25 / the query's best BM25. Each list gives its candidates, and both
+scores are filled in over their union: looking the missing one up is worth more than any tuning.
+Nothing above the floor is a normal answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.memory import render
+from memchat.memory.meaning import Meaning, Question, shortened
+from memchat.prompts import Prompts
+from memchat.store import apps, embeddings, keywords, memories, messages
+from memchat.store.apps import ScopeIds
+from memchat.store.database import Database
+from memchat.tokens import estimate_tokens
+from memchat.types import Hit, Memory, Recalled, Scope
+
+CANDIDATES = 20
+COSINE_WEIGHT = 0.7
+PINNED_MOST = 100
+MOMENTS = 5
+
+
+class Recall:
+    """Search over one store. Reads only; what it returns says how each hit was found."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        prompts: Prompts,
+        clock: Callable[[], datetime],
+        meaning: Callable[[], tuple[Meaning | None, str | None]],
+    ) -> None:
+        """``meaning`` gives the store's meaning, or None and the reason why there is none."""
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._meaning = meaning
+        self._prompts = prompts
+
+    def question(self, text: str) -> Question:
+        """The question with its vector, or with the reason why only words are searched."""
+        meaning, why_not = self._meaning()
+        if meaning is None:
+            return Question(shortened(text), degraded=why_not)
+        return meaning.question(text)
+
+    def keep(self, tx: Connection, question: Question, now: datetime) -> None:
+        """Keep a question's fresh vector among the rows."""
+        meaning, _ = self._meaning()
+        if meaning is not None and question.vector is not None:
+            key = embeddings.query_hash(question.text)
+            embeddings.put(tx, meaning.service_id, [(key, question.vector)], now)
+
+    def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
+        """The facts that answer a question, best first."""
+        with self._database.read() as tx:
+            hits = self._hits(tx, apps.find(tx, scope), question, limit)
+        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+
+    def for_prompt(
+        self,
+        scope: Scope,
+        question: Question,
+        *,
+        dropped: Sequence[int] = (),
+    ) -> Recalled:
+        """What to inject for a message: pinned facts, found facts, then earlier turns that fit.
+
+        ``dropped`` are the ids of turns of this very conversation that no longer fit the window;
+        they come back here when the message speaks of them. Never above the token budget.
+        """
+        with self._database.read() as tx:
+            scope_ids = apps.find(tx, scope)
+            pinned = self._pinned(tx, scope_ids)
+            found = self._hits(tx, scope_ids, question, self._settings.top_k + len(pinned))
+            moments = self._moments(tx, scope_ids, question, dropped)
+        shown = {hit.id for hit in pinned}
+        found = [hit for hit in found if hit.id not in shown][: self._settings.top_k]
+        return self._within_budget(pinned, [*found, *moments], question.degraded)
+
+    def _within_budget(
+        self, pinned: list[Hit], others: list[Hit], degraded: str | None
+    ) -> Recalled:
+        room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
+        pinned_room = min(room, self._settings.pinned_tokens)
+        kept: list[Hit] = []
+        used = 0
+        for hit in pinned:
+            if used + hit.tokens <= pinned_room:
+                kept.append(hit)
+                used += hit.tokens
+        left_out = [hit for hit in pinned if hit not in kept]
+        # A pinned fact without room there may still earn its place by fitting the question.
+        for hit in others:
+            if used + hit.tokens <= room:
+                kept.append(hit)
+                used += hit.tokens
+            else:
+                left_out.append(hit)
+        return Recalled(tuple(kept), degraded, len(left_out), used)
+
+    def _pinned(self, tx: Connection, scope_ids: ScopeIds) -> list[Hit]:
+        rows = memories.pinned(tx, scope_ids.ids, self._today(), PINNED_MOST)
+        return [self._hit(m, 1.0, None, None, "pinned") for m in _unshadowed(rows)]
+
+    def _hits(
+        self, tx: Connection, scope_ids: ScopeIds, question: Question, limit: int
+    ) -> list[Hit]:
+        ids = scope_ids.ids
+        if not ids or limit < 1:
+            return []
+        over = memories.expired_ids(tx, ids, self._today())
+        wide = max(CANDIDATES, limit)
+        words = keywords.query_terms(question.text)
+        bm25 = dict(keywords.search(tx, "memories", ids, words, wide + len(over)))
+        bm25 = {i: score for i, score in bm25.items() if i not in set(over)}
+        cosine: dict[int, float] = {}
+        meaning, _ = self._meaning()
+        if meaning is not None and question.vector is not None:
+            cosine = dict(meaning.index.search(tx, ids, question.vector, wide, over))
+            unscored = [i for i in bm25 if i not in cosine]
+            cosine |= meaning.index.scores(tx, ids, question.vector, unscored)
+            bm25 |= keywords.scores(
+                tx, "memories", ids, words, [i for i in cosine if i not in bm25]
+            )
+        floor = meaning.embedder.service.floor if meaning is not None else 0.0
+        passing = self._above_floor(tx, ids, words, cosine, bm25, floor)
+        best = max(bm25.values(), default=0.0)
+        rows = _unshadowed(list(memories.by_ids(tx, ids, sorted(passing)).values()))
+        hits = [
+            self._hit(
+                memory,
+                _score(cosine.get(memory.id), bm25.get(memory.id), best, bool(cosine)),
+                cosine.get(memory.id),
+                bm25.get(memory.id),
+                _channel(memory.id in cosine, memory.id in bm25),
+            )
+            for memory in rows
+        ]
+        hits.sort(key=lambda h: (-h.score, -(h.said_at or self._clock()).timestamp(), h.id))
+        return hits[:limit]
+
+    def _above_floor(
+        self,
+        tx: Connection,
+        ids: Sequence[int],
+        words: Sequence[str],
+        cosine: dict[int, float],
+        bm25: dict[int, float],
+        floor: float,
+    ) -> set[int]:
+        if not cosine:
+            return set(bm25)
+        passing = {i for i, score in cosine.items() if score >= floor}
+        # A row whose vector is still to come has its words to speak for it.
+        passing |= {i for i in bm25 if i not in cosine}
+        rest = sorted(set(bm25) - passing)
+        passing |= keywords.matching_all(tx, "memories", ids, words, rest)
+        for word in words:
+            if any(c.isdigit() for c in word):
+                passing |= keywords.matching_all(tx, "memories", ids, [word], rest)
+        return passing
+
+    def _moments(
+        self, tx: Connection, scope_ids: ScopeIds, question: Question, dropped: Sequence[int]
+    ) -> list[Hit]:
+        if not dropped or scope_ids.own is None:
+            return []
+        words = keywords.query_terms(question.text)
+        scores = keywords.scores(tx, "messages", [scope_ids.own], words, dropped)
+        best = sorted(scores, key=lambda i: (-scores[i], -i))[:MOMENTS]
+        turns = messages.by_ids(tx, best)
+        zone = self._settings.zone
+        hits = []
+        for i in best:
+            text = render.moment(turns[i], zone)
+            hits.append(
+                Hit(
+                    kind="message",
+                    id=i,
+                    text=text,
+                    score=scores[i] / scores[best[0]],
+                    cosine=None,
+                    bm25=scores[i],
+                    channel="conversation",
+                    tokens=estimate_tokens(f"- {text}\n"),
+                    said_at=turns[i].created_at,
+                )
+            )
+        return hits
+
+    def _hit(
+        self, memory: Memory, score: float, cosine: float | None, bm25: float | None, channel: str
+    ) -> Hit:
+        text = render.line(memory, self._settings.zone)
+        return Hit(
+            kind="memory",
+            id=memory.id,
+            text=text,
+            score=round(score, 6),
+            cosine=cosine,
+            bm25=bm25,
+            channel=channel,
+            tokens=estimate_tokens(f"- {text}\n"),
+            memory=memory,
+            said_at=memory.said_at,
+        )
+
+    def _today(self) -> date:
+        return self._clock().astimezone(self._settings.zone).date()
+
+
+def _score(cosine: float | None, bm25: float | None, best: float, with_meaning: bool) -> float:
+    words = bm25 / best if bm25 is not None and best > 0 else 0.0
+    if not with_meaning:
+        return words
+    return COSINE_WEIGHT * max(cosine or 0.0, 0.0) + (1 - COSINE_WEIGHT) * words
+
+
+def _channel(by_meaning: bool, by_words: bool) -> str:
+    return "both" if by_meaning and by_words else "meaning" if by_meaning else "words"
+
+
+def _unshadowed(rows: Sequence[Memory]) -> list[Memory]:
+    """Without what the app itself knows better: its own value of a key that holds one."""
+    own = {m.key for m in rows if m.app and not m.many}
+    return [m for m in rows if m.app or m.many or m.key not in own]
