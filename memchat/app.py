@@ -1,0 +1,563 @@
+"""MemChat, the façade: opens the store, the models and the queue's worker, and closes them.
+
+Every verb names a user and an app; what belongs to another is not found. Opening costs no model:
+providers, vectors and FAISS load at the first call that needs them.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from memchat import config
+from memchat.errors import InputError, NotFound, SchemaError
+from memchat.memory import forget
+from memchat.memory.by_hand import KEEP, ByHand, Keep
+from memchat.prompts import Prompts
+from memchat.store import (
+    apps,
+    embeddings,
+    events,
+    evidence,
+    jobs,
+    memories,
+    messages,
+    meta,
+    sessions,
+    usage,
+)
+from memchat.store.database import Database
+from memchat.types import (
+    AppInfo,
+    Event,
+    Evidence,
+    Hit,
+    Job,
+    Memory,
+    Message,
+    Recalled,
+    Scope,
+    Session,
+    UsageTotal,
+)
+
+if TYPE_CHECKING:
+    from memchat.chat import Chat, MemorySwitch, Parts
+    from memchat.doctor import Check
+    from memchat.jobs import JobsDone, Worker
+    from memchat.memory.meaning import Meaning
+    from memchat.providers import ChatModel, Embedder
+
+BACKGROUND_SECONDS = 5.0
+"""How long closing waits for background work; what is not done then is done at the next start."""
+STATUSES = ("active", "inactive", "expired", "all")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer outside any session, and the memories it was given."""
+
+    text: str
+    shown: Recalled
+
+
+class MemChat:
+    """One store and the models around it. Use it in a ``with`` block, or ``close`` it."""
+
+    def __init__(
+        self,
+        home: Path | str | None = None,
+        *,
+        settings: config.Settings | None = None,
+        chat_model: ChatModel | None = None,
+        extract_model: ChatModel | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        """Open the store in ``home``, or where the settings say.
+
+        Models given here win over those the settings name. ``clock`` returns the aware time now.
+        Raises StoreError when the folder or file cannot be used, SchemaError for a newer one's.
+        """
+        settings = settings or config.load()
+        self.settings = settings.with_(home=Path(home)) if home is not None else settings
+        self._clock = clock or _now
+        self._database = Database(self.settings.home)
+        self._prompts = Prompts(self.settings.home / "prompts")
+        self._given = (chat_model, extract_model)
+        self._embedder = embedder
+        self._lock = threading.RLock()
+        self._sense: tuple[Meaning | None, str | None] | None = None
+        self._assembled: Parts | None = None
+        self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()
+        self._behind: list[threading.Thread] = []
+
+    def __enter__(self) -> MemChat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Save the index of large scopes and let go of the files.
+
+        Open sessions stay open on disk: the next process ends and reads them.
+        """
+        for chat in list(self._chats):
+            chat.abandon()
+        for thread in self._behind:
+            thread.join(timeout=BACKGROUND_SECONDS)
+        if self._sense is not None and self._sense[0] is not None:
+            with self._database.read() as tx:
+                self._sense[0].index.save(tx)
+        self._database.close()
+
+    # Conversation
+
+    def session(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        incognito: bool = False,
+        resume: int | None = None,
+    ) -> Chat:
+        """A conversation; leaving its ``with`` block ends it and learns from it.
+
+        Sessions of this user that another process left behind are ended first, and what waits to be
+        read is read in the background.
+        """
+        from memchat.chat import Chat
+
+        if self._given[0] is None:
+            from memchat.providers import lite
+
+            lite.warm()  # while the person types their first words
+        chat = Chat(self._parts(), Scope(user, app), incognito=incognito, resume=resume)
+        if not incognito:
+            self._chats.add(chat)
+            self._resume(chat.scope.user)
+        return chat
+
+    def chat_once(self, prompt: str, *, user: str, app: str = "default") -> Answer:
+        """One answer with what is remembered; nothing is written."""
+        from memchat.chat import once
+
+        return Answer(*once(self._parts(), Scope(user, app), prompt))
+
+    # Memories
+
+    def add(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        *,
+        user: str,
+        app: str = "default",
+        all_apps: bool = False,
+        expires_at: date | None = None,
+    ) -> Memory:
+        """Keep a fact by hand. It is on disk when this returns; its vector follows."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            return self._by_hand(tx, scope).add(memory_type, key, value, expires_at, all_apps)
+
+    def memories(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        status: str = "active",
+        memory_type: str | None = None,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """The app's own memories and the user's for every app, newest said first."""
+        with self._database.read() as tx:
+            return memories.listed(
+                tx,
+                apps.find(tx, Scope(user, app)).ids,
+                status=_status(status),
+                today=self._today(),
+                memory_types=(memory_type,) if memory_type else (),
+                limit=limit,
+                offset=offset,
+            )
+
+    def count_memories(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        status: str = "active",
+        memory_type: str | None = None,
+    ) -> int:
+        """How many ``memories`` would give without a limit."""
+        with self._database.read() as tx:
+            return memories.counted(
+                tx,
+                apps.find(tx, Scope(user, app)).ids,
+                status=_status(status),
+                today=self._today(),
+                memory_types=(memory_type,) if memory_type else (),
+            )
+
+    def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
+        """One memory, active or not. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return _found(tx, Scope(user, app), memory_id)
+
+    def evidence(self, memory_id: int, *, user: str, app: str = "default") -> list[Evidence]:
+        """The words that prove a memory, oldest first; none for one entered by hand."""
+        with self._database.read() as tx:
+            _found(tx, Scope(user, app), memory_id)
+            return evidence.of_memory(tx, memory_id)
+
+    def history(self, memory_id: int, *, user: str, app: str = "default") -> list[Event]:
+        """What happened to a memory, oldest first."""
+        with self._database.read() as tx:
+            _found(tx, Scope(user, app), memory_id)
+            return events.of_memory(tx, memory_id)
+
+    def edit(
+        self,
+        memory_id: int,
+        *,
+        user: str,
+        app: str = "default",
+        value: str | None = None,
+        key: str | None = None,
+        memory_type: str | None = None,
+        expires_at: date | Keep | None = KEEP,
+        all_apps: bool | None = None,
+    ) -> Memory:
+        """Change a memory by hand; what is not given stays."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = _found(tx, scope, memory_id)
+            return self._by_hand(tx, scope).edit(
+                memory,
+                memory_type=memory_type,
+                key=key,
+                value=value,
+                expires_at=expires_at,
+                all_apps=all_apps,
+            )
+
+    def delete(self, memory_id: int, *, user: str, app: str = "default") -> None:
+        """Forget a memory for good: everywhere, with the words that proved it."""
+        with self._database.write() as tx:
+            memory = _found(tx, Scope(user, app), memory_id)
+            touched = memories.app_id_of(tx, memory_id)
+            forget.forget(tx, memory, self.settings.zone, self._clock())
+        self._purge([touched])
+
+    def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
+        """Bring back a superseded, merged, ended or expired memory; never a deleted one."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            return self._by_hand(tx, scope).restore(_found(tx, scope, memory_id))
+
+    def clear(self, *, user: str, app: str = "default") -> int:
+        """Forget every memory of the app for good; those for every app stay. How many."""
+        scope = Scope(user, app)
+        count = 0
+        with self._database.write() as tx:
+            own = apps.find(tx, scope).own
+            rows = (
+                [] if own is None else memories.listed(tx, [own], status="all", today=self._today())
+            )
+            for memory in rows:
+                if memories.get(tx, [own or 0], memory.id) is not None:
+                    forget.forget(tx, memory, self.settings.zone, self._clock())
+                count += 1
+        self._purge([own] if own is not None else [])
+        return count
+
+    def recall(self, query: str, *, user: str, app: str = "default", limit: int = 10) -> Recalled:
+        """Search the memories by meaning and words, best first.
+
+        Memories that wait for their vector get it first. ``degraded`` says why only words were
+        searched, where that is so.
+        """
+        if not query.strip():
+            raise InputError("the question is empty; say what to look for")
+        scope = Scope(user, app)
+        with self._database.read() as tx:
+            waiting = jobs.due(tx, scope.user, self._clock(), kind="embed")
+        if waiting:
+            self._worker().run(user=scope.user, kinds=("embed",))
+        recall = self._parts().recall
+        return recall.search(scope, recall.question(query), limit)
+
+    # Sessions
+
+    def sessions(
+        self, *, user: str, app: str = "default", limit: int = 50, offset: int = 0
+    ) -> list[Session]:
+        """The app's conversations, the latest first."""
+        with self._database.read() as tx:
+            own = apps.find(tx, Scope(user, app)).own
+            return [] if own is None else sessions.listed(tx, [own], limit, offset)
+
+    def find_session(self, session_id: int, *, user: str, app: str = "default") -> Session:
+        """One conversation. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return _session(tx, Scope(user, app), session_id)
+
+    def messages(self, session_id: int, *, user: str, app: str = "default") -> list[Message]:
+        """A conversation's turns, oldest first."""
+        with self._database.read() as tx:
+            _session(tx, Scope(user, app), session_id)
+            return messages.of_session(tx, session_id)
+
+    def receipt(self, message_id: int, *, user: str, app: str = "default") -> list[Hit]:
+        """What was injected for a reply, in the order it was shown."""
+        with self._database.read() as tx:
+            turn = messages.by_ids(tx, [message_id]).get(message_id)
+            if turn is None:
+                raise NotFound(f"there is no message {message_id} here")
+            _session(tx, Scope(user, app), turn.session_id)
+            return messages.receipt(tx, message_id)
+
+    def end_session(self, session_id: int, *, user: str, app: str = "default") -> Session:
+        """End an open conversation and queue its reading.
+
+        Raises StoreError where a living process is still in it.
+        """
+        from memchat.chat import Chat
+        from memchat.jobs import close_session
+
+        scope = Scope(user, app)
+        Chat(self._parts(), scope, resume=session_id)  # refuses one that is in use
+        with self._database.write() as tx:
+            close_session(tx, _session(tx, scope, session_id), self._clock())
+            return _session(tx, scope, session_id)
+
+    def delete_session(self, session_id: int, *, user: str, app: str = "default") -> None:
+        """Remove a conversation for good. What was learnt from it stays, without its words."""
+        with self._database.write() as tx:
+            _session(tx, Scope(user, app), session_id)
+            forget.forget_session(tx, session_id, self.settings.zone, self._clock())
+        self._purge([])
+
+    # Apps and switches
+
+    def apps(self, *, user: str) -> list[AppInfo]:
+        """The user's apps, by name."""
+        with self._database.read() as tx:
+            return apps.of_user(tx, Scope(user).user)
+
+    def set_memory(self, on: bool, *, user: str, app: str | None = None) -> None:
+        """Switch memory on or off, for an app or, without one, for the user as a whole."""
+        with self._database.write() as tx:
+            own, shared = (
+                apps.ensure(tx, Scope(user, app), self._clock())
+                if app is not None
+                else (0, apps.ensure_shared(tx, Scope(user).user, self._clock()))
+            )
+            apps.switch(tx, shared if app is None else own, on)
+
+    def memory_switch(self, *, user: str, app: str = "default") -> MemorySwitch:
+        """Whether memory takes part in this app, and if not, why."""
+        return self._parts().switch(Scope(user, app))
+
+    def delete_app(self, app: str, *, user: str) -> int:
+        """Remove an app with its memories and conversations for good; how many memories."""
+        with self._database.write() as tx:
+            own = apps.find(tx, Scope(user, app)).own
+            if own is None:
+                raise NotFound(f"there is no app {app!r}; see memchat apps list")
+            count = forget.forget_app(tx, own)
+        self._purge([own])
+        return count
+
+    # Queue and upkeep
+
+    def jobs(
+        self, *, user: str | None = None, status: str | None = None, limit: int = 100
+    ) -> list[Job]:
+        """Queued work, newest first."""
+        with self._database.read() as tx:
+            return jobs.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
+
+    def run_jobs(
+        self,
+        *,
+        user: str | None = None,
+        kinds: Sequence[str] = ("extract", "embed", "expire"),
+    ) -> JobsDone:
+        """End abandoned sessions, then do all that is due."""
+        worker = self._worker()
+        worker.end_abandoned(user)
+        return worker.run(user=user, kinds=kinds)
+
+    def embed_pending(self, *, remote: bool = False) -> int:
+        """Give waiting memories their vectors with a local service; a remote one only if asked."""
+        meaning, _ = self._meaning()
+        if meaning is None or not (meaning.embedder.service.local or remote):
+            return 0
+        return self._worker().run(kinds=("embed",)).done
+
+    def retry_jobs(self, *, user: str, job_id: int | None = None) -> int:
+        """Put failed or waiting jobs first in line again; how many."""
+        with self._database.write() as tx:
+            return jobs.retry(tx, self._clock(), user=user, job_id=job_id)
+
+    def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
+        """Tokens and cost by purpose and model."""
+        with self._database.read() as tx:
+            return usage.totals(tx, Scope(user).user, session_id)
+
+    def doctor(self) -> list[Check]:
+        """What is in use and why, and what is wrong, each with its remedy."""
+        from memchat import doctor
+
+        return doctor.examine(self._database, self.settings, self._meaning, self._clock())
+
+    # Putting it together
+
+    def _parts(self) -> Parts:
+        from memchat.chat import Parts
+        from memchat.jobs import Worker
+        from memchat.memory.learn import Learner
+        from memchat.memory.recall import Recall
+
+        with self._lock:
+            if self._assembled is None:
+                common = (self._database, self.settings)
+                learner = Learner(
+                    *common, self._prompts, self._clock, self._extract_model, self._meaning
+                )
+                self._assembled = Parts(
+                    database=self._database,
+                    settings=self.settings,
+                    prompts=self._prompts,
+                    clock=self._clock,
+                    model=self._chat_model,
+                    recall=Recall(*common, self._prompts, self._clock, self._meaning),
+                    worker=Worker(*common, self._clock, learner, self._meaning),
+                )
+            return self._assembled
+
+    def _worker(self) -> Worker:
+        return self._parts().worker
+
+    def _chat_model(self) -> ChatModel:
+        with self._lock:
+            if self._given[0] is None:
+                from memchat.providers import choose
+
+                self._given = (choose.chat_model(self.settings), self._given[1])
+            model = self._given[0]
+        assert model is not None
+        return model
+
+    def _extract_model(self) -> ChatModel:
+        with self._lock:
+            if self._given[1] is None:
+                from memchat.providers import choose
+
+                self._given = (self._given[0], choose.extract_model(self.settings))
+            model = self._given[1]
+        assert model is not None
+        return model
+
+    def _meaning(self) -> tuple[Meaning | None, str | None]:
+        """The store's sense of meaning, or None and why there is none; made at first need."""
+        with self._lock:
+            if self._sense is None:
+                self._sense = self._make_meaning()
+            return self._sense
+
+    def _make_meaning(self) -> tuple[Meaning | None, str | None]:
+        from memchat.memory.meaning import Meaning
+        from memchat.providers import choose
+        from memchat.vectors.index import VectorIndex
+
+        embedder, why_not = self._embedder, None
+        if embedder is None:
+            embedder, why_not = choose.embedder_for(self.settings, self._stored_service())
+        if embedder is None:
+            return None, why_not
+        service = embedder.service
+        with self._database.write() as tx:
+            stored = meta.get(tx, "service_id")
+            service_id = embeddings.register(tx, service, self._clock())
+            if stored is not None and int(stored) != service_id:
+                known = embeddings.service(tx, int(stored))
+                held = known.name if known else "another service"
+                raise SchemaError(
+                    f"the vectors of this store are {held}'s and not {service.name}'s; set "
+                    f"MEMCHAT_EMBED_MODEL={held}, or begin a new store with MEMCHAT_HOME"
+                )
+            if stored is None:
+                meta.put(tx, "service_id", str(service_id))
+                meta.put(tx, "embed_dim", str(service.dimensions))
+            store_id = meta.store_id(tx)
+        index = VectorIndex(self.settings.home, store_id, service_id, service)
+        return Meaning(self._database, embedder, index, service_id), None
+
+    def _stored_service(self) -> str | None:
+        with self._database.read() as tx:
+            stored = meta.get(tx, "service_id")
+            known = embeddings.service(tx, int(stored)) if stored else None
+        return known.name if known else None
+
+    def _resume(self, user: str) -> None:
+        worker = self._worker()
+        worker.end_abandoned(user)
+        with self._database.read() as tx:
+            due = jobs.due(tx, user, self._clock())
+        if due:
+            thread = threading.Thread(
+                target=worker.run, kwargs={"user": user}, name="memchat-worker", daemon=True
+            )
+            self._behind.append(thread)
+            thread.start()
+
+    def _purge(self, app_ids: Sequence[int]) -> None:
+        meaning = self._sense[0] if self._sense is not None else None
+        if meaning is not None:
+            for app_id in app_ids:
+                meaning.index.forget(app_id)
+        forget.scrub(self._database)
+
+    def _by_hand(self, tx: Connection, scope: Scope) -> ByHand:
+        return ByHand(tx, scope, self.settings, self._clock())
+
+    def _today(self) -> date:
+        return self._clock().astimezone(self.settings.zone).date()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _status(status: str) -> str:
+    if status not in STATUSES:
+        raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
+    return status
+
+
+def _found(tx: Connection, scope: Scope, memory_id: int) -> Memory:
+    memory = memories.get(tx, apps.find(tx, scope).ids, memory_id)
+    if memory is None:
+        raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
+    return memory
+
+
+def _session(tx: Connection, scope: Scope, session_id: int) -> Session:
+    own = apps.find(tx, scope).own
+    session = sessions.get(tx, [own], session_id) if own is not None else None
+    if session is None:
+        raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
+    return session

@@ -1,0 +1,365 @@
+"""A session: the TURN route whole, and ``end``, which queues the END route.
+
+text → message row → recall → prompt (system + memories + window of turns) → model stream → reply
+row with the exact memories shown. What a person wrote is on disk before any model is asked.
+
+An incognito session lives in this object alone: no row, no job, no receipt, no usage, no vector.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from memchat import processes
+from memchat.config import Settings
+from memchat.errors import InputError, NotFound, StoreError
+from memchat.jobs import Worker, close_session
+from memchat.memory import render
+from memchat.memory.meaning import Question
+from memchat.memory.recall import Recall
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel, ChatStream
+from memchat.store import apps, jobs, messages, sessions, usage
+from memchat.store.database import Database
+from memchat.tokens import estimate_tokens
+from memchat.types import ChatMessage, Learned, Message, Recalled, Role, Scope, clean_text
+
+log = logging.getLogger(__name__)
+
+LEASE_SECONDS = 60.0
+_REPLY_SHARE = 4
+"""The part of the model's window that is left for its reply: one in so many."""
+INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."
+STAND_IN = (
+    "No model is configured: the offline stand-in answers, with patterns instead of understanding. "
+    "Set GEMINI_API_KEY, or MEMCHAT_CHAT_MODEL for another; see memchat doctor."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySwitch:
+    """Whether memory takes part in a conversation, and if not, why."""
+
+    on: bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a session is made of; the façade puts it together."""
+
+    database: Database
+    settings: Settings
+    prompts: Prompts
+    clock: Callable[[], datetime]
+    model: Callable[[], ChatModel]
+    recall: Recall
+    worker: Worker
+
+    def switch(self, scope: Scope) -> MemorySwitch:
+        """The scope's memory switch as it stands now."""
+        with self.database.read() as tx:
+            user_on, app_on = apps.switches(tx, scope)
+        if not user_on:
+            return MemorySwitch(False, f"memory is off for {scope.user}")
+        if not app_on:
+            return MemorySwitch(False, f"memory is off for the app {scope.app}")
+        return MemorySwitch(True, "memory is on")
+
+
+class Chat:
+    """One conversation. Leaving the ``with`` block ends it, and waits for what it taught."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        scope: Scope,
+        *,
+        incognito: bool = False,
+        resume: int | None = None,
+    ) -> None:
+        self.scope = scope
+        self.incognito = incognito
+        self.session_id = resume
+        self.learned: Learned | None = None
+        self.failure: str | None = None
+        """Why the extraction at the end did not succeed; it is kept and tried again."""
+        self._parts = parts
+        self._turns: list[Message] = []
+        self._owner = processes.new_owner()
+        self._stop = threading.Event()
+        self._beat: threading.Thread | None = None
+        self._reader: threading.Thread | None = None
+        if resume is not None and incognito:
+            raise InputError("a stored session cannot go on incognito; begin a new one")
+        if resume is not None:
+            self._check_free(resume)
+
+    def __enter__(self) -> Chat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def memory(self) -> MemorySwitch:
+        """Whether memory takes part, as it stands now."""
+        if self.incognito:
+            return MemorySwitch(False, "incognito")
+        return self._parts.switch(self.scope)
+
+    @property
+    def notice(self) -> str | None:
+        """What a person must know before the first word."""
+        lines = [INCOGNITO] if self.incognito else []
+        if self._parts.model().stand_in:
+            lines.append(STAND_IN)
+        return "\n".join(lines) or None
+
+    def send(self, text: str) -> Reply:
+        """Say something; iterate the reply for its pieces, or read its ``text``.
+
+        Raises InputError for a blank text, StoreError when it cannot be written. What a provider
+        does wrong is raised from the reply; the words sent are kept all the same.
+        """
+        content = clean_text(text)
+        if not content.strip():
+            raise InputError("the message is empty; write something first")
+        switch = self.memory
+        now = self._parts.clock()
+        if self.incognito:
+            self._turns.append(Message(0, 0, "user", content, now))
+        else:
+            self._keep_turn(content, now, switch.on)
+        return Reply(self, self._parts, switch)
+
+    def end(self, *, wait: bool = True) -> Learned | None:
+        """End the session; with ``wait`` also read it, and give what it taught.
+
+        May be called again, and after it the conversation may go on with ``send``.
+        """
+        self._stop.set()
+        if self._reader is not None:
+            self._reader.join()
+        if self.incognito or self.session_id is None:
+            self._turns = []
+            return None
+        with self._parts.database.write() as tx:
+            found = sessions.get(tx, apps.find(tx, self.scope).ids, self.session_id)
+            if found is not None and found.ended_at is None:
+                close_session(tx, found, self._parts.clock())
+        self._beat = None
+        return self._read() if wait else None
+
+    def abandon(self) -> None:
+        """Stop keeping the lease; the store is about to close. Nothing is ended or lost."""
+        self._stop.set()
+        if self._beat is not None:
+            self._beat.join(timeout=5)
+
+    def _read(self) -> Learned | None:
+        done = self._parts.worker.run(kinds=("extract",), target_id=self.session_id)
+        self.learned = next((one for one in done.learned if one.skipped is None), self.learned)
+        self.failure = done.errors[-1] if done.errors else None
+        return self.learned
+
+    def _check_free(self, session_id: int) -> None:
+        with self._parts.database.read() as tx:
+            found = sessions.get(tx, apps.find(tx, self.scope).ids, session_id)
+            if found is None:
+                raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
+            owner, until = sessions.lease(tx, session_id)
+        held = until is not None and until >= self._parts.clock()
+        if held and owner != self._owner and not processes.is_gone(owner):
+            raise StoreError(f"session {session_id} is open in another process; end it there first")
+
+    def _keep_turn(self, content: str, now: datetime, memory_on: bool) -> None:
+        with self._parts.database.write() as tx:
+            own, _ = apps.ensure(tx, self.scope, now)
+            if self.session_id is None or sessions.by_id(tx, self.session_id) is None:
+                self.session_id = sessions.start(tx, own, self._owner, self._lease_end(now), now)
+            else:
+                sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
+            messages.add(tx, self.session_id, own, "user", content, now, memory=memory_on)
+            self._turns = messages.of_session(tx, self.session_id)
+        self._keep_lease()
+
+    def _lease_end(self, now: datetime) -> datetime:
+        return now + timedelta(seconds=LEASE_SECONDS)
+
+    def _keep_lease(self) -> None:
+        if self._beat is None or not self._beat.is_alive():
+            self._stop = threading.Event()
+            self._beat = threading.Thread(
+                target=self._beat_on, args=(self._stop,), name="memchat-lease", daemon=True
+            )
+            self._beat.start()
+
+    def _beat_on(self, stop: threading.Event) -> None:
+        """Renew the lease while the process lives; a conversation gone silent is ended and read."""
+        while not stop.wait(LEASE_SECONDS / 3):
+            try:
+                if not self._renew():
+                    return
+            except StoreError as error:
+                log.warning("the lease of session %s was not renewed: %s", self.session_id, error)
+
+    def _renew(self) -> bool:
+        """Renew once; False when the session is no longer this chat's, or was idle and is ended."""
+        assert self.session_id is not None
+        now = self._parts.clock()
+        with self._parts.database.write() as tx:
+            if not sessions.renew(tx, self.session_id, self._owner, self._lease_end(now)):
+                return False
+            found = sessions.by_id(tx, self.session_id)
+            idle = timedelta(minutes=self._parts.settings.idle_minutes)
+            if found is None or now - found[0].last_activity_at <= idle:
+                return found is not None
+            close_session(tx, found[0], now)
+        self._read()
+        return False
+
+    def after_reply(self, reply: Reply, status: str) -> None:
+        """Keep a reply, whole or partial, with its receipt; called by the reply itself."""
+        now = self._parts.clock()
+        turn = Message(0, 0, "assistant", reply.received, now, status)
+        if self.incognito or self.session_id is None:
+            self._turns.append(turn)
+            return
+        with self._parts.database.write() as tx:
+            own, _ = apps.ensure(tx, self.scope, now)
+            if reply.received and sessions.by_id(tx, self.session_id) is not None:
+                reply.message_id = messages.add(
+                    tx,
+                    self.session_id,
+                    own,
+                    "assistant",
+                    reply.received,
+                    now,
+                    status,
+                    memory=reply.switch.on,
+                )
+                messages.keep_receipt(tx, reply.message_id, reply.shown.hits)
+                sessions.touch(tx, self.session_id, now)
+            if reply.stream is not None:
+                usage.add(tx, own, self.session_id, reply.stream.usage, now)
+            if reply.question is not None and reply.question.usage is not None:
+                usage.add(tx, own, self.session_id, reply.question.usage, now)
+                self._parts.recall.keep(tx, reply.question, now)
+            if reply.switch.on and self._parts.settings.extraction == "per_message":
+                jobs.enqueue(tx, "extract", own, "session", self.session_id, now)
+        if reply.switch.on and self._parts.settings.extraction == "per_message":
+            self._read_behind()
+
+    def _read_behind(self) -> None:
+        if self._reader is None or not self._reader.is_alive():
+            self._reader = threading.Thread(target=self._read, name="memchat-reader", daemon=True)
+            self._reader.start()
+
+    def window(self, memory_block: str) -> tuple[list[ChatMessage], list[int]]:
+        """The system prompt and the newest turns that fit the model, and the ids that do not."""
+        parts = self._parts
+        system = parts.prompts.render("chat", memories=memory_block)
+        room = parts.model().window * (_REPLY_SHARE - 1) // _REPLY_SHARE - estimate_tokens(system)
+        kept = 0
+        for turn in reversed(self._turns):
+            room -= estimate_tokens(turn.content) + 8
+            if room < 0:
+                break
+            kept += 1
+        if kept == 0:
+            raise InputError(
+                f"the message is longer than {parts.model().name} can read at once "
+                f"({parts.model().window} tokens); send it in parts"
+            )
+        split = len(self._turns) - kept
+        dropped = [turn.id for turn in self._turns[:split] if turn.id]
+        return [ChatMessage("system", system), *_alternating(self._turns[split:])], dropped
+
+
+class Reply:
+    """A reply as it arrives: iterate for its pieces, or read ``text`` for all of it.
+
+    ``shown`` are the memories that were injected, ``message_id`` its row once it is kept.
+    """
+
+    def __init__(self, chat: Chat, parts: Parts, switch: MemorySwitch) -> None:
+        self.switch = switch
+        self.shown = Recalled()
+        self.message_id: int | None = None
+        self.dropped_turns = 0
+        self.question: Question | None = None
+        self.stream: ChatStream | None = None
+        self.received = ""
+        self._chat = chat
+        self._parts = parts
+        self._pieces = self._run()
+
+    def __iter__(self) -> Iterator[str]:
+        return self._pieces
+
+    @property
+    def text(self) -> str:
+        """The whole reply; waits for what is still to come."""
+        for _ in self._pieces:
+            pass
+        return self.received
+
+    def stop(self) -> None:
+        """Cut the reply; what came of it is kept as a partial one."""
+        self._pieces.close()
+
+    def _run(self) -> Generator[str, None, None]:
+        status = "partial"
+        try:
+            self.stream = self._parts.model().stream(self._prompt())
+            for piece in self.stream:
+                self.received += piece
+                yield piece
+            status = "complete"
+        finally:
+            if self.stream is not None:
+                self.stream.close()
+                self._chat.after_reply(self, status)
+
+    def _prompt(self) -> list[ChatMessage]:
+        """The messages to send. The window is cut twice: the memories found may need some room."""
+        prompt, dropped = self._chat.window("")
+        if self.switch.on:
+            self.question = self._parts.recall.question(prompt[-1].content)
+            self.shown = self._parts.recall.for_prompt(
+                self._chat.scope, self.question, dropped=dropped
+            )
+            block = render.block(self._parts.prompts, [hit.text for hit in self.shown.hits])
+            prompt, dropped = self._chat.window(block)
+        self.dropped_turns = len(dropped)
+        return prompt
+
+
+def _alternating(turns: Sequence[Message]) -> list[ChatMessage]:
+    """The turns as providers want them: beginning with the user, never two of one role in a row."""
+    merged: list[tuple[Role, str]] = []
+    for turn in turns:
+        if merged and merged[-1][0] == turn.role:
+            merged[-1] = (turn.role, f"{merged[-1][1]}\n\n{turn.content}")
+        elif merged or turn.role == "user":
+            merged.append((turn.role, turn.content))
+    return [ChatMessage(role, content) for role, content in merged]
+
+
+def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
+    """One answer with what is remembered, outside any session; writes nothing at all."""
+    content = clean_text(prompt)
+    if not content.strip():
+        raise InputError("the message is empty; write something first")
+    shown = Recalled()
+    if parts.switch(scope).on:
+        shown = parts.recall.for_prompt(scope, parts.recall.question(content))
+    block = render.block(parts.prompts, [hit.text for hit in shown.hits])
+    system = parts.prompts.render("chat", memories=block)
+    stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
+    return "".join(stream), shown

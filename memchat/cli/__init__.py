@@ -1,0 +1,77 @@
+"""The command line: parse, call the façade, print. One module per noun, no logic.
+
+Nothing heavy is imported here or at the top of any command module: ``memchat --help`` has to
+answer in a fraction of a second. Every expected failure is one line on standard error.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from memchat.cli import apps, jobs, memories, sessions, show, system, talk
+from memchat.cli.options import group
+from memchat.config import export_dotenv
+from memchat.errors import MemChatError
+
+app = group("A chat assistant that remembers: typed, expiring, inspectable memory on your disk.")
+app.command()(system.demo)
+app.command()(talk.chat)
+app.command()(talk.recall)
+app.add_typer(memories.app, name="memories")
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(apps.app, name="apps")
+app.add_typer(jobs.app, name="jobs")
+app.command()(system.doctor)
+app.command()(system.config)
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code: 0, 1 (an error), 2 (usage), 130 (Ctrl-C)."""
+    _prepare_streams()
+    try:
+        code = _run(sys.argv[1:] if args is None else args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has seen enough; the interpreter's own flush at exit must not complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 1
+    except KeyboardInterrupt:
+        code = 130
+    except MemChatError as error:
+        show.error(str(error))
+        code = 1
+    except OSError as error:
+        show.error(f"the system refused: {error.strerror or type(error).__name__}")
+        code = 1
+    except Exception as error:
+        if os.environ.get("MEMCHAT_DEBUG") == "1":
+            raise
+        # Only the class: the text of a library's error may hold people's words.
+        show.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
+        code = 1
+    return code
+
+
+def _prepare_streams() -> None:
+    """Text that a stream cannot hold is replaced; a stream that was closed swallows everything."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+def _run(args: Sequence[str]) -> int:
+    export_dotenv(Path(".env"))
+    try:
+        typer.main.get_command(app).main(list(args), prog_name="memchat")
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return 0

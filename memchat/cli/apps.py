@@ -1,0 +1,81 @@
+"""``memchat apps``: the places a user talks in, each with its own memory and switch."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import App, Json, User, Yes, confirm, group, open_store
+
+app = group("See the apps, switch their memory on and off, delete them.")
+
+Name = Annotated[
+    str | None,
+    typer.Argument(metavar="APP", help="The app, the same as --app.", show_default=False),
+]
+AllApps = Annotated[bool, typer.Option("--all-apps", help="The user's own switch, over every app.")]
+
+
+@app.command("list")
+def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
+    """List a user's apps and how much each remembers."""
+    with open_store() as mc:
+        found = mc.apps(user=user)
+        if as_json:
+            show.print_records(found)
+            return
+        show.print_table(
+            ("app", "memory", "memories", "sessions", "since"),
+            [
+                (
+                    item.name,
+                    "on" if item.memory else "off",
+                    item.memories,
+                    item.sessions,
+                    show.time(item.created_at, mc.settings.zone),
+                )
+                for item in found
+            ],
+            none=f"no apps of {user} yet",
+        )
+        switch = mc.memory_switch(user=user, app=app)
+        if not switch.on:
+            show.notice(switch.reason)
+
+
+@app.command()
+def on(user: User, name: Name = None, app: App = "default", all_apps: AllApps = False) -> None:
+    """Switch memory on for an app, or for the user."""
+    _switch(True, user, None if all_apps else name or app)
+
+
+@app.command()
+def off(user: User, name: Name = None, app: App = "default", all_apps: AllApps = False) -> None:
+    """Switch memory off for an app, or for the user.
+
+    Nothing is read, used or saved until it is on again.
+    """
+    _switch(False, user, None if all_apps else name or app)
+
+
+@app.command()
+def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False) -> None:
+    """Delete an app with its conversations and memories.
+
+    Prints how many memories went.
+    """
+    chosen = name or app
+    with open_store() as mc:
+        confirm(
+            f"Delete the app {chosen} of {user}, its conversations and memories, for good?", yes=yes
+        )
+        print(mc.delete_app(chosen, user=user))
+
+
+def _switch(memory_on: bool, user: str, app: str | None) -> None:
+    with open_store() as mc:
+        mc.set_memory(memory_on, user=user, app=app)
+        where = f"the app {app}" if app is not None else "every app"
+        print(f"memory is {'on' if memory_on else 'off'} for {show.plain(user)} in {where}")

@@ -1,0 +1,263 @@
+"""``memchat memories``: see, add, correct and forget what is remembered."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import (
+    App,
+    Expires,
+    Json,
+    Limit,
+    Offset,
+    User,
+    Yes,
+    confirm,
+    embed_now,
+    group,
+    open_store,
+)
+from memchat.types import Event, Memory, MemoryType, to_json
+
+if TYPE_CHECKING:
+    from memchat.app import MemChat
+
+app = group("See, add, correct and forget what is remembered.")
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)]
+Status = Annotated[
+    Literal["active", "inactive", "expired", "all"],
+    typer.Option("--status", help="Which ones."),
+]
+OfType = Annotated[
+    MemoryType | None, typer.Option("--type", help="Only this type.", show_default=False)
+]
+
+
+@app.command("list")
+def list_memories(
+    user: User,
+    app: App = "default",
+    status: Status = "active",
+    memory_type: OfType = None,
+    limit: Limit = 100,
+    offset: Offset = 0,
+    as_json: Json = False,
+) -> None:
+    """List memories, newest first.
+
+    The app's own, and those that the user has in every app.
+    """
+    with open_store() as mc:
+        found = mc.memories(
+            user=user, app=app, status=status, memory_type=memory_type, limit=limit, offset=offset
+        )
+        if as_json:
+            show.print_records(found)
+            return
+        total = mc.count_memories(user=user, app=app, status=status, memory_type=memory_type)
+        zone = mc.settings.zone
+        today = datetime.now(zone).date()
+        show.print_table(
+            show.MEMORY_HEADINGS,
+            [show.memory_row(memory, zone, today) for memory in found],
+            none=f"no memories of {user} in {app} (status {status})",
+            more=show.more_line(len(found), offset, total),
+        )
+
+
+@app.command("show")
+def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+    """Show one memory, the words that prove it, and its history."""
+    with open_store() as mc:
+        memory = mc.memory(memory_id, user=user, app=app)
+        if as_json:
+            show.print_json(_everything(mc, memory, user, app))
+            return
+        _print_memory(mc, memory)
+        for evidence in mc.evidence(memory_id, user=user, app=app):
+            title = f", {evidence.session_title}" if evidence.session_title else ""
+            print(
+                show.plain(
+                    f"said      “{' '.join(evidence.quote.split())}” ({evidence.role}, "
+                    f"{show.time(evidence.said_at, mc.settings.zone)}, "
+                    f"session {evidence.session_id}{title})"
+                )
+            )
+        for event in mc.history(memory_id, user=user, app=app):
+            print(show.plain(f"history   {_event(mc, event)}"))
+
+
+@app.command()
+def add(
+    memory_type: Annotated[MemoryType, typer.Argument(metavar="TYPE", help="The type.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as city.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="What is to be remembered.")],
+    user: User,
+    app: App = "default",
+    expires: Expires = None,
+    all_apps: Annotated[bool, typer.Option("--all-apps", help="Keep it for every app.")] = False,
+) -> None:
+    """Remember something by hand and print its id."""
+    with open_store() as mc:
+        memory = mc.add(
+            memory_type, key, value, user=user, app=app, all_apps=all_apps, expires_at=expires
+        )
+        print(memory.id)
+        embed_now(mc)
+
+
+@app.command()
+def edit(
+    memory_id: Id,
+    user: User,
+    app: App = "default",
+    value: Annotated[str | None, typer.Option("--value", help="The new value.")] = None,
+    key: Annotated[str | None, typer.Option("--key", help="The new key.")] = None,
+    memory_type: Annotated[MemoryType | None, typer.Option("--type", help="The new type.")] = None,
+    expires: Expires = None,
+    no_expiry: Annotated[bool, typer.Option("--no-expiry", help="It holds for good.")] = False,
+    all_apps: Annotated[
+        bool | None,
+        typer.Option("--all-apps/--one-app", help="Keep it for every app, or for this one only."),
+    ] = None,
+) -> None:
+    """Correct a memory and print its id."""
+    if expires is not None and no_expiry:
+        raise typer.BadParameter("give either --expires or --no-expiry")
+    changes: dict[str, Any] = {
+        name: new
+        for name, new in (
+            ("value", value),
+            ("key", key),
+            ("memory_type", memory_type),
+            ("expires_at", expires),
+            ("all_apps", all_apps),
+        )
+        if new is not None
+    }
+    if no_expiry:
+        changes["expires_at"] = None
+    if not changes:
+        raise typer.BadParameter("nothing to change; give --value, --key, --type or --expires")
+    with open_store() as mc:
+        print(mc.edit(memory_id, user=user, app=app, **changes).id)
+        embed_now(mc)
+
+
+@app.command()
+def delete(
+    user: User,
+    memory_id: Annotated[
+        int | None, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)
+    ] = None,
+    id_option: Annotated[
+        int | None, typer.Option("--id", metavar="ID", help="The same.", show_default=False)
+    ] = None,
+    app: App = "default",
+    yes: Yes = False,
+) -> None:
+    """Forget one memory for good, everywhere."""
+    chosen = {number for number in (memory_id, id_option) if number is not None}
+    if len(chosen) != 1:
+        raise typer.BadParameter("give the number of one memory")
+    number = chosen.pop()
+    with open_store() as mc:
+        memory = mc.memory(number, user=user, app=app)
+        confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
+        mc.delete(number, user=user, app=app)
+        show.notice(f"forgot memory {number}")
+
+
+@app.command()
+def restore(memory_id: Id, user: User, app: App = "default") -> None:
+    """Bring back a replaced, merged, ended or expired memory."""
+    with open_store() as mc:
+        print(mc.restore(memory_id, user=user, app=app).id)
+        embed_now(mc)
+
+
+@app.command()
+def clear(user: User, app: App = "default", yes: Yes = False) -> None:
+    """Forget all memories of one app for good."""
+    with open_store() as mc:
+        confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
+        print(mc.clear(user=user, app=app))
+
+
+@app.command()
+def history(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+    """List what happened to a memory, oldest first."""
+    with open_store() as mc:
+        events = mc.history(memory_id, user=user, app=app)
+        if as_json:
+            show.print_records(events)
+            return
+        show.print_table(
+            ("at", "what", "by", "why", "change"),
+            [
+                (
+                    show.time(event.at, mc.settings.zone),
+                    event.kind,
+                    event.actor,
+                    event.cause,
+                    _difference(event),
+                )
+                for event in events
+            ],
+            none=f"nothing is recorded of memory {memory_id}",
+        )
+
+
+def _everything(mc: MemChat, memory: Memory, user: str, app: str) -> dict[str, Any]:
+    evidence = mc.evidence(memory.id, user=user, app=app)
+    events = mc.history(memory.id, user=user, app=app)
+    return memory.to_json() | {
+        "evidence": [to_json(item) for item in evidence],
+        "history": [to_json(event) for event in events],
+    }
+
+
+def _print_memory(mc: MemChat, memory: Memory) -> None:
+    zone = mc.settings.zone
+    today: date = datetime.now(zone).date()
+    times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
+    lines = {
+        "value": memory.value,
+        "key": memory.key,
+        "type": memory.memory_type,
+        "state": show.memory_state(memory, today),
+        "user": memory.user,
+        "app": show.app_name(memory.app),
+        "until": memory.expires_at or "(no end)",
+        "made": f"{show.time(memory.created_at, zone)}, {memory.created_by}",
+        "seen": f"{times}, last {show.time(memory.last_seen_at, zone)}",
+    }
+    if memory.replaced_by is not None:
+        lines["replaced"] = f"by memory {memory.replaced_by}"
+    for name, content in lines.items():
+        print(show.plain(f"{name:<9} {content}"))
+
+
+def _event(mc: MemChat, event: Event) -> str:
+    when = show.time(event.at, mc.settings.zone)
+    return f"{when} {event.kind} by {event.actor} ({event.cause}) {_difference(event)}".rstrip()
+
+
+def _difference(event: Event) -> str:
+    old, new = event.old or {}, event.new or {}
+    names = [name for name in (*old, *new) if old.get(name) != new.get(name)]
+    changed = [_field(name, old, new) for name in dict.fromkeys(names)]
+    if event.related_id is not None:
+        changed.append(f"memory {event.related_id}")
+    return "; ".join(changed)
+
+
+def _field(name: str, old: dict[str, Any], new: dict[str, Any]) -> str:
+    if name not in old:
+        return f"{name} {new[name]}"
+    return f"{name} {old[name]} → {new.get(name, '')}".rstrip()

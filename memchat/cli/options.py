@@ -1,0 +1,107 @@
+"""What the commands share: their scope, their options, and the store they open."""
+
+from __future__ import annotations
+
+import sys
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.errors import ScopeError
+
+if TYPE_CHECKING:
+    from memchat.app import MemChat
+
+
+def group(help: str) -> typer.Typer:
+    """A command with commands below it. Rich would double the start-up time."""
+    return typer.Typer(
+        help=help,
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+    )
+
+
+def login_name() -> str:
+    """The user's name when none is given. Raises ScopeError where the system knows none."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        raise ScopeError("this account has no name; give one with --user or MEMCHAT_USER") from None
+
+
+def day(text: str) -> date:
+    """A day given as YYYY-MM-DD."""
+    try:
+        if len(text) != len("YYYY-MM-DD"):
+            raise ValueError
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no day; write it as YYYY-MM-DD") from None
+
+
+User = Annotated[
+    str,
+    typer.Option(
+        "--user",
+        envvar="MEMCHAT_USER",
+        default_factory=login_name,
+        show_default="the login name",
+        help="Whose memory.",
+    ),
+]
+App = Annotated[str, typer.Option("--app", help="In which app.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in UTC.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, help="Leave out so many first.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
+Expires = Annotated[
+    date | None,
+    typer.Option(
+        "--expires", parser=day, metavar="YYYY-MM-DD", help="The last day on which it holds."
+    ),
+]
+
+
+def open_store() -> MemChat:
+    """The façade over the settings of this folder and environment; use it in a ``with``."""
+    from memchat.app import MemChat
+    from memchat.config import load
+
+    return MemChat(settings=load(dotenv=Path(".env")))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Return if the person agrees. Without a terminal to ask on, only ``--yes`` agrees."""
+    from memchat.cli import show
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        show.error("nothing was done; this cannot be undone, so add --yes to agree")
+        raise typer.Exit(2)
+    print(f"{show.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        show.error("nothing was done")
+        raise typer.Exit(1)
+
+
+def embed_now(mc: MemChat) -> None:
+    """Make what was just written searchable by meaning, where that needs no network.
+
+    The row is safe and its id printed, so a failure here is a notice and not an error.
+    """
+    from memchat.cli import show
+    from memchat.errors import MemChatError
+
+    sys.stdout.flush()
+    try:
+        mc.embed_pending()
+    except MemChatError as error:
+        show.error(f"saved, but not yet searchable by meaning: {error}")

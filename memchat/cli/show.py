@@ -1,0 +1,217 @@
+"""Plain text for people: tables, times, paging, and JSON for scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memchat.types import EVERY_APP, Change, Learned, Memory, Recalled, to_json
+
+BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
+NARROWEST = 12
+"""Columns that a shortened cell keeps, however narrow the terminal is."""
+
+
+def on_terminal() -> bool:
+    """Whether a person sits at both ends."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def error(message: str) -> None:
+    """One line on standard error, headed by the program's name."""
+    sys.stdout.flush()
+    print(f"memchat: {plain(' '.join(message.split()))}", file=sys.stderr, flush=True)
+
+
+def notice(message: str) -> None:
+    """A line beside the answer, on standard error; dim and wrapped where that is a terminal."""
+    import shutil
+    import textwrap
+
+    sys.stdout.flush()
+    text = plain(message)
+    if sys.stderr.isatty():
+        columns = shutil.get_terminal_size().columns
+        text = "\n".join(textwrap.fill(line, columns) for line in text.splitlines())
+    print(dim(text), file=sys.stderr, flush=True)
+
+
+def dim(text: str) -> str:
+    """The text in grey where standard error is a terminal that can."""
+    plainly = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
+    return text if plainly or not sys.stderr.isatty() else f"\x1b[2m{text}\x1b[0m"
+
+
+def plain(text: str) -> str:
+    """Text that cannot drive the terminal: control characters become U+FFFD."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        "\ufffd"
+        if c not in "\n\t" and (unicodedata.category(c) in ("Cc", "Cs") or c in BIDI_CONTROLS)
+        else c
+        for c in text
+    )
+
+
+def width(text: str) -> int:
+    """How many terminal columns a line takes."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(c) for c in text)
+
+
+def shorten(text: str, columns: int) -> str:
+    """The line cut to so many columns, with an ellipsis where something went."""
+    if width(text) <= columns:
+        return text
+    kept, used = [], 0
+    for c in text:
+        used += _columns(c)
+        if used > columns - 1:
+            break
+        kept.append(c)
+    return "".join(kept).rstrip() + "…"
+
+
+def table(
+    headings: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None
+) -> str:
+    """Aligned columns. The widest one is shortened where ``columns`` is what there is room for."""
+    cells = [[*headings], *([plain(" ".join(str(cell).split())) for cell in row] for row in rows)]
+    widths = [max(width(line[i]) for line in cells) for i in range(len(headings))]
+    if columns is not None:
+        widest = widths.index(max(widths))
+        spare = columns - sum(widths) - 2 * (len(widths) - 1)
+        if spare < 0:
+            widths[widest] = max(min(NARROWEST, widths[widest]), widths[widest] + spare)
+            for line in cells:
+                line[widest] = shorten(line[widest], widths[widest])
+    return "\n".join(
+        "  ".join(cell + " " * (widths[i] - width(cell)) for i, cell in enumerate(line)).rstrip()
+        for line in cells
+    )
+
+
+def print_table(
+    headings: Sequence[str], rows: Sequence[Sequence[object]], *, none: str, more: str = ""
+) -> None:
+    """A table, paged on a terminal that it does not fit; ``none`` says that there are no rows."""
+    import shutil
+
+    if not rows:
+        notice(none)
+    elif not sys.stdout.isatty():
+        print(table(headings, rows))
+    else:
+        size = shutil.get_terminal_size()
+        page(table(headings, rows, columns=size.columns), size.lines)
+    if more:
+        notice(more)
+
+
+def page(text: str, lines: int) -> None:
+    """Print the text, through the person's pager where it is longer than the terminal."""
+    if not on_terminal() or text.count("\n") + 1 < lines:
+        print(text)
+        return
+    import pydoc
+
+    os.environ.setdefault("LESS", "-FRX")
+    pydoc.pager(text)
+
+
+def print_json(record: Any) -> None:
+    """One JSON document, in readable characters where the output can hold them."""
+    utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(record, ensure_ascii=not utf8, indent=2))
+
+
+def print_records(records: Iterable[Any]) -> None:
+    """A JSON list of the records of memchat.types."""
+    print_json([to_json(record) for record in records])
+
+
+def time(at: datetime, zone: ZoneInfo) -> str:
+    """A moment as the user's clock shows it."""
+    return at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+
+
+def memory_state(memory: Memory, today: date) -> str:
+    """active, expired, or why it is not active."""
+    if not memory.active:
+        return memory.inactive_reason or "inactive"
+    return "expired" if memory.expires_at and memory.expires_at < today else "active"
+
+
+def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...]:
+    """A memory under MEMORY_HEADINGS; ``today`` is the user's day."""
+    return (
+        memory.id,
+        memory.memory_type,
+        memory.key,
+        memory.value,
+        memory_state(memory, today),
+        memory.said_at.astimezone(zone).date(),
+        memory.expires_at or "",
+        app_name(memory.app),
+    )
+
+
+def app_name(app: str) -> str:
+    """The app as a column shows it."""
+    return "(every app)" if app == EVERY_APP else app
+
+
+def more_line(shown: int, offset: int, total: int) -> str:
+    """What the list left out and how to see it, or nothing."""
+    if offset + shown >= total:
+        return ""
+    return f"{offset + 1} to {offset + shown} of {total}; go on with --offset {offset + shown}"
+
+
+def remembered(shown: Recalled) -> str:
+    """Which memories an answer was given, by key, or nothing."""
+    keys = [hit.memory.key for hit in shown.hits if hit.memory is not None]
+    words = sum(hit.kind == "message" for hit in shown.hits)
+    if words:
+        keys.append("1 earlier message" if words == 1 else f"{words} earlier messages")
+    return f"remembered: {', '.join(dict.fromkeys(keys))}" if keys else ""
+
+
+def learned(outcome: Learned) -> str:
+    """What a conversation taught, each with the words that prove it."""
+    if outcome.skipped is not None:
+        return f"Nothing was saved: {outcome.skipped}"
+    lines = [outcome.headline, *(_change(change) for change in outcome.changes)]
+    if outcome.title:
+        lines.insert(0, f"“{outcome.title}”")
+    return plain("\n".join(lines))
+
+
+def _change(change: Change) -> str:
+    parts = [f"  {change.kind:<10}"]
+    if change.memory is not None:
+        parts.append(f"[{change.memory.memory_type}] {change.memory.key}: {change.memory.value}")
+        if change.memory.expires_at is not None:
+            parts.append(f"(until {change.memory.expires_at})")
+    if change.before is not None:
+        parts.append(f"(before: {change.before})")
+    if change.reason is not None:
+        parts.append(f"({change.reason})")
+    if change.quotes:
+        parts.append("← " + " … ".join(f"“{' '.join(quote.split())}”" for quote in change.quotes))
+    return " ".join(parts)
+
+
+def _columns(c: str) -> int:
+    if unicodedata.east_asian_width(c) in "WF":
+        return 2
+    return 0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1

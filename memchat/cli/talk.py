@@ -1,0 +1,173 @@
+"""``memchat chat`` and ``memchat recall``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import App, Json, Limit, User, open_store
+from memchat.errors import MemChatError
+from memchat.types import to_json
+
+if TYPE_CHECKING:
+    from memchat.app import MemChat
+    from memchat.chat import Chat, Reply
+
+GOODBYES = ("", "exit", "quit")
+
+
+def chat(
+    user: User,
+    app: App = "default",
+    incognito: Annotated[
+        bool, typer.Option("--incognito", help="Use no memory and leave nothing behind.")
+    ] = False,
+    resume: Annotated[
+        int | None,
+        typer.Option("--resume", metavar="ID", help="Go on with this session.", show_default=False),
+    ] = None,
+) -> None:
+    """Talk; when the conversation ends, what matters is remembered.
+
+    An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
+    Without a terminal each line of standard input is one turn.
+    """
+    with open_store() as mc:
+        first_time = not any(item.sessions for item in mc.apps(user=user))
+        conversation = mc.session(user=user, app=app, incognito=incognito, resume=resume)
+        try:
+            _greet(mc, conversation, app=app, first_time=first_time)
+            answered = _talk(conversation)
+            _end(conversation)
+        finally:
+            # However it ended, nothing that was said stays in an open session.
+            conversation.end(wait=False)
+    if not answered and not show.on_terminal():
+        raise typer.Exit(1)
+
+
+def recall(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
+    user: User,
+    app: App = "default",
+    limit: Limit = 10,
+    as_json: Json = False,
+) -> None:
+    """Search memories and past messages, best first."""
+    with open_store() as mc:
+        found = mc.recall(query, user=user, app=app, limit=limit)
+        if found.degraded:
+            show.notice(found.degraded)
+        if as_json:
+            show.print_json([to_json(hit) for hit in found.hits])
+            return
+        show.print_table(
+            ("score", "kind", "id", "text"),
+            [(f"{hit.score:.3f}", hit.kind, hit.id, hit.text) for hit in found.hits],
+            none="nothing is known about this",
+        )
+
+
+def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> None:
+    if conversation.notice:
+        show.notice(conversation.notice)
+    if first_time and conversation.memory.on:
+        show.notice(
+            "Memory is on: when a conversation ends, what you said about yourself is kept in "
+            f"{mc.settings.home}. `memchat memories list` shows it, `memchat apps off` switches "
+            "it off, `memchat chat --incognito` leaves one conversation out."
+        )
+    elif not conversation.memory.on and not conversation.incognito:
+        show.notice(f"Nothing is remembered: {conversation.memory.reason}.")
+    if conversation.session_id is not None:
+        session = mc.find_session(
+            conversation.session_id, user=conversation.scope.user, app=conversation.scope.app
+        )
+        show.notice(f"Going on with session {session.id} “{session.title or ''}”.")
+    if show.on_terminal():
+        show.notice(f"{mc.settings.chat_model}, app {app}. An empty line ends the conversation.")
+
+
+def _talk(conversation: Chat) -> bool:
+    """Turn after turn until the person is done; whether every turn was answered."""
+    answered, told = True, set[str]()
+    try:
+        while (text := _next_turn()).strip().lower() not in GOODBYES:
+            answered = _turn(conversation, text, told) and answered
+    except (EOFError, KeyboardInterrupt):
+        if show.on_terminal():
+            print()
+    return answered
+
+
+def _next_turn() -> str:
+    """What the person says next. Raises EOFError at the end of the input."""
+    if show.on_terminal():
+        import readline  # noqa: F401  (gives input() line editing and whole pasted paragraphs)
+
+        return input("> ")
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\r\n")
+
+
+def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
+    """Say one thing and print the reply as it arrives; whether there was one.
+
+    ``told`` holds what was said of the search before, so that it is said once.
+    """
+    try:
+        reply = conversation.send(text)
+        _stream(reply)
+    except KeyboardInterrupt:
+        print(flush=True)
+        show.notice("(stopped)")
+        return True
+    except MemChatError as error:
+        show.error(str(error))
+        return False
+    if reply.shown.degraded and reply.shown.degraded not in told:
+        told.add(reply.shown.degraded)
+        show.notice(reply.shown.degraded)
+    if used := show.remembered(reply.shown):
+        show.notice(used)
+    return True
+
+
+def _stream(reply: Reply) -> None:
+    started = False
+    try:
+        for piece in reply:
+            print(show.plain(piece), end="", flush=True)
+            started = True
+        print(flush=True)
+    except MemChatError:
+        if started:
+            print(flush=True)
+        raise
+    finally:
+        # Whatever cut it, the part that came is kept now, not when Python clears up.
+        reply.stop()
+
+
+def _end(conversation: Chat) -> None:
+    """End the session, wait for its extraction, and say what was saved."""
+    later = "the conversation is kept and is read again later, or now by `memchat jobs run`"
+    if conversation.session_id is not None and conversation.memory.on:
+        show.notice("Reading the conversation …")
+    try:
+        outcome = conversation.end(wait=True)
+    except KeyboardInterrupt:
+        show.error(f"stopped; {later}")
+        raise
+    except MemChatError as error:
+        show.error(f"{error}; {later}")
+        return
+    if conversation.failure is not None:
+        show.error(f"{conversation.failure}; {later}")
+    elif outcome is not None:
+        print(show.learned(outcome), flush=True)
