@@ -1,0 +1,245 @@
+"""One process of the crash test: it uses the store at random until it is killed.
+
+Its diary has a line before each call and one, synced to disk, after the call returned. What the
+second line says has been acknowledged and must be there for good.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from memchat import MemChat
+from memchat.chat import Chat
+from memchat.config import Settings
+from memchat.errors import InputError, MemChatError, NotFound
+from memchat.providers.hashing import HashEmbedder
+from memchat.testing import ScriptedModel
+from memchat.types import ChatMessage
+
+USERS = ("ana", "bo")
+APPS = ("default", "notes")
+SAID = re.compile(r"My (\w+) is ([\w ]+)\.")
+FACTS = {
+    "city": ("Lisbon", "Porto", "Faro", "Braga", "Evora"),
+    "employer": ("Acme", "Initech", "Globex"),
+    "hobby": ("chess", "climbing", "tea and walks", "walks and tea", "choir"),
+    "project": ("a boat", "a shed", "a book of maps"),
+}
+WEIGHTS = {"talk": 40, "end": 12, "add": 14, "edit": 10, "delete": 7, "search": 10, "embed": 4}
+_CALLS = 100_000
+
+
+def settings(home: Path) -> Settings:
+    """The store of the test: its own folder, nothing from the environment."""
+    return Settings(home=home, timezone="UTC")
+
+
+def open_store(home: Path) -> MemChat:
+    """The store with doubles that answer at once."""
+    return MemChat(
+        settings=settings(home),
+        chat_model=ScriptedModel([_answer] * _CALLS, name="scripted/chat"),
+        extract_model=ScriptedModel([_extract] * _CALLS, name="scripted/extract"),
+        embedder=HashEmbedder(),
+    )
+
+
+def _answer(messages: Sequence[ChatMessage]) -> str:
+    return f"Noted, all of it, {len(messages)} messages so far."
+
+
+def _extract(messages: Sequence[ChatMessage]) -> str:
+    data = json.loads(messages[1].content.splitlines()[1])
+    facts = [
+        {
+            "quotes": [{"msg": line["id"], "text": found.group()}],
+            "type": "fact" if found[1] == "project" else "profile",
+            "key": found[1],
+            "value": found[2],
+            "many": found[1] in ("hobby", "project"),
+            "is": "new",
+        }
+        for line in data["transcript"]
+        if line["role"] == "user"
+        for found in SAID.finditer(line["text"])
+    ]
+    return json.dumps({"facts": facts[:9], "forget": [], "title": "A talk", "summary": ""})
+
+
+class Diary:
+    """What a process began and what came back, one JSON object a line."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        self._count = 0
+
+    def begin(self, call: str, what: dict[str, Any]) -> int:
+        """Note a call that is about to be made; its number."""
+        self._count += 1
+        self._write({"n": self._count, "began": time.monotonic_ns(), "call": call, **what})
+        return self._count
+
+    def returned(self, number: int, at: int, result: dict[str, Any]) -> None:
+        """Note, durably, that a call returned ``at``, and what."""
+        self._write({"n": number, "returned": at, **result})
+        os.fsync(self._file)
+
+    def error(self, error: BaseException) -> None:
+        """Note what should not have happened."""
+        self._write({"error": f"{type(error).__name__}: {error}"})
+
+    def _write(self, line: dict[str, Any]) -> None:
+        os.write(self._file, (json.dumps(line) + "\n").encode())
+
+
+class Life:
+    """Random calls of one process on the store."""
+
+    def __init__(self, store: MemChat, diary: Diary, name: str) -> None:
+        self._store = store
+        self._diary = diary
+        self._name = name
+        self._random = random.Random(name)
+        self._chat: Chat | None = None
+        self._deleted: set[int] = set()
+        self._step = 0
+
+    def step(self) -> None:
+        """One call, or a turn of a conversation."""
+        self._step += 1
+        kind = self._random.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        getattr(self, kind)()
+
+    def talk(self) -> None:
+        """A turn; the reply is cut now and then."""
+        if self._chat is None:
+            self._chat = self._store.session(**self._scope())
+        chat = self._chat
+        key = self._random.choice(list(FACTS))
+        text = f"My {key} is {self._random.choice(FACTS[key])}. Turn {self._tag()}"
+        reply = self._call("say", lambda: chat.send(text), lambda _: {"session": chat.session_id},
+                           text=text)  # fmt: skip
+        assert reply is not None
+        cut = self._random.random() < 0.1
+
+        def listen() -> None:
+            if cut:
+                next(iter(reply))
+                reply.stop()
+            else:
+                assert reply.text
+
+        self._call("listen", listen, lambda _: {"id": reply.message_id, "text": reply.received})
+
+    def end(self) -> None:
+        """The end of the conversation, with or without waiting for what it taught."""
+        chat, self._chat = self._chat, None
+        if chat is None:
+            return
+        wait = self._random.random() < 0.7
+        self._call("end", lambda: chat.end(wait=wait), session=chat.session_id)
+        if chat.failure is not None:
+            raise MemChatError(chat.failure)
+
+    def add(self) -> None:
+        """A memory by hand."""
+        key = self._random.choice(("note", "task", "city", "theme"))
+        value = f"{self._random.choice(FACTS['project'])} {self._tag()}"
+        everywhere = self._random.random() < 0.2
+        self._call(
+            "add",
+            lambda: self._store.add("fact", key, value, all_apps=everywhere, **self._scope()),
+            lambda memory: {"id": memory.id, "value": memory.value},
+        )
+
+    def edit(self) -> None:
+        """New words, or another reach, for a memory of the scope."""
+        scope, memory_id = self._pick()
+        if memory_id is None:
+            return
+        if self._random.random() < 0.3:
+            everywhere = self._random.random() < 0.5
+            self._call("move", lambda: self._store.edit(memory_id, all_apps=everywhere, **scope))
+            return
+        value = f"{self._random.choice(FACTS['hobby'])} {self._tag()}"
+        self._call(
+            "edit",
+            lambda: self._store.edit(memory_id, value=value, **scope),
+            id=memory_id,
+            value=value,
+        )
+
+    def delete(self) -> None:
+        """A memory of the scope, for good."""
+        scope, memory_id = self._pick()
+        if memory_id is not None:
+            self._call("delete", lambda: self._store.delete(memory_id, **scope), id=memory_id)
+            self._deleted.add(memory_id)
+
+    def search(self) -> None:
+        """A question; nothing that this process deleted may answer it."""
+        key = self._random.choice(list(FACTS))
+        question = f"what is my {key}, {self._random.choice(FACTS[key])}?"
+        found = self._call("search", lambda: self._store.recall(question, **self._scope()))
+        ghosts = self._deleted & {hit.id for hit in found.hits} if found else set()
+        if ghosts:
+            raise AssertionError(f"search found deleted memories {sorted(ghosts)}")
+
+    def embed(self) -> None:
+        """The vectors that are still to come."""
+        self._call("embed", self._store.embed_pending)
+
+    def _call(
+        self,
+        name: str,
+        call: Callable[[], Any],
+        result: Callable[[Any], dict[str, Any]] = lambda _: {},
+        **what: Any,
+    ) -> Any:
+        number = self._diary.begin(name, what)
+        try:
+            value = call()
+        except (NotFound, InputError) as error:
+            # Another process was first: deleted it, or wrote the same.
+            self._diary.returned(number, time.monotonic_ns(), {"refused": type(error).__name__})
+            return None
+        self._diary.returned(number, time.monotonic_ns(), result(value))
+        return value
+
+    def _pick(self) -> tuple[dict[str, str], int | None]:
+        scope = self._scope()
+        rows = self._store.memories(**scope, status="all", limit=50)
+        return scope, self._random.choice(rows).id if rows else None
+
+    def _scope(self) -> dict[str, str]:
+        return {"user": self._random.choice(USERS), "app": self._random.choice(APPS)}
+
+    def _tag(self) -> str:
+        return f"{self._name}n{self._step}"
+
+
+def live(home: Path, diary_path: Path, name: str) -> None:
+    """Use the store at random, for ever. Whatever goes wrong stands in the diary."""
+    diary = Diary(diary_path)
+
+    def in_a_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None:
+            diary.error(args.exc_value)
+
+    threading.excepthook = in_a_thread
+    try:
+        store = open_store(home)
+        life = Life(store, diary, name)
+        while True:
+            life.step()
+    except BaseException as error:
+        diary.error(error)
+        raise

@@ -1,0 +1,70 @@
+"""How long a whole command takes, beside a Python that does nothing.
+
+    python benchmarks/start_up.py [ROUNDS]
+
+Prints the median of ROUNDS (default 7) in milliseconds for each command, on a store of 50 memories
+in a temporary folder.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+COMMANDS: dict[str, list[str]] = {
+    "python -c pass": ["-c", "pass"],
+    "memchat --help": ["-m", "memchat", "--help"],
+    "memchat memories list": ["-m", "memchat", "memories", "list"],
+    "memchat memories list --json": ["-m", "memchat", "memories", "list", "--json"],
+    "memchat memories show 1": ["-m", "memchat", "memories", "show", "1"],
+    "memchat sessions list": ["-m", "memchat", "sessions", "list"],
+    "memchat config": ["-m", "memchat", "config"],
+    "memchat recall": ["-m", "memchat", "recall", "what is known of thing 7"],
+}
+
+
+def seconds(command: list[str], env: dict[str, str]) -> float:
+    """One whole process, from start to exit."""
+    start = time.perf_counter()
+    subprocess.run(
+        [sys.executable, *command],
+        env=env,
+        check=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    return time.perf_counter() - start
+
+
+def fill(home: Path) -> None:
+    """Fifty memories of one user."""
+    from memchat import MemChat
+    from memchat.config import load
+
+    with MemChat(settings=load({"MEMCHAT_HOME": str(home)})) as mc:
+        for i in range(50):
+            mc.add("fact", "thing", f"what is known of thing {i}", user="ana")
+        mc.embed_pending()
+
+
+def main() -> None:
+    """Fill a store and time every command."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    with tempfile.TemporaryDirectory() as folder:
+        env = {**os.environ, "MEMCHAT_HOME": folder, "MEMCHAT_USER": "ana"}
+        fill(Path(folder))
+        python = sys.version.split()[0]
+        print(f"start-up, {time.strftime('%Y-%m-%d')}, Python {python}, median of {rounds}")
+        for name, command in COMMANDS.items():
+            seconds(command, env)
+            median = statistics.median(seconds(command, env) for _ in range(rounds))
+            print(f"{name:<30} {median * 1000:6.0f} ms", flush=True)
+
+
+if __name__ == "__main__":
+    main()

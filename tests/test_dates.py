@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import contextlib
+from datetime import UTC, date, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memchat.errors import InputError
+from memchat.memory.dates import parse_date, until_date
+
+UTC_ZONE = ZoneInfo("UTC")
+FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("code", "day"),
+    [
+        ("today", "2026-11-20"),
+        ("tomorrow", "2026-11-21"),
+        ("+3d", "2026-11-23"),
+        ("+2w", "2026-12-04"),
+        ("+1m", "2026-12-20"),
+        ("+1y", "2027-11-20"),
+        ("weekday:fri", "2026-11-20"),
+        ("weekday:thu", "2026-11-26"),
+        ("weekday:Thursday", "2026-11-26"),
+        ("end:week", "2026-11-22"),
+        ("end:month", "2026-11-30"),
+        ("end:year", "2026-12-31"),
+        ("end:q4", "2026-12-31"),
+        ("end:q2", "2027-06-30"),
+        ("end:quarter", "2026-12-31"),
+        ("end:autumn", "2026-12-20"),
+        ("end:winter", "2027-03-19"),
+        ("end:spring", "2027-06-20"),
+        ("end:summer", "2027-09-22"),
+        ("month:may", "2027-05-31"),
+        ("month:nov", "2026-11-30"),
+        ("2027-03-14", "2027-03-14"),
+        ("11-20", "2026-11-20"),
+        ("11-19", "2027-11-19"),
+        ("02-29", "2028-02-29"),
+    ],
+)
+def test_a_form_names_the_last_day_it_holds(code: str, day: str) -> None:
+    assert until_date(code, FRIDAY, UTC_ZONE).isoformat() == day
+
+
+def test_a_month_is_cut_to_the_days_it_has() -> None:
+    assert until_date("+1m", datetime(2027, 1, 31, tzinfo=UTC), UTC_ZONE) == date(2027, 2, 28)
+
+
+def test_the_day_is_the_user_s_and_not_utc_s() -> None:
+    late = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+    assert until_date("today", late, ZoneInfo("Asia/Tokyo")) == date(2026, 11, 21)
+    assert until_date("today", late, ZoneInfo("America/Lima")) == date(2026, 11, 20)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "",
+        "soon",
+        "+2",
+        "+99999d",
+        "weekday:xyz",
+        "month:xyz",
+        "end:q5",
+        "end:decade",
+        "13-01",
+        "02-30",
+        "2027-02-29",
+        "2027-3-1",
+        "next friday",
+        "+9999y",
+        "end:",
+        "٢٠٢٧-٠١-٠١",
+    ],
+)
+def test_nonsense_is_an_input_error_of_one_line(code: str) -> None:
+    with pytest.raises(InputError) as error:
+        until_date(code, FRIDAY, UTC_ZONE)
+    assert "\n" not in str(error.value)
+
+
+@given(st.text(max_size=20), st.datetimes(timezones=st.just(UTC)))
+def test_no_text_breaks_it(code: str, said_at: datetime) -> None:
+    with contextlib.suppress(InputError):
+        assert isinstance(until_date(code, said_at, UTC_ZONE), date)
+
+
+@given(
+    st.datetimes(
+        min_value=datetime(1990, 1, 1), max_value=datetime(2200, 1, 1), timezones=st.just(UTC)
+    ),
+    st.sampled_from(
+        [
+            "today",
+            "weekday:mon",
+            "end:week",
+            "end:month",
+            "end:q1",
+            "end:summer",
+            "month:feb",
+            "12-31",
+            "02-29",
+            "+0d",
+        ]
+    ),
+)
+def test_a_form_without_a_year_never_lies_in_the_past(said_at: datetime, code: str) -> None:
+    assert until_date(code, said_at, UTC_ZONE) >= said_at.date()
+
+
+def test_a_typed_date_is_read_or_refused_with_the_form_to_use() -> None:
+    assert parse_date(" 2027-03-14 ") == date(2027, 3, 14)
+    for text in ("14.3.2027", "2027-02-30", "20270314", "", "2027-W01-1"):
+        with pytest.raises(InputError, match="YYYY-MM-DD"):
+            parse_date(text)

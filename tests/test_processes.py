@@ -1,0 +1,54 @@
+"""Whether the process that holds a lease is gone, as far as that can be told."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from memchat.processes import is_gone, new_owner
+
+
+def owner_of(pid: int) -> str:
+    return f"{socket.gethostname()}:{pid}:0a1b2c3d"
+
+
+def test_each_worker_has_a_name_of_its_own_that_tells_its_process() -> None:
+    names = {new_owner() for _ in range(100)}
+    assert len(names) == 100
+    assert {name.rsplit(":", 1)[0] for name in names} == {f"{socket.gethostname()}:{os.getpid()}"}
+
+
+def test_this_process_is_here() -> None:
+    assert not is_gone(new_owner())
+
+
+def test_another_living_process_is_here_and_gone_once_it_ended() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    assert not is_gone(owner_of(child.pid))
+    child.communicate(b"\n")
+    assert is_gone(owner_of(child.pid))
+
+
+def test_a_killed_process_is_gone_as_soon_as_its_parent_knows() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    child.kill()
+    child.communicate()
+    assert is_gone(owner_of(child.pid))
+
+
+def test_the_process_of_another_machine_is_never_called_gone() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "pass"])
+    child.wait()
+    assert is_gone(owner_of(child.pid))
+    assert not is_gone(f"not-{owner_of(child.pid)}")
+
+
+@pytest.mark.parametrize(
+    "owner", [None, "", ":", "somebody", f"{socket.gethostname()}:", f"{socket.gethostname()}:x:y"]
+)
+def test_what_names_no_process_is_left_to_its_lease(owner: str | None) -> None:
+    assert not is_gone(owner)

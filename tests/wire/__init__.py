@@ -1,0 +1,28 @@
+"""Local servers that speak OpenAI's and Gemini's wire formats and refuse what those would refuse.
+
+    with OpenAIServer() as server:
+        server.script(Fail(503), Say("hello"))
+        ...
+        assert len(server.requests) == 2
+
+Unscripted requests are answered with ``server.reply(messages)``.
+"""
+
+from tests.wire.gemini import GeminiServer
+from tests.wire.openai import OpenAIServer
+from tests.wire.server import Cut, Empty, Endless, Fail, Hang, Raw, Received, Rows, Say, WireServer
+
+__all__ = [
+    "Cut",
+    "Empty",
+    "Endless",
+    "Fail",
+    "GeminiServer",
+    "Hang",
+    "OpenAIServer",
+    "Raw",
+    "Received",
+    "Rows",
+    "Say",
+    "WireServer",
+]
