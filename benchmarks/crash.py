@@ -27,6 +27,7 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from benchmarks import crash_checks, crash_child
+from memchat.errors import MemChatError
 from memchat.providers.hashing import SERVICE
 from memchat.store import meta
 from memchat.store.database import Database
@@ -54,7 +55,7 @@ class Crash:
     def __init__(self, home: Path, chance: random.Random) -> None:
         self.home = home / "store"
         self.faults: list[str] = []
-        self.kills = self.in_a_call = self.died = self.started = 0
+        self.kills = self.in_a_call = self.died = self.started = self._errors = 0
         (home / "diaries").mkdir(parents=True)
         self.diaries = crash_checks.Diaries(home / "diaries")
         self._random = chance
@@ -124,18 +125,22 @@ class Crash:
 
     def _look(self) -> list[str]:
         since = datetime.now(UTC) - CLOCK_SLACK
-        with crash_child.open_store(self.home) as store:
-            done = store.run_jobs()  # the next start
+        found = []
+        try:
+            with crash_child.open_store(self.home) as store:
+                found += store.run_jobs().errors  # the next start
+        except MemChatError as error:
+            found.append(f"the next start failed: {error}")
         cut = time.monotonic_ns()
-        before = len(self.diaries.errors)
         with self._database.read() as tx:
             store_id, service_id = meta.get(tx, "store_id"), meta.get(tx, "service_id")
             assert store_id and service_id
             where = (self.home, store_id, int(service_id), SERVICE)
             self._watch = self._watch or VectorIndex(*where)
             indexes = [self._watch, VectorIndex(*where)]
-            found = list(crash_checks.every_fault(tx, self.diaries, cut, since, indexes))
-        found += done.errors + self.diaries.errors[before:]
+            found += crash_checks.every_fault(tx, self.diaries, cut, since, indexes)
+        found += self.diaries.errors[self._errors :]
+        self._errors = len(self.diaries.errors)
         self.faults += found
         return found
 

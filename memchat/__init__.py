@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memchat.app import Answer, MemChat
-    from memchat.chat import Chat, MemorySwitch, Reply
+    from memchat.chat import Chat, Reply
     from memchat.config import Settings
     from memchat.errors import (
         ConfigError,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
         ScopeError,
         StoreError,
     )
-    from memchat.memory.by_hand import KEEP
     from memchat.types import (
+        KEEP,
         AppInfo,
         Change,
         Event,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         Job,
         Learned,
         Memory,
+        MemorySwitch,
         Message,
         Recalled,
         Scope,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": ("Answer", "MemChat"),
-    "memchat.chat": ("Chat", "MemorySwitch", "Reply"),
+    "memchat.chat": ("Chat", "Reply"),
     "memchat.config": ("Settings",),
     "memchat.errors": (
         "ConfigError",
@@ -55,8 +56,8 @@ _HOMES = {
         "ScopeError",
         "StoreError",
     ),
-    "memchat.memory.by_hand": ("KEEP",),
     "memchat.types": (
+        "KEEP",
         "AppInfo",
         "Change",
         "Event",
@@ -65,6 +66,7 @@ _HOMES = {
         "Job",
         "Learned",
         "Memory",
+        "MemorySwitch",
         "Message",
         "Recalled",
         "Scope",

@@ -18,8 +18,6 @@ from sqlalchemy import Connection
 
 from memchat import config
 from memchat.errors import InputError, NotFound, SchemaError
-from memchat.memory import forget
-from memchat.memory.by_hand import KEEP, ByHand, Keep
 from memchat.prompts import Prompts
 from memchat.store import (
     apps,
@@ -35,12 +33,15 @@ from memchat.store import (
 )
 from memchat.store.database import Database
 from memchat.types import (
+    KEEP,
     AppInfo,
     Event,
     Evidence,
     Hit,
     Job,
+    Keep,
     Memory,
+    MemorySwitch,
     Message,
     Recalled,
     Scope,
@@ -49,9 +50,10 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
-    from memchat.chat import Chat, MemorySwitch, Parts
+    from memchat.chat import Chat, Parts
     from memchat.doctor import Check
     from memchat.jobs import JobsDone, Worker
+    from memchat.memory.by_hand import ByHand
     from memchat.memory.meaning import Meaning
     from memchat.providers import ChatModel, Embedder
 
@@ -254,6 +256,8 @@ class MemChat:
 
     def delete(self, memory_id: int, *, user: str, app: str = "default") -> None:
         """Forget a memory for good: everywhere, with the words that proved it."""
+        from memchat.memory import forget
+
         with self._database.write() as tx:
             memory = _found(tx, Scope(user, app), memory_id)
             touched = memories.app_id_of(tx, memory_id)
@@ -268,6 +272,8 @@ class MemChat:
 
     def clear(self, *, user: str, app: str = "default") -> int:
         """Forget every memory of the app for good; those for every app stay. How many."""
+        from memchat.memory import forget
+
         scope = Scope(user, app)
         count = 0
         with self._database.write() as tx:
@@ -344,6 +350,8 @@ class MemChat:
 
     def delete_session(self, session_id: int, *, user: str, app: str = "default") -> None:
         """Remove a conversation for good. What was learnt from it stays, without its words."""
+        from memchat.memory import forget
+
         with self._database.write() as tx:
             _session(tx, Scope(user, app), session_id)
             forget.forget_session(tx, session_id, self.settings.zone, self._clock())
@@ -368,10 +376,13 @@ class MemChat:
 
     def memory_switch(self, *, user: str, app: str = "default") -> MemorySwitch:
         """Whether memory takes part in this app, and if not, why."""
-        return self._parts().switch(Scope(user, app))
+        with self._database.read() as tx:
+            return apps.memory_switch(tx, Scope(user, app))
 
     def delete_app(self, app: str, *, user: str) -> int:
         """Remove an app with its memories and conversations for good; how many memories."""
+        from memchat.memory import forget
+
         with self._database.write() as tx:
             own = apps.find(tx, Scope(user, app)).own
             if own is None:
@@ -525,6 +536,8 @@ class MemChat:
             thread.start()
 
     def _purge(self, app_ids: Sequence[int]) -> None:
+        from memchat.memory import forget
+
         meaning = self._sense[0] if self._sense is not None else None
         if meaning is not None:
             for app_id in app_ids:
@@ -532,6 +545,8 @@ class MemChat:
         forget.scrub(self._database)
 
     def _by_hand(self, tx: Connection, scope: Scope) -> ByHand:
+        from memchat.memory.by_hand import ByHand
+
         return ByHand(tx, scope, self.settings, self._clock())
 
     def _today(self) -> date:

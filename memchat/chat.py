@@ -26,7 +26,16 @@ from memchat.providers import ChatModel, ChatStream
 from memchat.store import apps, jobs, messages, sessions, usage
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Learned, Message, Recalled, Role, Scope, clean_text
+from memchat.types import (
+    ChatMessage,
+    Learned,
+    MemorySwitch,
+    Message,
+    Recalled,
+    Role,
+    Scope,
+    clean_text,
+)
 
 log = logging.getLogger(__name__)
 
@@ -38,14 +47,6 @@ STAND_IN = (
     "No model is configured: the offline stand-in answers, with patterns instead of understanding. "
     "Set GEMINI_API_KEY, or MEMCHAT_CHAT_MODEL for another; see memchat doctor."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class MemorySwitch:
-    """Whether memory takes part in a conversation, and if not, why."""
-
-    on: bool
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,7 @@ class Parts:
     def switch(self, scope: Scope) -> MemorySwitch:
         """The scope's memory switch as it stands now."""
         with self.database.read() as tx:
-            user_on, app_on = apps.switches(tx, scope)
-        if not user_on:
-            return MemorySwitch(False, f"memory is off for {scope.user}")
-        if not app_on:
-            return MemorySwitch(False, f"memory is off for the app {scope.app}")
-        return MemorySwitch(True, "memory is on")
+            return apps.memory_switch(tx, scope)
 
 
 class Chat:
@@ -94,6 +90,7 @@ class Chat:
         self._stop = threading.Event()
         self._beat: threading.Thread | None = None
         self._reader: threading.Thread | None = None
+        self._reply: Reply | None = None
         if resume is not None and incognito:
             raise InputError("a stored session cannot go on incognito; begin a new one")
         if resume is not None:
@@ -129,19 +126,22 @@ class Chat:
         content = clean_text(text)
         if not content.strip():
             raise InputError("the message is empty; write something first")
+        self._settle_reply()
         switch = self.memory
         now = self._parts.clock()
         if self.incognito:
             self._turns.append(Message(0, 0, "user", content, now))
         else:
             self._keep_turn(content, now, switch.on)
-        return Reply(self, self._parts, switch)
+        self._reply = Reply(self, self._parts, switch)
+        return self._reply
 
     def end(self, *, wait: bool = True) -> Learned | None:
         """End the session; with ``wait`` also read it, and give what it taught.
 
         May be called again, and after it the conversation may go on with ``send``.
         """
+        self._settle_reply()
         self._stop.set()
         if self._reader is not None:
             self._reader.join()
@@ -155,8 +155,15 @@ class Chat:
         self._beat = None
         return self._read() if wait else None
 
+    def _settle_reply(self) -> None:
+        """Keep a reply that nobody read to its end; left to itself it would be kept at any time."""
+        if self._reply is not None:
+            self._reply.stop()
+            self._reply = None
+
     def abandon(self) -> None:
         """Stop keeping the lease; the store is about to close. Nothing is ended or lost."""
+        self._settle_reply()
         self._stop.set()
         if self._beat is not None:
             self._beat.join(timeout=5)

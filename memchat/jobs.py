@@ -158,7 +158,7 @@ class Worker:
             standing = [c for c in claimed if jobs.finish(tx, c, now)]
             still = embeddings.missing(tx, meaning.service_id, [c.target_id for c in standing])
             changed = {memory_id for memory_id, _, _, _ in still}
-            written = [(i, a) for i, a, _, _ in rows if i not in changed]
+            written = [i for i, _, _, _ in rows if i not in changed]
             memories.mark_embedded(tx, written, Cause(now, "system"))
             for memory_id, app_id, _, _ in still:
                 # Its words changed while their vector was made.
@@ -200,7 +200,7 @@ def close_session(tx: Connection, session: Session, now: datetime) -> None:
     sessions.end(tx, session.id, now)
     scope = Scope(session.user, session.app)
     own = apps.find(tx, scope).own
-    if own is not None and all(apps.switches(tx, scope)) and sessions.has_unread(tx, session.id):
+    if own is not None and apps.memory_switch(tx, scope).on and sessions.has_unread(tx, session.id):
         jobs.enqueue(tx, "extract", own, "session", session.id, now)
 
 

@@ -6,10 +6,13 @@ import os
 import secrets
 import socket
 
+_SELF = secrets.token_hex(4)
+"""Tells this process from an earlier one of the same number; in a container all may be 1."""
+
 
 def new_owner() -> str:
     """A name for one worker of this process: ``host:pid:random``."""
-    return f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+    return f"{socket.gethostname()}:{os.getpid()}:{_SELF}{secrets.token_hex(4)}"
 
 
 def is_gone(owner: str | None) -> bool:
@@ -18,9 +21,11 @@ def is_gone(owner: str | None) -> bool:
     False where that cannot be told; the lease's time decides then.
     """
     host, _, rest = (owner or "").partition(":")
-    pid = rest.partition(":")[0]
+    pid, _, token = rest.partition(":")
     if host != socket.gethostname() or not pid.isdigit():
         return False
+    if int(pid) == os.getpid():
+        return not token.startswith(_SELF)
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:

@@ -10,7 +10,7 @@ import dataclasses
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from memchat.errors import InputError, ScopeError
 
@@ -56,6 +56,13 @@ def one_line(text: str, what: str, limit: int) -> str:
     if len(folded) > limit:
         raise InputError(f"the {what} is {len(folded)} characters long; at most {limit} are kept")
     return folded
+
+
+class Keep:
+    """Stands for "leave it as it is" where None means something."""
+
+
+KEEP: Final = Keep()
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +313,14 @@ class AppInfo:
     memories: int
     sessions: int
     created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySwitch:
+    """Whether memory takes part in a conversation, and if not, why."""
+
+    on: bool
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)

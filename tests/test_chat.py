@@ -56,6 +56,19 @@ def test_an_interrupt_from_the_keyboard_keeps_the_partial_reply(open_store: Open
     assert rows(mc, chat)[-1] == ("assistant", "one ", "partial")
 
 
+def test_a_reply_that_nobody_reads_on_is_kept_as_partial_by_the_next_message(open_store) -> None:
+    mc = open_store(chat_model=ScriptedModel(["one two three", "four"]))
+    chat = mc.session(user="ana")
+    next(iter(chat.send("Hi")))
+    assert chat.send("Go on").text == "four"
+    assert [r[1:] for r in rows(mc, chat)] == [
+        ("Hi", "complete"),
+        ("one ", "partial"),
+        ("Go on", "complete"),
+        ("four", "complete"),
+    ]
+
+
 def test_a_stream_that_breaks_keeps_what_came_and_says_what_happened(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel([Broken("one two ", ProviderError("cut off"))]))
     chat = mc.session(user="ana")

@@ -26,6 +26,10 @@ def test_this_process_is_here() -> None:
     assert not is_gone(new_owner())
 
 
+def test_an_earlier_process_that_had_the_number_of_this_one_is_gone() -> None:
+    assert is_gone(owner_of(os.getpid()))
+
+
 def test_another_living_process_is_here_and_gone_once_it_ended() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     assert not is_gone(owner_of(child.pid))

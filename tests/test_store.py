@@ -319,13 +319,14 @@ def test_making_a_scope_twice_makes_it_once_with_what_all_apps_share(tx) -> None
 
 @pytest.mark.parametrize(("user_on", "app_on"), [(True, False), (False, True), (False, False)])
 def test_switches_are_kept_for_the_user_and_for_the_app(tx, user_on: bool, app_on: bool) -> None:
-    assert apps.switches(tx, ANA) == (True, True)
+    work = Scope("ana", "work")
+    assert apps.memory_switch(tx, ANA).on
     own, shared = apps.ensure(tx, ANA, NOON)
     apps.switch(tx, own, app_on)
     apps.switch(tx, shared, user_on)
-    assert apps.switches(tx, ANA) == (user_on, app_on)
-    assert apps.switches(tx, Scope("ana", "work")) == (user_on, True)
-    assert apps.switches(tx, BO) == (True, True)
+    assert apps.memory_switch(tx, ANA).on is (user_on and app_on)
+    assert apps.memory_switch(tx, work).on is user_on
+    assert apps.memory_switch(tx, BO).on
 
 
 USERS, APPS = ["ana", "bo", "../ana", "ana "], ["home", "work", "a1", "%"]

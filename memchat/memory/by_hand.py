@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Final
 
 from sqlalchemy import Connection
 
@@ -15,16 +14,9 @@ from memchat.memory.consolidate import Consolidation, Fact, forgotten_form, sear
 from memchat.store import apps, embeddings, jobs, memories, tombstones
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
-from memchat.types import MEMORY_TYPES, Memory, MemoryType, Scope, one_line
+from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
 
 VALUE_LIMIT = 280
-
-
-class Keep:
-    """Stands for "leave it as it is" where None means something."""
-
-
-KEEP: Final = Keep()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +146,3 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
         raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
     name = keys.canonical(keys.normalise_key(one_line(key, "key", 200)))
     return kind, name, one_line(value, "value", VALUE_LIMIT)
-
-
-__all__ = ["KEEP", "VALUE_LIMIT", "ByHand", "Keep"]

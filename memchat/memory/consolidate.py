@@ -59,8 +59,11 @@ def search_text(
 ) -> str:
     """What is embedded and indexed: ``type | key | value``, then who said it, when and how."""
     day = said_at.astimezone(zone)
-    said = quote or f"{key.replace('_', ' ')}: {value}"
-    return f"{memory_type} | {key} | {value}\n[{day.day} {day:%B %Y}] {user}: {said}"
+    sentence = keys.SENTENCES.get(key, "").replace("{}", value)
+    if not sentence and not quote:
+        sentence = f"{key.replace('_', ' ')} {value}"
+    said = ": ".join(part for part in (sentence, quote) if part)
+    return f"{memory_type} | {key} | {value}\n[{day.day} {day:%B %Y}] {user} {said}"
 
 
 def forgotten_form(key: str, value: str) -> str:

@@ -122,7 +122,7 @@ class Learner:
             if found is None:
                 return None, "the session is gone"
             session, app_id = found
-            if not all(apps.switches(tx, Scope(session.user, session.app))):
+            if not apps.memory_switch(tx, Scope(session.user, session.app)).on:
                 return None, "memory is off"
             turns = messages.of_session(tx, session_id, learnable=True)
         first = next((i for i, m in enumerate(turns) if m.id > session.extracted_to), len(turns))

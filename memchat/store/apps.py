@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from memchat.store.schema import apps, memories, sessions
-from memchat.types import EVERY_APP, AppInfo, Scope
+from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
 
 class ScopeIds(NamedTuple):
@@ -52,15 +52,19 @@ def _make(tx: Connection, user: str, name: str, now: datetime) -> int:
     return int(tx.execute(statement).scalar_one())
 
 
-def switches(tx: Connection, scope: Scope) -> tuple[bool, bool]:
-    """The user's memory switch and the app's; both on where nothing was ever set."""
+def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
+    """Whether memory takes part in the scope; on where nothing was ever set."""
     rows = tx.execute(
         select(apps.c.name, apps.c.memory).where(
             apps.c.user == scope.user, apps.c.name.in_((scope.app, EVERY_APP))
         )
     )
     found = {name: bool(memory) for name, memory in rows}
-    return found.get(EVERY_APP, True), found.get(scope.app, True)
+    if not found.get(EVERY_APP, True):
+        return MemorySwitch(False, f"memory is off for {scope.user}")
+    if not found.get(scope.app, True):
+        return MemorySwitch(False, f"memory is off for the app {scope.app}")
+    return MemorySwitch(True, "memory is on")
 
 
 def switch(tx: Connection, app_id: int, on: bool) -> None:

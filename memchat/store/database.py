@@ -106,8 +106,7 @@ class Database:
 
         migrate.check_known(found, self.path)
         if found is not None:
-            with self._translated():
-                migrate.back_up(self.path, found)
+            migrate.back_up(self.path, found)
         with self.write() as tx:
             # Another process may have migrated while this one waited for the writer's place.
             if _revision(tx) != schema.HEAD:

@@ -24,6 +24,7 @@ _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
 """Those of the tokenizer: what else separates words there separates them in a question."""
 _MOST_TERMS = 48
+_DEEP_BYTES = 1_000
 
 _STOP_WORDS = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -40,7 +41,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 def terms(text: str) -> str:
-    """The text as it is indexed: folded, runs without word breaks as pairs and single characters."""
+    """The text as it is indexed: folded, runs without word breaks as pairs and characters."""
     # Not as prefixes of pairs: a prefix query between two writes of one transaction damages the
     # index in SQLite 3.40.
     return _UNSPACED.sub(lambda run: f" {_pairs(run[0])} {' '.join(run[0])} ", _folded(text))
@@ -83,7 +84,12 @@ def remove(tx: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
 def scrub(tx: Connection) -> None:
     """Rewrite the segments, the one way deleted words leave them."""
     for kind in ("memories", "messages"):
-        tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('optimize')")
+        # Each 'optimize' may add a level to the index, and SQLite takes one of more than 2,000 for
+        # damaged (seen with 3.40). Its structure, record 10, holds two bytes a level.
+        structure = f"SELECT length(block) FROM {kind}_fts_data WHERE id = 10"
+        deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
+        command = "rebuild" if deep else "optimize"
+        tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
 
 
 def search(

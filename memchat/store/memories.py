@@ -7,7 +7,7 @@ back. Every verb that changes a row writes its event and keyword row in the same
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -187,8 +187,9 @@ def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause
     events.record(tx, memory_id, app_id, "reindex", cause)
 
 
-def mark_embedded(tx: Connection, rows: Iterable[tuple[int, int]], cause: Cause) -> None:
-    """Tell the index of every process that these (memory, app) rows have their vector now."""
+def mark_embedded(tx: Connection, ids: Sequence[int], cause: Cause) -> None:
+    """Tell the index of every process that those of these rows that still are have their vector."""
+    rows = tx.execute(select(_m.id, _m.app_id).where(_m.id.in_(ids))).all()
     for memory_id, app_id in rows:
         events.record(tx, memory_id, app_id, "embed", cause)
 

@@ -16,7 +16,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
-from memchat.errors import SchemaError
+from memchat.errors import SchemaError, StoreError
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -33,13 +33,23 @@ def check_known(revision: str | None, path: Path) -> None:
 
 
 def back_up(path: Path, revision: str) -> Path:
-    """Copy the database, consistently, to ``<name>.<revision>.bak`` beside it."""
+    """Copy the database, consistently, to ``<name>.<revision>.bak`` beside it.
+
+    Raises StoreError where that cannot be done.
+    """
     target = path.with_name(f"{path.name}.{revision}.bak")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    os.close(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
-    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
-        source.backup(copy)
-    os.replace(temporary, target)
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+        with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
+            source.backup(copy)
+        os.replace(temporary, target)
+    except (OSError, sqlite3.Error) as error:
+        raise StoreError(
+            f"no backup {target} can be made ({error}), so nothing was changed; make room for it"
+        ) from error
+    finally:
+        temporary.unlink(missing_ok=True)
     return target
 
 

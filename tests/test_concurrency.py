@@ -1,0 +1,245 @@
+"""Several processes and threads at one store: nothing is lost, doubled or locked out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from memchat.store import apps, events, jobs, memories, meta
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory
+from memchat.types import Scope
+
+NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+ANA = Scope("ana")
+START = """
+import json, sys, time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from memchat.store import apps, jobs, memories, meta
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory
+from memchat.types import Scope
+home, name = Path(sys.argv[1]), sys.argv[2]
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+def fact(value):
+    return NewMemory("profile", "city", value, True, f"city {value}", NOON, "manual")
+(home.parent / name).touch()
+while not (home.parent / "go").exists():
+    time.sleep(0.001)
+"""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Database]:
+    opened = Database(tmp_path / "store")
+    yield opened
+    opened.close()
+
+
+def together(home: Path, body: str, count: int = 2) -> list:
+    """What each of several processes prints as JSON; all begin at the same moment."""
+    names = [f"p{n}" for n in range(count)]
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", START + body, str(home), name],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in names
+    ]
+    pause = threading.Event()
+    for _ in range(6_000):
+        if all((home.parent / name).exists() for name in names):
+            break
+        pause.wait(0.01)
+    (home.parent / "go").touch()
+    ended = [process.communicate(timeout=120) for process in running]
+    assert [(p.returncode, err) for p, (_, err) in zip(running, ended, strict=True)] == [
+        (0, "")
+    ] * count
+    return [json.loads(out or "null") for out, _ in ended]
+
+
+def test_two_processes_that_read_then_write_300_times_each_lose_nothing(store: Database) -> None:
+    with store.write() as tx:
+        meta.put(tx, "count", "0")
+    together(
+        store.home,
+        """
+database = Database(home)
+for _ in range(300):
+    with database.write() as tx:
+        meta.put(tx, "count", str(int(meta.get(tx, "count")) + 1))
+database.close()
+""",
+    )
+    with store.read() as tx:
+        assert meta.get(tx, "count") == "600"
+
+
+def test_the_same_facts_said_to_two_processes_are_kept_once_and_counted(tmp_path: Path) -> None:
+    together(
+        tmp_path / "store",
+        """
+from memchat import MemChat
+from memchat.config import Settings
+with MemChat(settings=Settings(home=home)) as mc:
+    for n in range(40):
+        mc.add("preference", "like", f"thing {n % 10}", user="ana")
+""",
+    )
+    with closing(Database(tmp_path / "store")) as database, database.read() as tx:
+        found = memories.listed(
+            tx, apps.find(tx, ANA).ids, status="all", today=NOON.date(), limit=None
+        )
+        assert sorted(m.value for m in found) == [f"thing {n}" for n in range(10)]
+        assert {m.seen_count for m in found} == {8} and len({m.sha1 for m in found}) == 10
+        kinds = [e.kind for m in found for e in events.of_memory(tx, m.id)]
+        assert (kinds.count("add"), kinds.count("repeat")) == (10, 70)
+
+
+def test_four_processes_may_open_a_store_that_is_not_there_yet(tmp_path: Path) -> None:
+    together(
+        tmp_path / "store",
+        """
+database = Database(home)
+with database.write() as tx:
+    own, _ = apps.ensure(tx, Scope("ana"), NOON)
+    memories.insert_new(tx, own, fact(name), Cause(NOON, "user"))
+database.close()
+""",
+        count=4,
+    )
+    with closing(Database(tmp_path / "store")) as database, database.read() as tx:
+        ids = apps.find(tx, ANA).ids
+        assert len(ids) == 2
+        assert memories.counted(tx, ids, status="all", today=NOON.date()) == 4
+    assert [p.name for p in (tmp_path / "store").iterdir()] == ["memchat.db"]
+
+
+def test_no_job_is_taken_by_two_workers(store: Database) -> None:
+    with store.write() as tx:
+        own, _ = apps.ensure(tx, ANA, NOON)
+        for target in range(1, 121):
+            jobs.enqueue(tx, "embed", own, "memory", target, NOON)
+    one, two = together(
+        store.home,
+        """
+database, mine = Database(home), []
+while True:
+    with database.write() as tx:
+        claims = jobs.claim(tx, "embed", name, NOON, 600, limit=3)
+    if not claims:
+        break
+    with database.write() as tx:
+        mine += [c.target_id for c in claims if jobs.finish(tx, c, NOON)]
+database.close()
+print(json.dumps(mine))
+""",
+    )
+    assert sorted(one + two) == list(range(1, 121))
+
+
+def test_a_search_in_one_process_never_sees_half_of_another_s_change(store: Database) -> None:
+    """The writer moves one fact from row to row; whoever reads sees exactly one active."""
+    writer, *readers = together(
+        store.home,
+        """
+database, seen = Database(home), []
+if name == "p0":
+    cause = Cause(NOON, "user")
+    with database.write() as tx:
+        own, _ = apps.ensure(tx, Scope("ana"), NOON)
+        ids = [memories.insert_new(tx, own, fact(v), cause) for v in ("Lisbon", "Porto")]
+        memories.deactivate(tx, memories.get(tx, [own], ids[1]), own, "superseded", cause)
+    (home / "filled").touch()
+    for n in range(100):
+        with database.write() as tx:
+            old, new = (memories.get(tx, [own], i) for i in (ids[n % 2], ids[1 - n % 2]))
+            memories.deactivate(tx, old, own, "superseded", cause, replaced_by=new.id)
+            memories.reactivate(tx, new, own, cause)
+    (home / "done").touch()
+else:
+    from memchat.store import keywords
+    while not (home / "filled").exists():
+        time.sleep(0.001)
+    while not (home / "done").exists():
+        with database.read() as tx:
+            ids = apps.find(tx, Scope("ana")).ids
+            rows = memories.listed(tx, ids, status="active", today=NOON.date())
+            words = keywords.search(tx, "memories", ids, ["city"], 9)
+        seen.append([[m.id for m in rows], [i for i, _ in words]])
+database.close()
+print(json.dumps(seen))
+""",
+        count=2,
+    )
+    assert writer == [] and len(readers[0]) > 5
+    assert all(rows == words and len(rows) == 1 for rows, words in readers[0])
+
+
+def test_twenty_threads_share_one_opening(store: Database) -> None:
+    failures: list[BaseException] = []
+    start = threading.Barrier(20)
+
+    def work(n: int) -> None:
+        try:
+            start.wait(timeout=30)
+            for m in range(5):
+                with store.write() as tx:
+                    own, _ = apps.ensure(tx, Scope(f"user {n % 4}"), NOON)
+                    value = f"{n} {m}"
+                    new = NewMemory("fact", "city", value, True, value, NOON, "manual")
+                    memories.insert_new(tx, own, new, Cause(NOON, "user"))
+                with store.read() as tx:
+                    ids = apps.find(tx, Scope(f"user {n % 4}")).ids
+                    assert memories.counted(tx, ids, status="all", today=NOON.date()) > m
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with store.read() as tx:
+        for n in range(4):
+            ids = apps.find(tx, Scope(f"user {n}")).ids
+            assert memories.counted(tx, ids, status="all", today=NOON.date()) == 25
+
+
+def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
+    mc = open_store()
+    mc.recall("thing", user="ana")
+    failures: list[BaseException] = []
+
+    def work(app: str) -> None:
+        try:
+            for n in range(8):
+                mc.add("preference", "like", f"thing {n}", user="ana", app=app)
+                mc.embed_pending()
+                hits = mc.recall(f"thing {n}", user="ana", app=app, limit=20).hits
+                assert {h.memory.app for h in hits} == {app} and len(hits) == n + 1
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(app,)) for app in ("a", "b", "c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [mc.count_memories(user="ana", app=app) for app in ("a", "b", "c")] == [8, 8, 8]

@@ -1,0 +1,161 @@
+"""The whole main job over each provider's wire, and everything a provider can do wrong.
+
+Real litellm, google-genai, SQLite and FAISS; the double stands at the provider's door and checks
+what it is sent.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memchat import MemChat, MemChatError, config
+from memchat.testing import FakeClock
+from tests.conftest import answer, fact
+from tests.wire.gemini import GeminiServer
+from tests.wire.openai import OpenAIServer
+from tests.wire.server import Cut, Empty, Fail, Hang, Raw, Say, Step, WireServer
+
+LISBON = answer(fact("I moved to Lisbon", "city", "Lisbon"), title="Moving", summary="")
+
+
+def scripted(messages: list[dict[str, Any]]) -> str:
+    """A model that chats, and reads a session when it is shown one."""
+    return LISBON if "transcript" in json.dumps(messages) else "Lisbon is lovely."
+
+
+@pytest.fixture(params=["openai", "gemini"])
+def server(request: pytest.FixtureRequest) -> Iterator[WireServer]:
+    kind = {"openai": OpenAIServer, "gemini": GeminiServer}[request.param]
+    with kind(reply=scripted) as wire:
+        yield wire
+
+
+@pytest.fixture
+def mc(
+    server: WireServer, tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[MemChat]:
+    for name in ("OPENAI_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    env = {"MEMCHAT_HOME": str(tmp_path / "store"), "MEMCHAT_TIMEOUT": "1"}
+    if isinstance(server, OpenAIServer):
+        server.dimensions = 1536
+        monkeypatch.setenv("OPENAI_API_KEY", server.key)
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base)
+        env |= {"OPENAI_API_KEY": server.key}
+    else:
+        server.dimensions = 768
+        monkeypatch.setenv("GEMINI_API_KEY", server.key)
+        env |= {"GEMINI_API_KEY": server.key, "GEMINI_API_BASE": server.url}
+    with MemChat(settings=config.load(env), clock=clock) as store:
+        yield store
+
+
+def test_a_conversation_is_held_read_embedded_and_used_with_one_key_set(
+    mc: MemChat, server: WireServer
+) -> None:
+    with mc.session(user="ana") as chat:
+        assert chat.notice is None
+        assert chat.send("I moved to Lisbon last week.").text == "Lisbon is lovely."
+    assert chat.failure is None and chat.learned is not None
+    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+    before = len(server.requests)
+    reply = mc.session(user="ana").send("Where was it again?")
+    assert reply.text and [hit.memory.value for hit in reply.shown.hits] == ["Lisbon"]
+    assert "Lisbon" in json.dumps(server.requests[-1].body)
+    assert len(server.requests) - before == 2, "one embedding of the question, one chat call"
+    assert server.refusals == []
+    assert {u.purpose for u in mc.usage(user="ana")} == {"chat", "extract", "embed"}
+
+
+def test_a_session_end_costs_one_chat_call_and_one_embedding_batch(
+    mc: MemChat, server: WireServer
+) -> None:
+    chat = mc.session(user="ana")
+    chat.send("I moved to Lisbon last week.").text
+    before = len(server.requests)
+    chat.end()
+    assert len(server.requests) - before == 2
+
+
+def test_adding_by_hand_waits_for_no_provider_and_recall_catches_up(
+    mc: MemChat, server: WireServer
+) -> None:
+    mc.add("profile", "city", "Lisbon", user="ana")
+    assert mc.embed_pending() == 0, "a remote service is not asked by a one-shot command"
+    assert server.requests == []
+    assert mc.recall("Lisbon", user="ana").hits[0].channel == "both"
+
+
+FIFTEEN = answer(*[fact("I moved to Lisbon", "note", f"{c} Lisbon") for c in "abcdefghijklmno"])
+FAULTS: dict[str, list[Step]] = {
+    "an internal error": [Fail(500)],
+    "an overloaded server": [Fail(503)],
+    "a wish to wait": [Fail(429, retry_after="7", retry_delay="7s")],
+    "a rejected key": [Fail(401)],
+    "silence": [Hang(3)],
+    "an empty answer": [Empty()],
+    "prose twice": [Say("Here is what I found!"), Say("As I said.")],
+    "broken JSON twice": [Say('{"facts": [{"quo'), Say('{"facts"')],
+    "no JSON at all": [Raw("<html>down</html>")],
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_provider_that_fails_at_the_reading_loses_nothing_and_costs_few_calls(
+    mc: MemChat, server: WireServer, clock: FakeClock, name: str
+) -> None:
+    chat = mc.session(user="ana")
+    chat.send("I moved to Lisbon last week.").text
+    before = len(server.requests)
+    server.script(*FAULTS[name])
+    chat.end()
+    assert len(server.requests) - before <= 3
+    assert chat.learned is None
+    assert chat.failure and "\n" not in chat.failure and server.key not in chat.failure
+    assert mc.sessions(user="ana")[0].status == "pending"
+    assert len(mc.messages(chat.session_id or 0, user="ana")) == 2
+    server.steps.clear()
+    clock.advance(seconds=60)
+    assert [one.count("added") for one in mc.run_jobs().learned] == [1]
+    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+
+
+@pytest.mark.parametrize("name", [n for n in FAULTS if "twice" not in n])
+def test_a_provider_that_fails_at_the_reply_loses_no_message(
+    mc: MemChat, server: WireServer, name: str
+) -> None:
+    mc.set_memory(False, user="ana")  # the only call is then the reply's
+    chat = mc.session(user="ana")
+    server.script(*FAULTS[name])
+    with pytest.raises(MemChatError) as caught:
+        chat.send("I moved to Lisbon last week.").text
+    assert "\n" not in str(caught.value) and server.key not in str(caught.value)
+    turns = mc.messages(chat.session_id or 0, user="ana")
+    assert [(t.role, t.content) for t in turns] == [("user", "I moved to Lisbon last week.")]
+    server.steps.clear()
+    assert chat.send("Hello?").text == "Lisbon is lovely."
+
+
+def test_a_reply_cut_off_is_kept_as_far_as_it_came(mc: MemChat, server: WireServer) -> None:
+    mc.set_memory(False, user="ana")
+    chat = mc.session(user="ana")
+    server.script(Cut("Lisbon is"))
+    with pytest.raises(MemChatError):
+        chat.send("I moved to Lisbon last week.").text
+    turns = mc.messages(chat.session_id or 0, user="ana")
+    assert (turns[-1].role, turns[-1].status) == ("assistant", "partial")
+    assert turns[-1].content.startswith("Lisbon")
+
+
+def test_fifteen_facts_of_one_quote_are_judged_one_by_one(mc: MemChat, server: WireServer) -> None:
+    chat = mc.session(user="ana")
+    chat.send("I moved to Lisbon last week.").text
+    server.script(Say(FIFTEEN), Say(FIFTEEN), Say(FIFTEEN), Say(FIFTEEN))
+    chat.end()
+    assert chat.failure is None
+    assert all("Lisbon" in m.value for m in mc.memories(user="ana"))
