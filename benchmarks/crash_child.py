@@ -7,6 +7,7 @@ second line says has been acknowledged and must be there for good.
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
 import random
 import re
@@ -227,8 +228,9 @@ class Life:
 
 
 def live(home: Path, diary_path: Path, name: str) -> None:
-    """Use the store at random, for ever. Whatever goes wrong stands in the diary."""
+    """Use the store at random while the test goes on. What goes wrong stands in the diary."""
     diary = Diary(diary_path)
+    parent = multiprocessing.parent_process()
 
     def in_a_thread(args: threading.ExceptHookArgs) -> None:
         if args.exc_value is not None:
@@ -238,7 +240,7 @@ def live(home: Path, diary_path: Path, name: str) -> None:
     try:
         store = open_store(home)
         life = Life(store, diary, name)
-        while True:
+        while parent is None or parent.is_alive():
             life.step()
     except BaseException as error:
         diary.error(error)

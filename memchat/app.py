@@ -24,6 +24,7 @@ from memchat.store import (
     embeddings,
     events,
     evidence,
+    inbox,
     jobs,
     memories,
     messages,
@@ -38,6 +39,7 @@ from memchat.types import (
     Event,
     Evidence,
     Hit,
+    InboxItem,
     Job,
     Keep,
     Memory,
@@ -304,6 +306,30 @@ class MemChat:
         recall = self._parts().recall
         return recall.search(scope, recall.question(query), limit)
 
+    # Inbox
+
+    def inbox(self, *, user: str, app: str = "default", status: str = "pending") -> list[InboxItem]:
+        """What waits for a yes, oldest first; with ``rejected`` what got a no."""
+        with self._database.read() as tx:
+            own = apps.find(tx, Scope(user, app)).own
+            return [] if own is None else inbox.listed(tx, own, status)
+
+    def accept(
+        self, item_id: int, *, user: str, app: str = "default", value: str | None = None
+    ) -> Memory:
+        """Say yes to an item, with other words where ``value`` gives some."""
+        from memchat.memory import review
+
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            item = _item(tx, scope, item_id)
+            return review.accept(tx, scope, item, self.settings, self._clock(), value)
+
+    def reject(self, item_id: int, *, user: str, app: str = "default") -> None:
+        """Say no to an item; the same is not asked again."""
+        with self._database.write() as tx:
+            inbox.decide(tx, _item(tx, Scope(user, app), item_id).id, "rejected")
+
     # Sessions
 
     def sessions(
@@ -568,6 +594,13 @@ def _found(tx: Connection, scope: Scope, memory_id: int) -> Memory:
     if memory is None:
         raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
     return memory
+
+
+def _item(tx: Connection, scope: Scope, item_id: int) -> InboxItem:
+    item = inbox.get(tx, apps.find(tx, scope).ids, item_id)
+    if item is None or item.status != "pending":
+        raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
+    return item
 
 
 def _session(tx: Connection, scope: Scope, session_id: int) -> Session:

@@ -98,8 +98,10 @@ class Worker:
             ]
         for session in left:
             with self._database.write() as tx:
-                owner, until = sessions.lease(tx, session.id)
-                if _left(owner, until, now):
+                found = sessions.by_id(tx, session.id)
+                # Another process may have ended or deleted it, or gone on with it, meanwhile.
+                still_open = found is not None and found[0].ended_at is None
+                if still_open and _left(*sessions.lease(tx, session.id), now):
                     close_session(tx, session, now)
 
     def _claim(self, kind: str, limit: int, user: str | None, target_id: int | None) -> list[Claim]:

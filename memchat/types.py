@@ -173,6 +173,33 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
+class InboxItem:
+    """Something that waits for a person's yes.
+
+    Either a proposal (``memory_type``, ``key``, ``value``, ``quote`` with its ``message_id``), or a
+    pair of memories: ``memory_id`` may take the place of ``related_id``.
+    """
+
+    id: int
+    status: str
+    """pending or rejected; what is accepted becomes a memory and leaves."""
+    reason: str
+    created_at: datetime
+    memory_type: MemoryType | None
+    key: str | None
+    value: str | None
+    quote: str | None
+    message_id: int | None
+    start: int | None
+    expires_at: date | None
+    many: bool
+    masked: bool
+    """Whether a secret was hidden in value and quote; the words stand in the message alone."""
+    memory_id: int | None
+    related_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One search result, with the parts its score was made of.
 

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import event, insert, select
 
-from memchat.errors import StoreError
+from memchat.errors import InputError, StoreError
 from memchat.providers.hashing import SERVICE
 from memchat.store import (
     apps,
@@ -788,6 +788,16 @@ def test_a_writer_that_waits_too_long_is_told_who_is_in_the_way(
         with pytest.raises(StoreError) as error, database.write():
             pass
         assert "another process" in one_line(error)
+
+
+@pytest.mark.parametrize("wrong", [2**63, -(2**70), "half a \ud83d"])
+def test_what_no_row_can_hold_is_refused_in_one_line(store: Database, wrong) -> None:
+    with pytest.raises(InputError) as error, store.read() as tx:
+        if isinstance(wrong, int):
+            memories.by_ids(tx, [1], [wrong])
+        else:
+            jobs.listed(tx, user=wrong, status=None, now=NOON, limit=1)
+    assert "\n" not in str(error.value)
 
 
 def test_every_commit_survives_a_copy_of_the_files_as_they_lie(sqlite: Database) -> None:

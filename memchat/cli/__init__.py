@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from memchat.cli import apps, jobs, memories, sessions, show, system, talk
+from memchat.cli import apps, inbox, jobs, memories, sessions, show, system, talk
 from memchat.cli.options import group
 from memchat.config import export_dotenv
 from memchat.errors import MemChatError
@@ -26,6 +26,7 @@ app.command()(talk.recall)
 app.add_typer(memories.app, name="memories")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")
+app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
 app.command()(system.doctor)
 app.command()(system.config)

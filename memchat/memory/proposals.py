@@ -69,14 +69,20 @@ def to_fact(
 def held(verdict: Verdict) -> Held:
     """What the inbox keeps of a proposal that needs a person's yes."""
     item = verdict.candidate
-    quote = verdict.spans[0].quote if verdict.spans else item.quotes[0].text
+    proof = verdict.spans[0] if verdict.spans else None
+    words = item.value, proof.quote if proof else item.quotes[0].text
+    value, quote = map(secrets.mask, words)
     return Held(
         reason="; ".join(verdict.reasons),
-        message_id=verdict.spans[0].message_id if verdict.spans else None,
+        message_id=proof.message_id if proof else None,
         memory_type=item.type,
         key=item.key,
-        value=secrets.mask(item.value),
-        quote=secrets.mask(quote),
+        value=value,
+        quote=quote,
+        start=proof.start if proof else None,
+        expires_at=verdict.until,
+        many=item.many,
+        masked=(value, quote) != words,
     )
 
 

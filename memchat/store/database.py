@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from memchat.errors import SchemaError, StoreError
+from memchat.errors import InputError, SchemaError, StoreError
 from memchat.store import schema
 
 log = logging.getLogger(__name__)
@@ -96,6 +96,10 @@ class Database:
             raise StoreError(_advice(error.orig, self.path)) from error
         except sqlite3.Error as error:
             raise StoreError(_advice(error, self.path)) from error
+        except OverflowError as error:
+            raise InputError("a number is too large for the store; no id is so large") from error
+        except UnicodeEncodeError as error:
+            raise InputError("a text holds half a character; type it again") from error
 
     def _migrate(self) -> None:
         with self.read() as tx:

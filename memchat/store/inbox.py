@@ -1,13 +1,18 @@
-"""What waits for a person's yes: proposals that did not pass, and near pairs to judge."""
+"""What waits for a person's yes: proposals that did not pass, and pairs of memories to judge."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, or_, select
+from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
 from memchat.store.schema import inbox
+from memchat.types import InboxItem, MemoryType
+
+_i = inbox.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,54 +21,84 @@ class Held:
 
     reason: str
     message_id: int | None = None
-    memory_type: str | None = None
+    memory_type: MemoryType | None = None
     key: str | None = None
     value: str | None = None
     quote: str | None = None
+    start: int | None = None
+    expires_at: date | None = None
+    many: bool = True
+    masked: bool = False
     memory_id: int | None = None
     related_id: int | None = None
 
 
 def add(tx: Connection, app_id: int, held: Held, now: datetime) -> None:
     """Keep an item, unless the same one waits or was rejected before."""
-    c = inbox.c
-    same = select(c.id).where(
-        c.app_id == app_id,
-        c.status != "accepted",
-        c.key.is_not_distinct_from(held.key),
-        c.value.is_not_distinct_from(held.value),
-        c.memory_id.is_not_distinct_from(held.memory_id),
-        c.related_id.is_not_distinct_from(held.related_id),
+    same = select(_i.id).where(
+        _i.app_id == app_id,
+        _i.status != "accepted",
+        _i.key.is_(held.key),
+        _i.value.is_(held.value),
+        _i.memory_id.is_(held.memory_id),
+        _i.related_id.is_(held.related_id),
     )
     if tx.execute(same).first() is None:
-        tx.execute(
-            insert(inbox).values(
-                app_id=app_id,
-                created_at=now,
-                reason=held.reason,
-                message_id=held.message_id,
-                memory_type=held.memory_type,
-                key=held.key,
-                value=held.value,
-                quote=held.quote,
-                memory_id=held.memory_id,
-                related_id=held.related_id,
-            )
-        )
+        values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
+        tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
+
+
+def listed(tx: Connection, app_id: int, status: str, limit: int | None = None) -> list[InboxItem]:
+    """Items of a status, oldest first."""
+    query = select(inbox).where(_i.app_id == app_id, _i.status == status).order_by(_i.id)
+    return [_item(row) for row in tx.execute(query if limit is None else query.limit(limit))]
+
+
+def get(tx: Connection, app_ids: Sequence[int], item_id: int) -> InboxItem | None:
+    """One item of these scope rows."""
+    row = tx.execute(select(inbox).where(_i.id == item_id, _i.app_id.in_(app_ids))).first()
+    return None if row is None else _item(row)
+
+
+def decide(tx: Connection, item_id: int, status: str) -> None:
+    """Note a person's answer. An accepted item is done with; a rejected one is not asked again."""
+    if status == "accepted":
+        tx.execute(delete(inbox).where(_i.id == item_id))
+    else:
+        tx.execute(update(inbox).where(_i.id == item_id).values(status=status))
 
 
 def drop_memory(tx: Connection, memory_id: int) -> None:
     """Remove what waits about a memory."""
-    c = inbox.c
-    tx.execute(delete(inbox).where(or_(c.memory_id == memory_id, c.related_id == memory_id)))
+    tx.execute(delete(inbox).where(or_(_i.memory_id == memory_id, _i.related_id == memory_id)))
 
 
 def drop_message(tx: Connection, message_id: int) -> None:
     """Remove what waits with words of a message."""
-    tx.execute(delete(inbox).where(inbox.c.message_id == message_id))
+    tx.execute(delete(inbox).where(_i.message_id == message_id))
 
 
 def waiting(tx: Connection, app_id: int) -> int:
     """How many items wait in a scope row."""
-    query = select(func.count()).where(inbox.c.app_id == app_id, inbox.c.status == "pending")
+    query = select(func.count()).where(_i.app_id == app_id, _i.status == "pending")
     return int(tx.execute(query).scalar_one())
+
+
+def _item(row: Row[Any]) -> InboxItem:
+    return InboxItem(
+        id=row.id,
+        status=row.status,
+        reason=row.reason,
+        created_at=row.created_at,
+        memory_type=row.memory_type,
+        key=row.key,
+        value=row.value,
+        quote=row.quote,
+        message_id=row.message_id,
+        start=row.start,
+        expires_at=row.expires_at,
+        many=bool(row.many),
+        masked=bool(row.masked),
+        memory_id=row.memory_id,
+        related_id=row.related_id,
+    )

@@ -1,0 +1,66 @@
+"""``memchat inbox``: what was held back, and a person's yes or no to it."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import App, Json, User, embed_now, group, open_store
+
+app = group("See what was held back for your yes, and say yes or no.")
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The item, as `inbox list` shows it.")]
+
+
+@app.command(name="list")
+def list_(user: User, app: App = "default", as_json: Json = False) -> None:
+    """List what waits for a yes, with the reason.
+
+    A proposal shows what it would remember and your words; a pair, which would replace which.
+    """
+    with open_store() as mc:
+        items = mc.inbox(user=user, app=app)
+        if as_json:
+            show.print_records(items)
+            return
+        show.print_table(
+            ("id", "would remember", "your words", "held back because"),
+            [
+                (
+                    item.id,
+                    f"{item.key}: {item.value}"
+                    if item.key
+                    else f"memory {item.memory_id} in place of {item.related_id}",
+                    f"“{item.quote}”" if item.quote else "",
+                    item.reason,
+                )
+                for item in items
+            ],
+            none=f"nothing waits for {user} in {app}",
+        )
+
+
+@app.command()
+def accept(
+    item_id: Id,
+    user: User,
+    app: App = "default",
+    value: Annotated[
+        str | None,
+        typer.Option("--value", help="Remember these words instead.", show_default=False),
+    ] = None,
+) -> None:
+    """Say yes: it counts as your own word. Prints the memory's id."""
+    with open_store() as mc:
+        memory = mc.accept(item_id, user=user, app=app, value=value)
+        print(memory.id)
+        embed_now(mc)
+
+
+@app.command()
+def reject(item_id: Id, user: User, app: App = "default") -> None:
+    """Say no: the same is not asked again."""
+    with open_store() as mc:
+        mc.reject(item_id, user=user, app=app)

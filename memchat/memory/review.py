@@ -1,0 +1,87 @@
+"""A person's answer to what was held back. A yes counts as their own word."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.errors import InputError, NotFound
+from memchat.memory import keys
+from memchat.memory.consolidate import Consolidation, Fact, forgotten_form, search_text
+from memchat.store import apps, inbox, jobs, memories, messages, tombstones
+from memchat.store.events import Cause
+from memchat.types import InboxItem, Memory, MemoryType, Scope
+
+
+def accept(
+    tx: Connection,
+    scope: Scope,
+    item: InboxItem,
+    settings: Settings,
+    now: datetime,
+    value: str | None = None,
+) -> Memory:
+    """Keep a proposal, with ``value`` in place of its own, or let a pair's newer memory replace
+    the other. Raises InputError for a masked value that nobody filled in."""
+    cause = Cause(now, "user", "accepted from the inbox")
+    if item.memory_id is not None and item.related_id is not None:
+        return _replace(tx, scope, item.memory_id, item.related_id, item.id, cause)
+    if item.memory_type is None or item.key is None:
+        raise InputError(f"item {item.id} proposes nothing; reject it")
+    words = value if value is not None else item.value or ""
+    if value is None and item.masked:
+        raise InputError("its value is hidden; say it again with --value to keep it")
+    own, shared = apps.ensure(tx, scope, now)
+    tombstones.lift(tx, own, "value", forgotten_form(item.key, words))
+    fact = _fact(tx, scope, item, item.memory_type, item.key, words, settings, now)
+    done = Consolidation(tx, own, shared, cause, settings.merge_threshold).apply(fact)
+    if done.memory is None:
+        raise InputError(f"item {item.id} cannot be kept: {done.reason}")
+    jobs.enqueue(tx, "embed", memories.app_id_of(tx, done.memory.id), "memory", done.memory.id, now)
+    inbox.decide(tx, item.id, "accepted")
+    return done.memory
+
+
+def _fact(
+    tx: Connection,
+    scope: Scope,
+    item: InboxItem,
+    memory_type: MemoryType,
+    key: str,
+    value: str,
+    settings: Settings,
+    now: datetime,
+) -> Fact:
+    turn = messages.by_ids(tx, [item.message_id]).get(item.message_id) if item.message_id else None
+    said_at = turn.created_at if turn is not None else now
+    quote = ""
+    if turn is not None and item.start is not None and item.quote and not item.masked:
+        quote = turn.content[item.start : item.start + len(item.quote)]
+    return Fact(
+        memory_type=memory_type,
+        key=key,
+        value=value,
+        said_at=said_at,
+        search_text=search_text(memory_type, key, value, scope.user, said_at, settings.zone, quote),
+        created_by="manual",
+        many=item.many if keys.cardinality(key) is None else keys.cardinality(key) == "many",
+        expires_at=item.expires_at,
+        proofs=((turn.id, item.start or 0, quote),) if turn is not None and quote else (),
+    )
+
+
+def _replace(
+    tx: Connection, scope: Scope, memory_id: int, related_id: int, item_id: int, cause: Cause
+) -> Memory:
+    found = memories.by_ids(tx, apps.find(tx, scope).ids, [memory_id, related_id])
+    new, old = found.get(memory_id), found.get(related_id)
+    if new is None or old is None:
+        raise NotFound("one of the two memories is gone; reject the item")
+    if old.active:
+        memories.deactivate(
+            tx, old, memories.app_id_of(tx, old.id), "superseded", cause, replaced_by=new.id
+        )
+    inbox.decide(tx, item_id, "accepted")
+    return new
