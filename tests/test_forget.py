@@ -164,3 +164,27 @@ def test_a_reader_holds_the_bytes_back_and_the_next_job_finishes_it(mc) -> None:
     assert any(check.name == "forgetting" for check in mc.doctor())
     mc.run_jobs()
     assert files_with(mc, "Zanzibar") == []
+
+
+def test_an_echo_in_a_later_conversation_is_blanked_too(mc, extract_model, chat_model) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    chat_model.replies.appendleft("You live in Zanzibar, as I recall.")
+    extract_model.replies.append(answer())
+    talk(mc, "Where do I live?")
+    mc.delete(memory_id, user="ana")
+    assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
+
+
+def test_a_replaced_value_can_be_forgotten_though_it_was_shown_behind_the_new_one(
+    mc, extract_model, chat_model, clock
+) -> None:
+    old = mc.add("profile", "city", "Zanzibar", user="ana")
+    clock.advance(days=1)
+    mc.add("profile", "city", "Porto", user="ana")
+    chat_model.replies.appendleft("Porto, and before that Zanzibar.")
+    extract_model.replies.append(answer())
+    talk(mc, "Where do I live?")
+    assert rows_with(mc, "Zanzibar")
+    mc.delete(old.id, user="ana")
+    assert rows_with(mc, "Zanzibar") == []
+    assert [m.value for m in mc.memories(user="ana", status="all")] == ["Porto"]

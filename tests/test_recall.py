@@ -217,3 +217,11 @@ def test_the_block_is_fenced_with_a_mark_of_its_own_each_time(mc, chat_model) ->
     assert blocks[0] != blocks[1]
     assert blocks[0].count("</memories") == 1
     assert "said 2026-05-01" in blocks[0]
+
+
+def test_a_replaced_value_stands_behind_the_new_one_and_is_dated(mc, clock) -> None:
+    fill(mc, ("profile", "city", "Lisbon"))
+    clock.advance(days=1)
+    fill(mc, ("profile", "city", "Porto"))
+    (hit,) = mc.recall("which city do I live in?", user="ana").hits
+    assert hit.text == ("[profile] city: Porto (said 2026-05-02; before: Lisbon, until 2026-05-02)")

@@ -425,8 +425,10 @@ def test_only_the_five_best_facts_are_injected_and_never_one_that_is_over(
     assert reply.text
     lines = injected(chat_model)
     assert lines == [hit.text for hit in reply.shown.hits]
-    assert sum("a boat" in line or " boat in" in line for line in lines) == 5
-    assert not any("rented" in line or "Lisbon" in line for line in lines)
+    known = [hit.memory for hit in reply.shown.hits]
+    assert [memory.key for memory in known].count("boat") == 5
+    assert [memory.value for memory in known if memory.key == "city"] == ["Porto"]
+    assert all(memory.active for memory in known) and not any("rented" in line for line in lines)
     assert "only where it helps" in chat_model.requests[-1].messages[0].content
 
 

@@ -48,10 +48,15 @@ def forget(tx: Connection, memory: Memory, zone: ZoneInfo, now: datetime) -> Non
     app_id = memories.app_id_of(tx, memory.id)
     cause = Cause(now, "user")
     turns = _source_turns(tx, memory.id)
+    # A value that was replaced is also shown behind the one that took its place.
+    shown = [memory.id] if memory.replaced_by is None else [memory.id, memory.replaced_by]
+    echoes = messages.replies_given(tx, "memory", shown)
     _bury(tx, memory, app_id, now)
     hashed = memories.hash_of(tx, memory.id)
+    messages.drop_receipts(tx, "memory", shown)
     _drop_row(tx, memory.id)
     _blank_turns(tx, memory, turns, zone, cause)
+    _blank_echoes(tx, memory, echoes)
     embeddings.drop_unused(tx, [hashed])
     events.blank(tx, [memory.id])
     events.record(tx, memory.id, app_id, "forget", cause)
@@ -112,7 +117,6 @@ def _bury(tx: Connection, memory: Memory, app_id: int, now: datetime) -> None:
 def _drop_row(tx: Connection, memory_id: int) -> None:
     inbox.drop_memory(tx, memory_id)
     jobs.cancel(tx, "embed", [memory_id])
-    messages.drop_receipts(tx, "memory", [memory_id])
     memories.remove(tx, [memory_id])
 
 
@@ -139,6 +143,18 @@ def _blank_turns(
         _blank_description(tx, session_id, memory.value)
     for memory_id in touched:
         _reindex(tx, memory_id, zone, cause)
+
+
+def _blank_echoes(tx: Connection, memory: Memory, replies: Iterable[Message]) -> None:
+    """Blank the value in replies of other conversations that were given it."""
+    if len(memory.value) < _SHORTEST_ECHO:
+        return
+    fresh = messages.by_ids(tx, [reply.id for reply in replies])
+    for reply in fresh.values():
+        blanked = _blanked(reply.content, [memory.value])
+        if blanked != reply.content:
+            _rewrite(tx, reply, blanked)
+            _blank_description(tx, reply.session_id, memory.value)
 
 
 def _blanked(content: str, wanted: Iterable[str]) -> str:

@@ -110,7 +110,10 @@ class Recall:
 
     def _pinned(self, tx: Connection, scope_ids: ScopeIds) -> list[Hit]:
         rows = memories.pinned(tx, scope_ids.ids, self._today(), PINNED_MOST)
-        return [self._hit(m, 1.0, None, None, "pinned") for m in _unshadowed(rows)]
+        before = memories.values_before(tx, scope_ids.ids, [m.id for m in rows])
+        return [
+            self._hit(m, before.get(m.id), 1.0, None, None, "pinned") for m in _unshadowed(rows)
+        ]
 
     def _hits(
         self, tx: Connection, scope_ids: ScopeIds, question: Question, limit: int
@@ -136,9 +139,11 @@ class Recall:
         passing = self._above_floor(tx, ids, words, cosine, bm25, floor)
         best = max(bm25.values(), default=0.0)
         rows = _unshadowed(list(memories.by_ids(tx, ids, sorted(passing)).values()))
+        before = memories.values_before(tx, ids, [memory.id for memory in rows])
         hits = [
             self._hit(
                 memory,
+                before.get(memory.id),
                 _score(cosine.get(memory.id), bm25.get(memory.id), best, bool(cosine)),
                 cosine.get(memory.id),
                 bm25.get(memory.id),
@@ -199,9 +204,15 @@ class Recall:
         return hits
 
     def _hit(
-        self, memory: Memory, score: float, cosine: float | None, bm25: float | None, channel: str
+        self,
+        memory: Memory,
+        before: str | None,
+        score: float,
+        cosine: float | None,
+        bm25: float | None,
+        channel: str,
     ) -> Hit:
-        text = render.line(memory, self._settings.zone)
+        text = render.line(memory, self._settings.zone, before)
         return Hit(
             kind="memory",
             id=memory.id,

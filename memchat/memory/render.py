@@ -14,11 +14,17 @@ from memchat.types import Memory, Message
 _ESCAPES = str.maketrans({"<": "‹", ">": "›", "`": "ʼ", "\u2028": " ", "\u2029": " "})
 
 
-def line(memory: Memory, zone: ZoneInfo) -> str:
-    """A memory on one line: type, key, value, when it was said, until when it holds."""
-    text = f"[{memory.memory_type}] {memory.key}: {memory.value} (said {day(memory.said_at, zone)}"
+def line(memory: Memory, zone: ZoneInfo, before: str | None = None) -> str:
+    """A memory on one line: type, key, value, when it was said, until when it holds.
+
+    ``before`` is the value that it replaced, and that held until it was said.
+    """
+    said = day(memory.said_at, zone)
+    text = f"[{memory.memory_type}] {memory.key}: {memory.value} (said {said}"
     if memory.expires_at:
         text += f"; until {memory.expires_at.isoformat()}"
+    if before is not None:
+        text += f"; before: {before}, until {said}"
     return escaped(text + ")")
 
 

@@ -238,6 +238,14 @@ def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     return [_memory(row) for row in tx.execute(_SELECT.where(_m.replaced_by == memory_id))]
 
 
+def values_before(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, str]:
+    """For each of these memories that took another's place: the latest value it replaced."""
+    query = select(_m.replaced_by, _m.value).where(
+        _m.app_id.in_(app_ids), _m.replaced_by.in_(ids), _m.inactive_reason == "superseded"
+    )
+    return {row[0]: row[1] for row in tx.execute(query.order_by(_m.said_at, _m.id))}
+
+
 def listed(
     tx: Connection,
     app_ids: Sequence[int],

@@ -84,6 +84,13 @@ def receipt(tx: Connection, message_id: int) -> list[Hit]:
     ]
 
 
+def replies_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> list[Message]:
+    """The replies for which one of these items was injected."""
+    query = select(messages).join(receipts, receipts.c.message_id == _m.id)
+    query = query.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)).distinct()
+    return [_message(row) for row in tx.execute(query)]
+
+
 def drop_receipts(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
     """Take these items out of every receipt."""
     tx.execute(delete(receipts).where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)))
