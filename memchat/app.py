@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 
 BACKGROUND_SECONDS = 5.0
 """How long closing waits for background work; what is not done then is done at the next start."""
+CLEAR_BATCH = 100
+"""Memories forgotten in one transaction: other writers wait for no more than that."""
 STATUSES = ("active", "inactive", "expired", "all")
 
 
@@ -262,9 +264,8 @@ class MemChat:
 
         with self._database.write() as tx:
             memory = _found(tx, Scope(user, app), memory_id)
-            touched = memories.app_id_of(tx, memory_id)
-            forget.forget(tx, memory, self.settings.zone, self._clock())
-        self._purge([touched])
+            self._purge(tx, forget.forget(tx, [memory], self.settings.zone, self._clock()))
+        forget.scrub(self._database)
 
     def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """Bring back a superseded, merged, ended or expired memory; never a deleted one."""
@@ -276,19 +277,17 @@ class MemChat:
         """Forget every memory of the app for good; those for every app stay. How many."""
         from memchat.memory import forget
 
-        scope = Scope(user, app)
-        count = 0
-        with self._database.write() as tx:
-            own = apps.find(tx, scope).own
-            rows = (
-                [] if own is None else memories.listed(tx, [own], status="all", today=self._today())
-            )
-            for memory in rows:
-                if memories.get(tx, [own or 0], memory.id) is not None:
-                    forget.forget(tx, memory, self.settings.zone, self._clock())
-                count += 1
-        self._purge([own] if own is not None else [])
-        return count
+        with self._database.read() as tx:
+            own = apps.find(tx, Scope(user, app)).own or 0
+            ids = sorted(memories.of_app(tx, own))
+        for first in range(0, len(ids), CLEAR_BATCH):
+            with self._database.write() as tx:
+                found = memories.by_ids(tx, [own], ids[first : first + CLEAR_BATCH])
+                self._purge(
+                    tx, forget.forget(tx, found.values(), self.settings.zone, self._clock())
+                )
+        forget.scrub(self._database)
+        return len(ids)
 
     def recall(self, query: str, *, user: str, app: str = "default", limit: int = 10) -> Recalled:
         """Search the memories by meaning and words, best first.
@@ -380,8 +379,10 @@ class MemChat:
 
         with self._database.write() as tx:
             _session(tx, Scope(user, app), session_id)
-            forget.forget_session(tx, session_id, self.settings.zone, self._clock())
-        self._purge([])
+            self._purge(
+                tx, forget.forget_session(tx, session_id, self.settings.zone, self._clock())
+            )
+        forget.scrub(self._database)
 
     # Apps and switches
 
@@ -399,6 +400,8 @@ class MemChat:
                 else (0, apps.ensure_shared(tx, Scope(user).user, self._clock()))
             )
             apps.switch(tx, shared if app is None else own, on)
+            if on:
+                self._read_on(tx, user, app)
 
     def memory_switch(self, *, user: str, app: str = "default") -> MemorySwitch:
         """Whether memory takes part in this app, and if not, why."""
@@ -413,8 +416,9 @@ class MemChat:
             own = apps.find(tx, Scope(user, app)).own
             if own is None:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
-            count = forget.forget_app(tx, own)
-        self._purge([own])
+            count, stale = forget.forget_app(tx, own, self.settings.zone, self._clock())
+            self._purge(tx, stale)
+        forget.scrub(self._database)
         return count
 
     # Queue and upkeep
@@ -423,6 +427,8 @@ class MemChat:
         self, *, user: str | None = None, status: str | None = None, limit: int = 100
     ) -> list[Job]:
         """Queued work, newest first."""
+        if status is not None and status not in jobs.STATUSES:
+            raise InputError(f"{status!r} is no status; use {', '.join(jobs.STATUSES)}")
         with self._database.read() as tx:
             return jobs.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
 
@@ -529,6 +535,8 @@ class MemChat:
         with self._database.write() as tx:
             stored = meta.get(tx, "service_id")
             service_id = embeddings.register(tx, service, self._clock())
+            if stored is not None and not embeddings.any_of(tx, int(stored)):
+                stored = None  # chosen once, but nothing was ever embedded with it
             if stored is not None and int(stored) != service_id:
                 known = embeddings.service(tx, int(stored))
                 held = known.name if known else "another service"
@@ -552,23 +560,36 @@ class MemChat:
     def _resume(self, user: str) -> None:
         worker = self._worker()
         worker.end_abandoned(user)
+        worker.expire(user)
         with self._database.read() as tx:
             due = jobs.due(tx, user, self._clock())
         if due:
             thread = threading.Thread(
-                target=worker.run, kwargs={"user": user}, name="memchat-worker", daemon=True
+                target=worker.run_behind, args=(user,), name="memchat-worker", daemon=True
             )
             self._behind.append(thread)
             thread.start()
 
-    def _purge(self, app_ids: Sequence[int]) -> None:
-        from memchat.memory import forget
+    def _purge(self, tx: Connection, app_ids: Iterable[int]) -> None:
+        """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:
+        they can always be made again."""
+        from memchat.vectors import index
 
-        meaning = self._sense[0] if self._sense is not None else None
-        if meaning is not None:
-            for app_id in app_ids:
-                meaning.index.forget(app_id)
-        forget.scrub(self._database)
+        store_id, service_id = meta.get(tx, "store_id"), meta.get(tx, "service_id")
+        for app_id in app_ids:
+            if self._sense is not None and self._sense[0] is not None:
+                self._sense[0].index.forget(app_id)
+            elif store_id is not None and service_id is not None:
+                index.unlink(self.settings.home, store_id, int(service_id), app_id)
+
+    def _read_on(self, tx: Connection, user: str, app: str | None) -> None:
+        """Queue what was said with memory on and not read because it went off before."""
+        for session, app_id in sessions.ended_unread(tx, Scope(user).user):
+            if (
+                app in (None, session.app)
+                and apps.memory_switch(tx, Scope(session.user, session.app)).on
+            ):
+                jobs.enqueue(tx, "extract", app_id, "session", session.id, self._clock())
 
     def _by_hand(self, tx: Connection, scope: Scope) -> ByHand:
         from memchat.memory.by_hand import ByHand

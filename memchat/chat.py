@@ -133,7 +133,7 @@ class Chat:
             self._turns.append(Message(0, 0, "user", content, now))
         else:
             self._keep_turn(content, now, switch.on)
-        self._reply = Reply(self, self._parts, switch)
+        self._reply = Reply(self, self._parts, switch, content)
         return self._reply
 
     def end(self, *, wait: bool = True) -> Learned | None:
@@ -172,6 +172,10 @@ class Chat:
         done = self._parts.worker.run(kinds=("extract",), target_id=self.session_id)
         self.learned = next((one for one in done.learned if one.skipped is None), self.learned)
         self.failure = done.errors[-1] if done.errors else None
+        if not done.learned and not done.failed and self.session_id is not None:
+            with self._parts.database.read() as tx:
+                if jobs.under_way(tx, "extract", self.session_id):
+                    self.failure = "it is being read by another process"
         return self.learned
 
     def _check_free(self, session_id: int) -> None:
@@ -227,6 +231,7 @@ class Chat:
             if found is None or now - found[0].last_activity_at <= idle:
                 return found is not None
             close_session(tx, found[0], now)
+        self._beat = None  # what is said from now on gets a keeper of its own
         self._read()
         return False
 
@@ -235,11 +240,14 @@ class Chat:
         now = self._parts.clock()
         turn = Message(0, 0, "assistant", reply.received, now, status)
         if self.incognito or self.session_id is None:
-            self._turns.append(turn)
+            if reply.received:
+                self._turns.append(turn)
             return
         with self._parts.database.write() as tx:
-            own, _ = apps.ensure(tx, self.scope, now)
-            if reply.received and sessions.by_id(tx, self.session_id) is not None:
+            own = apps.find(tx, self.scope).own
+            if own is None or sessions.by_id(tx, self.session_id) is None:
+                return  # forgotten while the reply came in
+            if reply.received:
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,
@@ -294,8 +302,10 @@ class Reply:
     ``shown`` are the memories that were injected, ``message_id`` its row once it is kept.
     """
 
-    def __init__(self, chat: Chat, parts: Parts, switch: MemorySwitch) -> None:
+    def __init__(self, chat: Chat, parts: Parts, switch: MemorySwitch, asked: str) -> None:
         self.switch = switch
+        self._asked = asked
+        self._stopped = False
         self.shown = Recalled()
         self.message_id: int | None = None
         self.dropped_turns = 0
@@ -317,8 +327,14 @@ class Reply:
         return self.received
 
     def stop(self) -> None:
-        """Cut the reply; what came of it is kept as a partial one."""
-        self._pieces.close()
+        """Cut the reply; what came of it is kept as a partial one. Any thread may call it."""
+        self._stopped = True
+        try:
+            self._pieces.close()
+        except ValueError:
+            # Another thread waits for the next piece: without a connection there is none.
+            if self.stream is not None:
+                self.stream.close()
 
     def _run(self) -> Generator[str, None, None]:
         status = "partial"
@@ -327,7 +343,9 @@ class Reply:
             for piece in self.stream:
                 self.received += piece
                 yield piece
-            status = "complete"
+                if self._stopped:
+                    return
+            status = "partial" if self._stopped else "complete"
         finally:
             if self.stream is not None:
                 self.stream.close()
@@ -337,12 +355,16 @@ class Reply:
         """The messages to send. The window is cut twice: the memories found may need some room."""
         prompt, dropped = self._chat.window("")
         if self.switch.on:
-            self.question = self._parts.recall.question(prompt[-1].content)
+            self.question = self._parts.recall.question(self._asked)
             self.shown = self._parts.recall.for_prompt(
                 self._chat.scope, self.question, dropped=dropped
             )
             block = render.block(self._parts.prompts, [hit.text for hit in self.shown.hits])
-            prompt, dropped = self._chat.window(block)
+            try:
+                prompt, dropped = self._chat.window(block)
+            except InputError:
+                # The message fits alone: it goes without the memories, and the result says so.
+                self.shown = Recalled(degraded="the message left no room for memories")
         self.dropped_turns = len(dropped)
         return prompt
 

@@ -17,6 +17,7 @@ from memchat import processes
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError
 from memchat.memory import forget
+from memchat.memory.consolidate import bring_back
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
 from memchat.store import apps, embeddings, jobs, memories, sessions
@@ -27,7 +28,6 @@ from memchat.types import Job, Learned, Scope, Session
 
 log = logging.getLogger(__name__)
 
-LEASE_SECONDS = 600
 EMBED_BATCH = 100
 
 
@@ -82,8 +82,15 @@ class Worker:
                 if not self._embed(claimed, done):
                     break
         if "expire" in kinds:
-            self._expire(user)
+            self.expire(user)
         return done
+
+    def run_behind(self, user: str) -> None:
+        """``run`` for a background thread: what cannot be done now is logged and waits."""
+        try:
+            self.run(user=user)
+        except MemChatError as error:
+            log.warning("background work stopped: %s", error)
 
     def end_abandoned(self, user: str | None = None) -> None:
         """End sessions whose process is gone or whose lease ran out, and queue their reading.
@@ -111,7 +118,7 @@ class Worker:
                 kind,
                 self._owner,
                 self._clock(),
-                LEASE_SECONDS,
+                jobs.LEASE_SECONDS,
                 limit=limit,
                 user=user,
                 target_id=target_id,
@@ -137,18 +144,18 @@ class Worker:
             self._failed([claimed], error, done)
         except BaseException:
             with self._database.write() as tx:
-                jobs.release(tx, self._owner)
+                jobs.release(tx, [claimed])
             raise
 
     def _embed(self, claimed: list[Claim], done: JobsDone) -> bool:
-        meaning, _ = self._meaning()
-        if meaning is None:
-            with self._database.write() as tx:
-                jobs.release(tx, self._owner)
-            return False
-        with self._database.read() as tx:
-            rows = embeddings.missing(tx, meaning.service_id, [c.target_id for c in claimed])
         try:
+            meaning, _ = self._meaning()
+            if meaning is None:
+                with self._database.write() as tx:
+                    jobs.release(tx, claimed)
+                return False
+            with self._database.read() as tx:
+                rows = embeddings.missing(tx, meaning.service_id, [c.target_id for c in claimed])
             vectors, _ = meaning.documents([text for _, _, text, _ in rows])
         except MemChatError as error:
             self._failed(claimed, error, done)
@@ -183,7 +190,8 @@ class Worker:
                 )
             done.failed += jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
 
-    def _expire(self, user: str | None) -> None:
+    def expire(self, user: str | None = None) -> None:
+        """Retire what is over, bring back what that had replaced, and finish forgetting."""
         now = self._clock()
         today = now.astimezone(self._settings.zone).date()
         with self._database.read() as tx:
@@ -194,6 +202,7 @@ class Worker:
                 if memory is not None and memory.active and (memory.expires_at or today) < today:
                     over = Cause(now, "system", "its day is over")
                     memories.deactivate(tx, memory, app_id, "expired", over)
+                    bring_back(tx, memory, app_id, today, over)
         forget.scrub(self._database)
 
 

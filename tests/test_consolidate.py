@@ -148,7 +148,10 @@ def test_what_is_kept_for_every_app_is_not_replaced_from_within_one(mc, extract_
         ("stand-up at 9:30", "stand-up at 10:15", False),
         ("likes coriander", "does not like coriander", False),
         ("works with Ana", "works with Otto", False),
-        ("drinks green tea", "drinks green tea daily", True),
+        ("drinks green tea", "drinks green tea daily", False),
+        ("takes aspirin in the morning", "takes aspirin in the evening", False),
+        ("potatoes", "sweet potatoes", False),
+        ("green tea in the morning", "green tea in the mornings", True),
     ],
 )
 def test_guards_compare_numbers_names_and_negation(one: str, other: str, same: bool) -> None:
@@ -263,3 +266,137 @@ def test_what_cannot_be_stored_is_refused_with_the_reason(mc, given, message: st
 
 def test_keys_are_normalised(mc) -> None:
     assert mc.add("preference", "Favourite  Drink!", "tea", user="ana").key == "favourite_drink"
+
+
+def updates(quote: str, key: str, value: str, to: str, **more):
+    return fact(quote, key, value, to=to, **{"is": "updates"}, **more)
+
+
+def test_going_back_works_for_any_key_on_the_model_s_verdict(mc, extract_model, clock) -> None:
+    said(mc, extract_model, "I ride a tandem.", fact("I ride a tandem", "ride", "tandem"))
+    for value in ("unicycle", "tandem"):
+        clock.advance(days=1)
+        line = f"I ride a {value} now."
+        said(mc, extract_model, line, updates(line[:-1], "ride", value, "k1"))
+        assert [m.value for m in mc.memories(user="ana")] == [value]
+
+
+def test_a_fact_said_again_after_its_day_holds_again(mc, extract_model, clock) -> None:
+    until = {"until_said": "until tomorrow", "until": "tomorrow"}
+    line = "I am in Rome until tomorrow."
+    said(mc, extract_model, line, fact(line[:-1], "trip", "in Rome", memory_type="fact", **until))
+    clock.advance(days=9)
+    said(
+        mc,
+        extract_model,
+        "I am in Rome.",
+        fact("I am in Rome", "trip", "in Rome", memory_type="fact"),
+    )
+    (memory,) = mc.memories(user="ana")
+    assert (memory.value, memory.expires_at) == ("in Rome", None)
+
+
+def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_model, clock) -> None:
+    old = mc.session(user="ana")
+    old.send("I am learning Dutch.").text
+    old._stop.set()
+    lease = "UPDATE sessions SET lease_until = '%s-01-01T00:00:00.000000Z' WHERE ended_at IS NULL"
+    with mc._database.write() as tx:
+        tx.exec_driver_sql(lease % 2099)
+    clock.advance(days=1)
+    mc.add("fact", "learning", "Dutch", user="ana")
+    said(
+        mc,
+        extract_model,
+        "I gave up Dutch.",
+        fact("I gave up Dutch", "learning", "", memory_type="fact", to="k1", **{"is": "ends"}),
+    )
+    assert state(mc) == {"Dutch": (False, "ended")}
+    clock.advance(days=1)
+    extract_model.replies.append(
+        answer(fact("I am learning Dutch", "learning", "Dutch", memory_type="fact"))
+    )
+    with mc._database.write() as tx:
+        tx.exec_driver_sql(lease % 2000)
+    assert [c.kind for c in mc.run_jobs().learned[0].changes] == ["repeated"]
+    assert state(mc) == {"Dutch": (False, "ended")}
+
+
+def test_an_edit_by_hand_is_newer_than_a_session_read_after_it(mc, extract_model, clock) -> None:
+    memory = mc.add("profile", "city", "Lisbon", user="ana")
+    chat = mc.session(user="ana")
+    clock.advance(days=1)
+    chat.send("I live in Porto.").text
+    clock.advance(days=1)
+    mc.edit(memory.id, user="ana", value="Faro")
+    extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
+    chat.end()
+    assert state(mc) == {"Faro": (True, None), "Porto": (False, "superseded")}
+
+
+def test_an_edit_to_a_key_that_holds_one_retires_the_other_value(mc) -> None:
+    mc.add("profile", "city", "Lisbon", user="ana")
+    other = mc.add("fact", "trip", "Porto", user="ana")
+    mc.edit(other.id, user="ana", key="city", memory_type="profile")
+    assert state(mc) == {"Porto": (True, None), "Lisbon": (False, "superseded")}
+
+
+def test_a_merged_memory_said_again_confirms_the_one_that_took_its_place(
+    open_store, extract_model
+) -> None:
+    mc = open_store(merge_threshold=0.5)
+    for value in ("green tea in the morning", "green tea in the mornings"):
+        line = f"I like {value}."
+        said(
+            mc,
+            extract_model,
+            line,
+            fact(line[:-1], "drink", value, memory_type="preference", many=True),
+        )
+    said(
+        mc,
+        extract_model,
+        "I like green tea in the morning.",
+        fact(
+            "I like green tea in the morning",
+            "drink",
+            "green tea in the morning",
+            memory_type="preference",
+            many=True,
+        ),
+    )
+    (memory,) = mc.memories(user="ana")
+    assert (memory.value, memory.seen_count) == ("green tea in the mornings", 2)
+
+
+def test_a_value_for_a_while_gives_its_place_back(mc, extract_model, clock) -> None:
+    mc.add("profile", "city", "Lisbon", user="ana")
+    clock.advance(days=1)
+    line = "I live in Porto until the end of the month."
+    said(
+        mc,
+        extract_model,
+        line,
+        fact(
+            line[:-1], "city", "Porto", until_said="until the end of the month", until="end:month"
+        ),
+    )
+    assert [m.value for m in mc.memories(user="ana")] == ["Porto"]
+    clock.advance(days=40)
+    mc.session(user="ana")
+    assert state(mc) == {"Lisbon": (True, None), "Porto": (False, "expired")}
+
+
+def test_extraction_changes_nothing_that_is_kept_for_every_app(mc, extract_model, clock) -> None:
+    mc.add("fact", "plan", "buy a kayak", user="ana", all_apps=True)
+    said(
+        mc,
+        extract_model,
+        "The kayak is bought.",
+        fact("The kayak is bought", "plan", "", memory_type="fact", to="k1", **{"is": "ends"}),
+        app="work",
+    )
+    assert state(mc, app="home") == {"buy a kayak": (True, None)}
+    (item,) = mc.inbox(user="ana", app="work")
+    mc.accept(item.id, user="ana", app="work")
+    assert state(mc, app="home") == {"buy a kayak": (False, "ended")}

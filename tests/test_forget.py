@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from datetime import datetime
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from memchat import MemChat
 from memchat.errors import NotFound
+from memchat.memory import forget
+from memchat.vectors import index
 from tests.conftest import answer, fact
 from tests.test_learn import talk
 
@@ -188,3 +194,240 @@ def test_a_replaced_value_can_be_forgotten_though_it_was_shown_behind_the_new_on
     mc.delete(old.id, user="ana")
     assert rows_with(mc, "Zanzibar") == []
     assert [m.value for m in mc.memories(user="ana", status="all")] == ["Porto"]
+
+
+def test_a_conversation_that_was_given_it_keeps_it_in_neither_title_nor_summary(
+    mc, extract_model, chat_model
+) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    extract_model.replies.append(
+        answer(title="Zanzibar again", summary="Ana asked about Zanzibar.")
+    )
+    talk(mc, "Where do I live?")  # answered without an echo
+    assert mc.sessions(user="ana")[0].title == "Zanzibar again"
+    mc.delete(memory_id, user="ana")
+    assert rows_with(mc, "Zanzibar") == []
+
+
+def test_what_waits_with_the_forgotten_value_goes_and_the_rest_waits_on(mc, extract_model) -> None:
+    extract_model.replies.append(
+        answer(
+            fact("I moved to Zanzibar", "city", "Zanzibar"),
+            fact("I really love it there", "favourite_place", "Zanzibar", msg="u3"),
+            fact("I really love it there", "favourite_city", "Porto", msg="u3"),
+        )
+    )
+    talk(mc, "I moved to Zanzibar", "I really love it there")
+    assert {item.value for item in mc.inbox(user="ana")} == {"Zanzibar", "Porto"}
+    (city,) = mc.memories(user="ana")
+    mc.delete(city.id, user="ana")
+    assert [item.value for item in mc.inbox(user="ana")] == ["Porto"]
+    assert rows_with(mc, "Zanzibar") == []
+
+
+def test_what_waits_in_another_app_goes_only_with_a_memory_for_every_app(mc, extract_model) -> None:
+    extract_model.replies.append(
+        answer(fact("I love it there", "favourite_place", "Zanzibar", memory_type="preference"))
+    )
+    talk(mc, "I love it there", app="work")
+    here = mc.add("profile", "city", "Zanzibar", user="ana")
+    everywhere = mc.add("profile", "birthplace", "zanzibar", user="ana", all_apps=True)
+    mc.delete(here.id, user="ana")
+    assert len(mc.inbox(user="ana", app="work")) == 1
+    mc.delete(everywhere.id, user="ana")
+    assert mc.inbox(user="ana", app="work") == [] and rows_with(mc, "Zanzibar") == []
+
+
+def test_an_edited_memory_is_forgotten_in_all_the_words_it_ever_had(
+    mc, extract_model, chat_model
+) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    mc.edit(memory_id, user="ana", value="Pemba")
+    mc.delete(memory_id, user="ana")
+    assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
+    extract_model.replies.append(answer(fact("I moved to Zanzibar", "city", "Zanzibar")))
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.exec_driver_sql("UPDATE messages SET content = 'I moved to Zanzibar' WHERE id = 1")
+        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+    mc.run_jobs()
+    assert [m.value for m in mc.memories(user="ana")] == ["keep bees"]
+
+
+@pytest.mark.parametrize(
+    ("value", "reply"),
+    [("里斯本", "里斯本很好"), ("東京", "東京ですね"), ("리스본", "리스본에서는 좋죠")],
+)
+def test_an_echo_within_a_run_of_letters_is_blanked(mc, chat_model, extract_model, value, reply):
+    memory = mc.add("profile", "city", value, user="ana")
+    chat_model.replies.appendleft(reply)
+    extract_model.replies.append(answer())
+    chat = talk(mc, "Where do I live?")
+    mc.delete(memory.id, user="ana")
+    kept = mc.messages(chat.session_id, user="ana")[1].content
+    assert kept == "·" * len(value) + reply.removeprefix(value)
+    assert rows_with(mc, value) == []
+
+
+def test_quotes_that_overlap_are_blanked_whole(mc, extract_model) -> None:
+    quotes = ["I moved to Zanzibar old", "Zanzibar old town with my gold"]
+    extract_model.replies.append(
+        answer(
+            fact(
+                quotes[0],
+                "district",
+                "Zanzibar old town",
+                quotes=[{"msg": "u1", "text": quote} for quote in quotes],
+            )
+        )
+    )
+    chat = talk(mc, "Yes: I moved to Zanzibar old town with my gold!")
+    (memory,) = mc.memories(user="ana")
+    assert len(mc.evidence(memory.id, user="ana")) == 2
+    mc.delete(memory.id, user="ana")
+    assert mc.messages(chat.session_id, user="ana")[0].content == f"Yes: {'·' * 41}!"
+
+
+def saved_vectors(mc: MemChat) -> list[Path]:
+    return list((mc.settings.home / "mem.index").glob("*"))
+
+
+def keep_saved(open_store, monkeypatch, *values: str) -> None:
+    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    mc = open_store()
+    for value in values:
+        mc.add("fact", "island", value, user="ana")
+    mc.recall("island", user="ana")
+    mc.close()
+    assert saved_vectors(mc)
+
+
+def test_a_process_that_never_loaded_the_vectors_drops_their_file(open_store, monkeypatch) -> None:
+    keep_saved(open_store, monkeypatch, "Zanzibar", "Pemba")
+    mc = open_store()
+    mc.delete(1, user="ana")
+    assert saved_vectors(mc) == []
+    assert [hit.id for hit in mc.recall("Pemba", user="ana").hits] == [2]
+
+
+def test_a_memory_that_moved_leaves_the_saved_vectors_of_its_former_scope_too(
+    open_store, monkeypatch
+) -> None:
+    keep_saved(open_store, monkeypatch, "Zanzibar", "Pemba")
+    mc = open_store()
+    mc.edit(1, user="ana", all_apps=True)
+    mc.edit(1, user="ana", app="work", all_apps=False)
+    mc.delete(1, user="ana", app="work")
+    assert saved_vectors(mc) == []
+
+
+def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
+    open_store, monkeypatch, extract_model, chat_model
+) -> None:
+    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    mc = open_store()
+    learn_zanzibar(mc, extract_model, chat_model)
+    mc.recall("city", user="ana")
+    mc.close()
+    mc = open_store()
+    assert saved_vectors(mc)
+    mc.delete_session(1, user="ana")
+    assert saved_vectors(mc) == []
+
+
+def test_dropping_saved_vectors_loads_no_faiss() -> None:
+    code = "import sys, memchat.vectors.index; sys.exit('faiss' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_what_was_forgotten_once_can_be_said_anew(mc, extract_model, clock) -> None:
+    memory = mc.add("profile", "city", "Lisbon", user="ana")
+    mc.delete(memory.id, user="ana")
+    clock.advance(days=300)
+    extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
+    chat = talk(mc, "I live in Lisbon")
+    assert [change.kind for change in chat.learned.changes] == ["added"]
+    (again,) = mc.memories(user="ana")
+    clock.advance(days=1)
+    mc.delete(again.id, user="ana")
+    with mc._database.read() as tx:
+        (forgotten_at,) = tx.exec_driver_sql(
+            "SELECT created_at FROM tombstones WHERE kind = 'value'"
+        ).scalars()
+    assert datetime.fromisoformat(forgotten_at) == clock(), "the last forgetting counts"
+
+
+def test_editing_a_forgotten_value_in_by_hand_lets_it_be_learnt(mc, extract_model) -> None:
+    mc.delete(mc.add("profile", "city", "Lisbon", user="ana").id, user="ana")
+    memory = mc.add("profile", "city", "Porto", user="ana")
+    mc.edit(memory.id, user="ana", value="Lisbon")
+    extract_model.replies.append(answer(fact("I still live in Lisbon", "city", "Lisbon")))
+    chat = talk(mc, "I still live in Lisbon")
+    assert [change.kind for change in chat.learned.changes] == ["repeated"]
+
+
+def test_clear_reads_each_conversation_once_for_all_its_facts(mc, extract_model) -> None:
+    lines = [f"I once saw island{n}" for n in range(6)]
+    extract_model.replies.append(
+        answer(
+            *(
+                fact(line, "trip", f"island{n}", msg=f"u{2 * n + 1}", memory_type="fact", many=True)
+                for n, line in enumerate(lines)
+            )
+        )
+    )
+    talk(mc, *lines)
+    assert mc.count_memories(user="ana") == 6
+    reads = []
+
+    def note(connection, cursor, statement, *_) -> None:
+        if "FROM messages" in statement and "session_id = ?" in statement:
+            reads.append(statement)
+
+    event.listen(mc._database._engine, "before_cursor_execute", note)
+    assert mc.clear(user="ana") == 6
+    assert len(reads) == 1 and rows_with(mc, "island") == []
+
+
+def test_clear_works_in_batches_and_takes_all_of_them(mc, monkeypatch) -> None:
+    monkeypatch.setattr("memchat.app.CLEAR_BATCH", 2)
+    for n in range(5):
+        mc.add("fact", "trip", f"island{n}", user="ana")
+    assert mc.clear(user="ana") == 5
+    assert mc.memories(user="ana", status="all") == [] and files_with(mc, "island") == []
+
+
+def test_a_process_killed_before_the_words_left_the_file_leaves_that_to_the_next(
+    open_store, monkeypatch
+) -> None:
+    mc = open_store()
+    memory = mc.add("profile", "city", "Zanzibar", user="ana")
+
+    def killed() -> bool:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
+        now.setattr(mc._database, "truncate_wal", killed)
+        mc.delete(memory.id, user="ana")
+    assert files_with(mc, "Zanzibar")
+    open_store().run_jobs()
+    assert files_with(mc, "Zanzibar") == []
+
+
+def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeypatch) -> None:
+    first = mc.add("profile", "city", "Zanzibar", user="ana")
+    second = mc.add("profile", "name", "Anastasia", user="ana")
+    truncate = mc._database.truncate_wal
+
+    def meanwhile() -> bool:
+        done = truncate()
+        with mc._database.write() as tx:
+            forget.forget(tx, [second], mc.settings.zone, mc._clock())
+        return done
+
+    with monkeypatch.context() as now:
+        now.setattr(mc._database, "truncate_wal", meanwhile)
+        mc.delete(first.id, user="ana")
+    assert files_with(mc, "Anastasia")
+    mc.run_jobs()
+    assert files_with(mc, "Anastasia") == []

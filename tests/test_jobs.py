@@ -169,19 +169,42 @@ def test_a_job_in_its_last_try_is_not_given_up_while_its_worker_lives(tx, clock)
 def test_what_a_stopping_worker_gives_back_is_not_counted_as_a_try(tx, clock) -> None:
     ask(tx, clock)
     (stopped,) = take(tx, clock, "one")
-    jobs.release(tx, "two")
-    assert look(tx, clock).status == "running"
-    jobs.release(tx, "one")
+    jobs.release(tx, [stopped])
+    jobs.release(tx, [stopped])
     assert (look(tx, clock).status, look(tx, clock).attempts) == ("pending", 0)
-    (claim,) = take(tx, clock, "two")
+    (claim,) = take(tx, clock, "one")
+    jobs.release(tx, [stopped])
     assert claim.attempt == 1 and not jobs.finish(tx, stopped, clock())
+    assert jobs.holds(tx, claim)
+
+
+def test_a_renewed_job_is_held_longer_by_the_same_claim(tx, clock) -> None:
+    ask(tx, clock)
+    (claim,) = take(tx, clock, "one")
+    clock.advance(seconds=LEASE - 1)
+    assert jobs.renew(tx, claim, clock() + timedelta(seconds=LEASE))
+    clock.advance(seconds=LEASE)
+    assert take(tx, clock, "two") == [] and jobs.holds(tx, claim)
+    assert jobs.renew(tx, claim, clock() + timedelta(seconds=LEASE))
+    assert jobs.finish(tx, claim, clock())
+    assert not jobs.renew(tx, claim, clock())
+
+
+def test_a_late_worker_cannot_renew_what_another_has_taken(tx, clock) -> None:
+    ask(tx, clock)
+    (late,) = take(tx, clock, "one")
+    clock.advance(seconds=LEASE + 1)
+    (current,) = take(tx, clock, "one")
+    assert not jobs.renew(tx, late, clock() + timedelta(days=1))
+    assert jobs.holds(tx, current)
 
 
 def test_what_a_dead_worker_held_is_free_at_once_and_counts_as_a_try(tx, clock) -> None:
     ask(tx, clock)
-    take(tx, clock, "dead")
-    assert jobs.owners(tx) == ["dead"]
-    jobs.free(tx, "dead")
+    (claim,) = take(tx, clock, "host:7:x")
+    (owner,) = jobs.owners(tx)
+    assert owner == claim.holder and owner.startswith("host:7:x"), "so its process can be told"
+    jobs.free(tx, owner)
     assert jobs.owners(tx) == []
     (claim,) = take(tx, clock, "living")
     assert claim.attempt == 2
@@ -320,9 +343,22 @@ class Queue(RuleBasedStateMachine):
     def fail(self, claim: Claim, code: int) -> None:
         jobs.fail(self.tx, claim, self.clock(), "down", code=code)
 
-    @rule(owner=st.sampled_from(["a", "b"]), way=st.sampled_from([jobs.release, jobs.free]))
-    def stop(self, owner: str, way) -> None:
-        way(self.tx, owner)
+    @rule(claim=consumes(held))
+    def give_back(self, claim: Claim) -> None:
+        jobs.release(self.tx, [claim])
+        assert not jobs.holds(self.tx, claim)
+
+    @rule(owner=st.sampled_from(["a", "b"]))
+    def die(self, owner: str) -> None:
+        for holder in jobs.owners(self.tx):
+            if holder.startswith(owner):
+                jobs.free(self.tx, holder)
+
+    @rule(claim=held)
+    def renew(self, claim: Claim) -> None:
+        stood = jobs.holds(self.tx, claim)
+        until = self.clock() + timedelta(seconds=LEASE)
+        assert jobs.renew(self.tx, claim, until) == stood == jobs.holds(self.tx, claim)
 
     @rule(seconds=st.sampled_from([1, 60, 601, 4000]))
     def wait(self, seconds: int) -> None:

@@ -330,3 +330,67 @@ def test_no_answer_however_odd_stores_anything(mc, extract_model, reply: str) ->
     extract_model.replies.extend([reply, reply])
     talk(mc, "I moved to Lisbon.")
     assert mc.memories(user="ana", status="all") == []
+
+
+def test_a_short_id_means_the_same_fact_in_every_window(open_store: Opener, clock) -> None:
+    def reader(messages) -> str:
+        data = json.loads(messages[1].content.partition("\n")[2].rpartition("\n")[0])
+        ids = {k["value"]: k["id"] for k in data["known"]}
+        for line in data["transcript"]:
+            if "dentist" in line["text"]:
+                return answer(
+                    fact(
+                        line["text"][:-1],
+                        "plan",
+                        "",
+                        msg=line["id"],
+                        memory_type="fact",
+                        to=ids["go to the dentist"],
+                        **{"is": "ends"},
+                    )
+                )
+        return answer()
+
+    mc = open_store(extract_model=ScriptedModel([reader] * 30, window=2048))
+    mc.add("fact", "plan", "buy a kayak", user="ana")
+    mc.add("fact", "plan", "go to the dentist", user="ana")
+    mc.embed_pending()
+    talk(mc, "The dentist is over.", *["Some words. " * 60] * 8, "What about the kayak?")
+    assert [m.value for m in mc.memories(user="ana")] == ["buy a kayak"]
+
+
+def test_memory_switched_off_while_the_model_reads_writes_nothing_until_it_is_on(
+    open_store: Opener,
+) -> None:
+    def reader(messages) -> str:
+        mc.set_memory(False, user="ana")
+        return answer(LISBON)
+
+    extract = ScriptedModel([reader, answer(LISBON)])
+    mc = open_store(extract_model=extract)
+    chat = talk(mc, "I moved to Lisbon.")
+    assert chat.learned is None and mc.memories(user="ana") == []
+    mc.set_memory(True, user="ana")
+    assert mc.run_jobs().learned[0].count("added") == 1
+
+
+def test_what_is_forgotten_while_the_model_reads_does_not_come_back(open_store: Opener) -> None:
+    def reader(messages) -> str:
+        mc.delete(known.id, user="ana")
+        return answer(fact("I moved to Lisbon", "home", "Lisbon"), title="Lisbon", summary="Lisbon")
+
+    mc = open_store(extract_model=ScriptedModel([answer(LISBON), reader]))
+    chat = talk(mc, "I moved to Lisbon.")
+    (known,) = mc.memories(user="ana")
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0, title = NULL")
+    chat.send("Anything else?").text
+    chat.end()
+    assert mc.memories(user="ana", status="all") == []
+    assert "Lisbon" not in str(mc.sessions(user="ana"))
+
+
+def test_a_secret_is_not_in_the_title_either(mc, extract_model) -> None:
+    extract_model.replies.append(answer(title="About hunter2xyz", summary="It is hunter2xyz."))
+    talk(mc, "My password is hunter2xyz.")
+    assert "hunter2xyz" not in str(mc.sessions(user="ana"))

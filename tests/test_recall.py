@@ -12,14 +12,28 @@ from hypothesis import strategies as st
 from memchat.errors import InputError, ProviderError
 from memchat.memory import render
 from memchat.providers.hashing import HashEmbedder
+from memchat.store import apps, memories
 from memchat.store.embeddings import query_hash
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory
 from memchat.tokens import estimate_tokens
+from memchat.types import Scope
 
 
 def fill(mc, *facts, user="ana", **where):
     for kind, key, value in facts:
         mc.add(kind, key, value, user=user, **where)
     mc.embed_pending()
+
+
+def insert(mc, app: str, *facts) -> None:
+    """Rows as they stand, past every judgement of what is new."""
+    with mc._database.write() as tx:
+        own, shared = apps.ensure(tx, Scope("ana", app or "default"), mc._clock())
+        for kind, key, value in facts:
+            words = f"{kind} | {key} | {value}"
+            new = NewMemory(kind, key, value, True, words, mc._clock(), "auto")
+            memories.insert_new(tx, own if app else shared, new, Cause(mc._clock(), "model"))
 
 
 def values(recalled) -> list[str]:
@@ -166,28 +180,88 @@ def test_profile_and_preferences_are_pinned_whatever_is_asked(mc) -> None:
     ]
 
 
+def shown(mc, message: str, **where) -> list[str]:
+    reply = mc.session(user="ana", **where).send(message)
+    assert reply.text
+    return [hit.memory.value for hit in reply.shown.hits]
+
+
+def test_a_preference_that_no_longer_fits_is_shown_when_the_message_is_about_it(mc) -> None:
+    cake = "marzipan cake with rhubarb, whipped cream and a little lemon"
+    many = [("preference", "like", f"pictures of otters, album number {n}") for n in range(40)]
+    fill(mc, *many, ("preference", "like", cake))
+    reply = mc.session(user="ana").send("Do I like marzipan cake with rhubarb?")
+    assert reply.text
+    found = next(hit for hit in reply.shown.hits if hit.channel != "pinned")
+    assert found.memory.value == cake, "the best of those that had no room among the pinned"
+    ids = [hit.id for hit in reply.shown.hits]
+    assert len(ids) == len(set(ids)), "nothing is shown twice"
+    assert len(ids) + reply.shown.dropped == 41
+
+
+def test_the_app_s_own_value_hides_the_shared_one_even_where_only_that_one_is_found(mc) -> None:
+    fill(mc, ("fact", "employer", "Globex"), all_apps=True)
+    fill(mc, ("fact", "employer", "Initech"), app="work")
+    assert values(mc.recall("Globex", user="ana", app="work")) == []
+    assert values(mc.recall("Globex", user="ana", app="home")) == ["Globex"]
+    fill(mc, ("profile", "city", "Lisbon"), all_apps=True)
+    fill(mc, ("profile", "city", "Porto"), app="work")
+    assert shown(mc, "Tell me about Lisbon", app="work") == ["Porto"]
+
+
+def test_an_own_value_that_is_over_hides_nothing(mc, clock) -> None:
+    fill(mc, ("profile", "city", "Lisbon"), all_apps=True)
+    fill(mc, ("profile", "city", "Porto"), app="work", expires_at=date(2026, 5, 2))
+    assert shown(mc, "Hello!", app="work") == ["Porto"]
+    clock.advance(days=2)
+    assert shown(mc, "Hello!", app="work") == ["Lisbon"]
+
+
+def test_what_is_known_twice_is_shown_once(mc) -> None:
+    insert(mc, "", ("preference", "like", "Green Tea"), ("fact", "hobby", "green rowing"))
+    insert(mc, "work", ("preference", "like", "green tea"), ("fact", "hobby", "Green  rowing"))
+    found = shown(mc, "Is green rowing or green tea for me?", app="work")
+    assert sorted(value.casefold().split() for value in found) == [
+        ["green", "rowing"],
+        ["green", "tea"],
+    ]
+
+
+def test_half_a_character_in_a_question_does_no_harm(mc) -> None:
+    fill(mc, ("fact", "bike", "a red bike"))
+    assert values(mc.recall("\ud800 red bike", user="ana")) == ["a red bike"]
+
+
+class Choosy(HashEmbedder):
+    """Refuses what has no words, as the built-in model does."""
+
+    def embed_query(self, text):
+        if not any(c.isalnum() for c in text):
+            raise InputError("a text without a single word cannot be embedded; give some text")
+        return super().embed_query(text)
+
+
+@pytest.mark.parametrize("message", ["\u200b", "\x07", "\0", "\ufffd", "🍵"])
+def test_a_message_without_a_word_gets_its_reply(open_store, message: str) -> None:
+    mc = open_store(embedder=Choosy())
+    fill(mc, ("profile", "city", "Lisbon"))
+    reply = mc.session(user="ana").send(message)
+    assert reply.text == "Fine."
+    assert [hit.memory.value for hit in reply.shown.hits] == ["Lisbon"]
+    assert "by words only" in reply.shown.degraded
+
+
 def test_ten_thousand_memories_stay_within_the_budget(open_store) -> None:
     mc = open_store()
-    with mc._database.write() as tx:
-        from memchat.store import apps, memories
-        from memchat.store.events import Cause
-        from memchat.store.memories import NewMemory
-        from memchat.types import Scope
-
-        own, _ = apps.ensure(tx, Scope("ana"), mc._clock())
-        for n in range(10_000):
-            kind = ("profile", "preference", "fact")[n % 3]
-            new = NewMemory(
-                kind,
-                "thing",
-                f"thing number {n} " + "x" * 40,
-                True,
-                f"{kind} | thing | thing number {n}",
-                mc._clock(),
-                "auto",
-            )
-            memories.insert_new(tx, own, new, Cause(mc._clock(), "model"))
-    shown = []
+    insert(
+        mc,
+        "default",
+        *[
+            (("profile", "preference", "fact")[n % 3], "thing", f"thing number {n} " + "x" * 40)
+            for n in range(10_000)
+        ],
+    )
+    seen = []
     for budget in (1000, 200):
         store = open_store(budget_tokens=budget)
         reply = store.session(user="ana").send("Tell me about thing number 77")
@@ -196,9 +270,9 @@ def test_ten_thousand_memories_stay_within_the_budget(open_store) -> None:
         block = block[block.index("# Memories") :]
         assert estimate_tokens(block) <= budget
         assert reply.shown.dropped > 0
-        shown.append([hit.id for hit in reply.shown.hits])
+        seen.append([hit.id for hit in reply.shown.hits])
     again = open_store(budget_tokens=200).session(user="ana").send("Tell me about thing number 77")
-    assert again.text and [hit.id for hit in again.shown.hits] == shown[1], "the order is the same"
+    assert again.text and [hit.id for hit in again.shown.hits] == seen[1], "the order is the same"
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -461,13 +461,13 @@ def test_a_forgotten_text_is_recognised_but_cannot_be_read(tx) -> None:
     own, shared = apps.ensure(tx, ANA, NOON)
     tombstones.bury(tx, own, "value", ["city|lisbon", "city|lisbon"], NOON)
     tombstones.bury(tx, own, "value", [], NOON)
-    assert tombstones.buried(tx, [shared, own], "value", "city|lisbon")
-    assert not tombstones.buried(tx, [own], "quote", "city|lisbon")
-    assert not tombstones.buried(tx, [shared], "value", "city|lisbon")
+    assert tombstones.buried(tx, [shared, own], "value", "city|lisbon", NOON)
+    assert not tombstones.buried(tx, [own], "quote", "city|lisbon", NOON)
+    assert not tombstones.buried(tx, [shared], "value", "city|lisbon", NOON)
     (row,) = tx.execute(select(schema.tombstones))
     assert row.hash != hashlib.sha256(b"city|lisbon").hexdigest() and "lisbon" not in row.hash
     tombstones.lift(tx, own, "value", "city|lisbon")
-    assert not tombstones.buried(tx, [own], "value", "city|lisbon")
+    assert not tombstones.buried(tx, [own], "value", "city|lisbon", NOON)
 
 
 def test_the_same_item_waits_for_review_once_and_not_again_after_a_no(tx) -> None:

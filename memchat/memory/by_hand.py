@@ -53,7 +53,9 @@ class ByHand:
             expires_at=expires_at,
         )
         cause = Cause(self.now, "user", "added by hand")
-        done = Consolidation(self.tx, app_id, shared, cause, self.settings.merge_threshold)
+        done = Consolidation(
+            self.tx, app_id, shared, cause, self.settings.merge_threshold, self.settings.zone
+        )
         memory = done.apply(fact).memory
         assert memory is not None
         self._queue(memory.id)
@@ -84,18 +86,25 @@ class ByHand:
         twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
+        # New words are said now: an older session that is read later must not override them.
+        same = (name, words) == (memory.key, memory.value)
+        said_at = memory.said_at if same else self.now
         new = NewMemory(
             memory_type=kind,
             key=name,
             value=words,
-            many=keys.cardinality(name) == "many" if name != memory.key else memory.many,
-            search_text=self._search_text(kind, name, words, memory.said_at),
-            said_at=memory.said_at,
+            many=memory.many if name == memory.key else keys.cardinality(name) != "one",
+            search_text=self._search_text(kind, name, words, said_at),
+            said_at=said_at,
             created_by=memory.created_by,
             expires_at=until,
         )
+        tombstones.lift(self.tx, app_id, "value", forgotten_form(name, words))
         old = memories.hash_of(self.tx, memory.id)
-        memories.rewrite(self.tx, memory, app_id, new, Cause(self.now, "user", "edited by hand"))
+        cause = Cause(self.now, "user", "edited by hand")
+        memories.rewrite(self.tx, memory, app_id, new, cause)
+        if memory.active and keys.cardinality(name) == "one":
+            self._retire_rivals(memory.id, app_id, name, cause)
         embeddings.drop_unused(self.tx, [old])
         self._queue(memory.id)
         return self._fresh(memory.id)
@@ -111,21 +120,26 @@ class ByHand:
         if over:
             memories.set_expiry(self.tx, memory, app_id, None, cause)
         if not memory.active:
-            memories.reactivate(self.tx, memory, app_id, cause)
+            memories.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
         if not memory.many:
-            for rival in memories.with_key(self.tx, [app_id], memory.key):
-                if rival.id != memory.id:
-                    memories.deactivate(
-                        self.tx, rival, app_id, "superseded", cause, replaced_by=memory.id
-                    )
+            self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
         return self._fresh(memory.id)
+
+    def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
+        for rival in memories.with_key(self.tx, [app_id], key):
+            if rival.id != memory_id:
+                memories.deactivate(
+                    self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
+                )
 
     def _search_text(self, kind: MemoryType, key: str, value: str, said_at: datetime) -> str:
         return search_text(kind, key, value, self.scope.user, said_at, self.settings.zone)
 
     def _check_day(self, day: date | None) -> None:
         today = self.now.astimezone(self.settings.zone).date()
+        if isinstance(day, datetime):
+            raise InputError("the last day is a date without a time; give day.date()")
         if day is not None and day < today:
             raise InputError(f"{day.isoformat()} is over already; give today or a later day")
 

@@ -16,11 +16,12 @@ from sqlalchemy import Connection
 
 from memchat.memory import keys, markers, text
 from memchat.memory.candidate import Relation
+from memchat.memory.sentences import says
 from memchat.store import evidence, inbox, memories, tombstones
 from memchat.store.events import Cause
 from memchat.store.inbox import Held
 from memchat.store.memories import NewMemory
-from memchat.types import Change, CreatedBy, Memory, MemoryType
+from memchat.types import EVERY_APP, Change, CreatedBy, Memory, MemoryType
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Consolidation:
     shared: int
     cause: Cause
     merge_threshold: float
+    zone: ZoneInfo
     written: list[int] = field(default_factory=list)
     """Ids of rows that are new or have new words, whose vectors are to be kept."""
 
@@ -94,7 +96,7 @@ class Consolidation:
         if known is not None and known.active:
             return self._repeat(fact, known)
         if known is not None:
-            return self._revive(fact, known)
+            return self._revive(fact, known, target)
         if fact.relation == "same" and target is not None:
             return self._repeat(fact, target)
         return self._insert(fact, target)
@@ -102,10 +104,10 @@ class Consolidation:
     def _forgotten(self, fact: Fact) -> bool:
         ids = (self.own, self.shared)
         form = forgotten_form(fact.key, fact.value)
-        if tombstones.buried(self.tx, ids, "value", form):
+        if tombstones.buried(self.tx, ids, "value", form, fact.said_at):
             return True
         return any(
-            tombstones.buried(self.tx, ids, "source", f"{fact.key}|{message_id}")
+            tombstones.buried(self.tx, ids, "source", f"{fact.key}|{message_id}", fact.said_at)
             for message_id, _, _ in fact.proofs
         )
 
@@ -118,13 +120,20 @@ class Consolidation:
     def _end(self, fact: Fact, target: Memory | None) -> Change:
         if target is None:
             return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
-        memories.deactivate(self.tx, target, self._scope_of(target), "ended", self.cause)
+        if self._is_beyond(fact, target):
+            reason = "it may be over; you keep it for every app"
+            inbox.add(self.tx, self.own, Held(reason, memory_id=target.id), self.cause.at)
+            return Change("review", target, fact.quotes, reason=reason)
+        scope = self._scope_of(target)
+        memories.deactivate(self.tx, target, scope, "ended", self.cause, said_at=fact.said_at)
         evidence.add(self.tx, target.id, fact.proofs)
         return Change("ended", target, fact.quotes, before=target.value)
 
     def _same_words(self, fact: Fact) -> Memory | None:
         sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
         known = memories.by_sha1(self.tx, (self.own, self.shared), sha1)
+        if known is not None and not known.active and self._is_beyond(fact, known):
+            known = memories.by_sha1(self.tx, (self.own,), sha1)
         if known is not None:
             return known
         normal = text.normal_value(fact.value)
@@ -136,16 +145,30 @@ class Consolidation:
     def _repeat(self, fact: Fact, known: Memory) -> Change:
         scope = self._scope_of(known)
         memories.repeat(self.tx, known, scope, fact.said_at, self.cause)
-        if fact.expires_at != known.expires_at and (fact.expires_at or fact.created_by == "manual"):
-            memories.set_expiry(self.tx, known, scope, fact.expires_at, self.cause)
+        if fact.said_at >= known.said_at and not self._is_beyond(fact, known):
+            self._prolong(fact, known, scope)
         evidence.add(self.tx, known.id, fact.proofs)
         return Change("repeated", self._fresh(known.id), fact.quotes)
 
-    def _revive(self, fact: Fact, known: Memory) -> Change:
-        before = self._supersede_rivals(fact, known.id)
-        if before is None and not known.many and self._newer_rival(fact):
+    def _prolong(self, fact: Fact, known: Memory, scope: int) -> None:
+        """Take over a new last day. Silence about it ends only one that is over, or a hand's."""
+        over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
+        told = fact.expires_at is not None or fact.created_by == "manual" or over
+        if told and fact.expires_at != known.expires_at:
+            memories.set_expiry(self.tx, known, scope, fact.expires_at, self.cause)
+
+    def _revive(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
+        winner = self._winner(known)
+        if winner is not None and known.inactive_reason == "merged":
+            return self._repeat(fact, winner)
+        overtaken = winner if winner is not None else self._newer_rival(fact)
+        late = overtaken is not None and overtaken.said_at > fact.said_at
+        if late or (known.inactive_reason == "ended" and known.last_seen_at > fact.said_at):
             evidence.add(self.tx, known.id, fact.proofs)
             return Change("repeated", known, fact.quotes)
+        before = self._supersede_rivals(fact, known.id)
+        if fact.relation == "updates" and target is not None and target.id != known.id:
+            before = self._replace(fact, target, known.id) or before
         scope = self._scope_of(known)
         memories.reactivate(self.tx, known, scope, self.cause)
         memories.repeat(self.tx, known, scope, fact.said_at, self.cause)
@@ -155,6 +178,18 @@ class Consolidation:
         self.written.append(known.id)
         kind = "superseded" if before else "revived"
         return Change(kind, self._fresh(known.id), fact.quotes, before=before)
+
+    def _winner(self, known: Memory) -> Memory | None:
+        """The active memory that took a replaced one's place, if there is one by now."""
+        seen = {known.id}
+        next_id = known.replaced_by
+        while next_id is not None and next_id not in seen:
+            seen.add(next_id)
+            found = memories.get(self.tx, (self.own, self.shared), next_id)
+            if found is None or found.active:
+                return found
+            next_id = found.replaced_by
+        return None
 
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
         many = self._many(fact)
@@ -175,51 +210,59 @@ class Consolidation:
         )
         self.written.append(memory_id)
         evidence.add(self.tx, memory_id, fact.proofs)
-        before = None
-        if fact.relation == "updates" and target is not None:
-            before = self._replace(target, memory_id, fact)
-        if keys.cardinality(fact.key) == "one":
-            before = self._supersede_rivals(fact, memory_id) or before
-            rival = self._newer_rival(fact, memory_id)
-            if rival is not None:
-                new = self._fresh(memory_id)
-                memories.deactivate(
-                    self.tx, new, self.own, "superseded", self.cause, replaced_by=rival.id
-                )
-                return Change("added", self._fresh(memory_id), fact.quotes)
+        newer = self._newer_than(fact, target, memory_id)
+        if newer is not None:
+            new = self._fresh(memory_id)
+            memories.deactivate(
+                self.tx, new, self.own, "superseded", self.cause, replaced_by=newer.id
+            )
+            return Change("added", self._fresh(memory_id), fact.quotes)
+        before = self._supersede_rivals(fact, memory_id)
+        if fact.relation == "updates" and target is not None and target.id != memory_id:
+            before = self._replace(fact, target, memory_id) or before
         if before is not None:
             return Change("superseded", self._fresh(memory_id), fact.quotes, before=before)
         merged = self._merge_near(fact, memory_id)
         kind = "added" if merged is None else "merged"
         return Change(kind, self._fresh(memory_id), fact.quotes, before=merged)
 
-    def _replace(self, old: Memory, new_id: int, fact: Fact) -> str | None:
-        if self._scope_of(old) != self.own:
-            # What holds in every app is not this conversation's to change: a person decides.
+    def _newer_than(self, fact: Fact, target: Memory | None, new_id: int) -> Memory | None:
+        """What was said later than this fact and stands in its place, as when read late."""
+        if fact.relation == "updates" and target is not None and target.said_at > fact.said_at:
+            return target
+        return self._newer_rival(fact, new_id)
+
+    def _replace(self, fact: Fact, old: Memory, new_id: int) -> str | None:
+        """Retire an older memory in favour of a new one; its value, or None where it stays."""
+        if self._is_beyond(fact, old):
+            # What holds in every app is not one conversation's to change: a person decides.
             held = Held("it may replace what you keep for every app", related_id=old.id)
             self._hold(held, new_id)
             return None
-        if old.said_at > fact.said_at:
+        if not old.active:
             return None
-        memories.deactivate(self.tx, old, self.own, "superseded", self.cause, replaced_by=new_id)
+        scope = self._scope_of(old)
+        memories.deactivate(self.tx, old, scope, "superseded", self.cause, replaced_by=new_id)
         return old.value
 
     def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
         """Retire other, older values of a key that holds one; the newest of them."""
-        if keys.cardinality(fact.key) != "one":
-            return None
         before = None
-        for rival in memories.with_key(self.tx, (self.own,), fact.key):
-            if rival.id != new_id and rival.said_at <= fact.said_at:
-                self._replace(rival, new_id, fact)
-                before = before or rival.value
+        for rival in self._rivals(fact, new_id):
+            if rival.said_at <= fact.said_at:
+                replaced = self._replace(fact, rival, new_id)
+                before = before or replaced
         return before
 
     def _newer_rival(self, fact: Fact, new_id: int | None = None) -> Memory | None:
-        for rival in memories.with_key(self.tx, (self.own,), fact.key):
-            if rival.id != new_id and rival.said_at > fact.said_at:
-                return rival
-        return None
+        return next((r for r in self._rivals(fact, new_id) if r.said_at > fact.said_at), None)
+
+    def _rivals(self, fact: Fact, new_id: int | None) -> list[Memory]:
+        """The other active values in the scope of a built-in key that holds one."""
+        if keys.cardinality(fact.key) != "one":
+            return []
+        found = memories.with_key(self.tx, (self.own,), fact.key)
+        return [memory for memory in found if memory.id != new_id]
 
     def _merge_near(self, fact: Fact, new_id: int) -> str | None:
         if fact.relation == "beside":
@@ -249,6 +292,13 @@ class Consolidation:
         so_far = memories.many_so_far(self.tx, (self.own, self.shared), fact.key)
         return fact.many if so_far is None else so_far
 
+    def _is_beyond(self, fact: Fact, memory: Memory) -> bool:
+        """Whether a memory is the user's in every app, where only they may change it."""
+        return memory.app == EVERY_APP and fact.created_by == "auto"
+
+    def _day(self, at: datetime) -> date:
+        return at.astimezone(self.zone).date()
+
     def _scope_of(self, memory: Memory) -> int:
         return self.own if memory.app else self.shared
 
@@ -269,13 +319,35 @@ def may_merge(old: Memory, new: Fact) -> bool:
 
 
 def agree(one: str, other: str) -> bool:
-    """Whether two values hold the same numbers, names and negation, and no noun of their own."""
+    """Whether two values hold the same numbers, names, negation and words, endings aside."""
     return (
         text.numbers(one) == text.numbers(other)
         and text.names(one, from_start=True) == text.names(other, from_start=True)
         and _negated(one) == _negated(other)
+        and all(says(other, word) for word in text.content_words(one))
+        and all(says(one, word) for word in text.content_words(other))
     )
 
 
 def _negated(value: str) -> bool:
     return bool(markers.marked("negation", text.fold(value).text, ()))
+
+
+def bring_back(
+    tx: Connection, memory: Memory, app_id: int, today: date, cause: Cause
+) -> Memory | None:
+    """What an expired value of a key that holds one had replaced, in use again; None for nothing.
+
+    "In Porto until the end of the month" must not cost the city that was there before.
+    """
+    if keys.cardinality(memory.key) != "one" or memories.with_key(tx, [app_id], memory.key):
+        return None
+    before = [
+        old
+        for old in memories.replaced_by(tx, memory.id)
+        if old.inactive_reason == "superseded" and (old.expires_at or today) >= today
+    ]
+    latest = max(before, key=lambda old: (old.said_at, old.id), default=None)
+    if latest is not None:
+        memories.reactivate(tx, latest, app_id, cause)
+    return latest

@@ -15,7 +15,7 @@ _ONE = """
 name full_name nickname age birthday gender pronouns city country nationality address home
 job employer salary timezone marital_status partner diet native_language phone_model
 height weight blood_type commute wake_time bedtime work_hours
-theme units
+theme units favourite_drink favourite_food favourite_colour
 """
 ONE = frozenset(_ONE.split())
 """Slots that hold one value at a time: the newest replaces the one before."""

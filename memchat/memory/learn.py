@@ -8,15 +8,16 @@ it survives a failure, so a session can be read again at any time.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.errors import ProviderError
+from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.memory import evidence, keys, windows
 from memchat.memory.candidate import Answer
 from memchat.memory.consolidate import Consolidation, Fact
@@ -41,10 +42,12 @@ from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.types import Learned, Message, Scope, Session, Usage
+from memchat.types import Change, Learned, Message, Scope, Session, Usage
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
+
+log = logging.getLogger(__name__)
 
 NEAREST = 5
 PROFILE_MOST = 15
@@ -62,6 +65,8 @@ class Reading:
     turns: list[Message]
     first_unread: int
     known: dict[str, KnownFact] = field(default_factory=dict)
+    """Every fact that was shown, by the short id it keeps through all windows."""
+    injected: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
     title: str | None = None
@@ -104,6 +109,7 @@ class Learner:
         if reading is None:
             with self._database.write() as tx:
                 jobs.finish(tx, claim, self._clock())
+                self._go_on(tx, claim)
             return Learned(claim.target_id, skipped=why_not)
         extractor = Extractor(self._model(), self._prompts, self._settings.zone)
         try:
@@ -111,10 +117,12 @@ class Learner:
                 reading.turns, reading.first_unread, extractor.model.window, self._settings.zone
             ):
                 self._read(extractor, reading, window)
-        except Exception:
+                if not self._keep_claim(claim):
+                    raise StoreError("another worker has taken the reading over")
+            return self._write(claim, reading)
+        except BaseException:
             self._keep_usage(reading)
             raise
-        return self._write(claim, reading)
 
     def _open(self, session_id: int) -> tuple[Reading | None, str | None]:
         with self._database.read() as tx:
@@ -125,10 +133,18 @@ class Learner:
             if not apps.memory_switch(tx, Scope(session.user, session.app)).on:
                 return None, "memory is off"
             turns = messages.of_session(tx, session_id, learnable=True)
-        first = next((i for i, m in enumerate(turns) if m.id > session.extracted_to), len(turns))
-        if not any(m.role == "user" for m in turns[first:]):
-            return None, "nothing new was said"
-        return Reading(session, app_id, turns, first), None
+            first = next(
+                (i for i, m in enumerate(turns) if m.id > session.extracted_to), len(turns)
+            )
+            if not any(m.role == "user" for m in turns[first:]):
+                return None, "nothing new was said"
+            injected = [
+                hit.text
+                for turn in turns
+                if turn.role == "assistant"
+                for hit in messages.receipt(tx, turn.id)
+            ]
+        return Reading(session, app_id, turns, first, injected=injected), None
 
     def _read(self, extractor: Extractor, reading: Reading, window: Window) -> None:
         shown = self._known(reading, window)
@@ -139,8 +155,6 @@ class Learner:
         reading.usage += extraction.usage
         known = [fact for fact, _ in shown]
         reading.known |= {fact.id: fact for fact in known}
-        with self._database.read() as tx:
-            injected = self._injected(tx, reading)
         turns = _turns(reading)
         for answer in extraction.answers:
             for item in answer.facts:
@@ -149,7 +163,7 @@ class Learner:
                     turns,
                     known,
                     prompt_text=extractor.instructions,
-                    injected=injected,
+                    injected=reading.injected,
                     zone=self._settings.zone,
                 )
                 reading.verdicts.append(_only_unread(verdict, reading))
@@ -178,9 +192,15 @@ class Learner:
             )
         ordered += [m for m in profile if m.id not in near]
         zone = self._settings.zone
+        short = {fact.memory_id: fact.id for fact in reading.known.values()}
+        for memory in ordered:
+            short.setdefault(memory.id, f"k{len(short) + 1}")
         shown = [
-            (known_fact(f"k{n}", memory), memory.said_at.astimezone(zone).date().isoformat())
-            for n, memory in enumerate(ordered, 1)
+            (
+                known_fact(short[memory.id], memory),
+                memory.said_at.astimezone(zone).date().isoformat(),
+            )
+            for memory in ordered
             if memory.active
         ]
         return [*self._proposed(reading), *shown]
@@ -232,14 +252,6 @@ class Learner:
                 proposed.append((fact, "in this conversation"))
         return proposed
 
-    def _injected(self, tx: Connection, reading: Reading) -> list[str]:
-        return [
-            hit.text
-            for turn in reading.turns
-            if turn.role == "assistant"
-            for hit in messages.receipt(tx, turn.id)
-        ]
-
     def _describe(self, reading: Reading, answer: Answer) -> None:
         said = " ".join(turn.content for turn in reading.turns)
         if reading.title is None:
@@ -253,42 +265,80 @@ class Learner:
         meaning, _ = self._meaning()
         vectors: dict[str, Vectors] = {}
         if meaning is not None and facts:
-            try:
-                vectors, spent = meaning.documents([fact.search_text for fact in facts])
-            except ProviderError:
-                spent = None  # the rows are written all the same; their vectors are queued
-            if spent is not None:
-                reading.usage.append(replace(spent, purpose="embed"))
+            vectors = self._embed(reading, facts, meaning)
             facts = self._with_neighbours(reading, facts, vectors, meaning)
         now = self._clock()
         with self._database.write() as tx:
             if not jobs.holds(tx, claim):
-                return Learned(claim.target_id, skipped="another worker has taken it over")
+                raise StoreError("another worker has taken the reading over")
+            if not apps.memory_switch(tx, reading.scope).on:
+                jobs.finish(tx, claim, now)
+                return Learned(claim.target_id, skipped="memory was switched off meanwhile")
             own, shared = apps.ensure(tx, reading.scope, now)
             cause = Cause(now, "model", "extracted", reading.session.id)
-            consolidation = Consolidation(tx, own, shared, cause, self._settings.merge_threshold)
+            consolidation = Consolidation(
+                tx, own, shared, cause, self._settings.merge_threshold, self._settings.zone
+            )
+            altered = self._altered(tx, reading)
             for fact in facts:
+                if any(message_id in altered for message_id, _, _ in fact.proofs):
+                    reason = "its words were forgotten meanwhile"
+                    changes.append(Change("refused", None, reason=reason))
+                    continue
                 since = fact.proofs[0][0] if fact.proofs else None
                 one = replace(consolidation, cause=replace(cause, message_id=since))
                 changes.append(one.apply(fact))
             self._keep_vectors(tx, meaning, vectors, consolidation.written, cause)
-            self._hold_back(tx, own, reading)
-            title = reading.session.title or reading.title or fallback_title(reading.turns)
-            sessions.mark_extracted(
-                tx, reading.session.id, reading.last_id, title, reading.summary or None
-            )
+            self._hold_back(tx, own, reading, altered)
+            title, summary = self._description(tx, reading, bool(altered))
+            sessions.mark_extracted(tx, reading.session.id, reading.last_id, title, summary)
             for spent in reading.usage:
                 usage.add(tx, own, reading.session.id, spent, now)
             jobs.finish(tx, claim, now)
-            if self._goes_on(tx, reading.session.id):
-                jobs.enqueue(tx, "extract", own, "session", reading.session.id, now)
-        return Learned(claim.target_id, tuple(changes), title, reading.summary or None)
+            self._go_on(tx, claim)
+        return Learned(claim.target_id, tuple(changes), title, summary)
+
+    def _embed(self, reading: Reading, facts: list[Fact], meaning: Meaning) -> dict[str, Vectors]:
+        """The facts' vectors; none where the service fails: the rows are written all the same."""
+        try:
+            vectors, spent = meaning.documents([fact.search_text for fact in facts])
+        except (ProviderError, ConfigError) as error:
+            log.warning("session %s: vectors follow later: %s", reading.session.id, error)
+            return {}
+        if spent is not None:
+            reading.usage.append(replace(spent, purpose="embed"))
+        return vectors
+
+    def _altered(self, tx: Connection, reading: Reading) -> set[int]:
+        """The turns whose words were blanked or deleted while the model was reading them."""
+        now = {turn.id: turn.content for turn in messages.of_session(tx, reading.session.id)}
+        return {turn.id for turn in reading.turns if now.get(turn.id) != turn.content}
+
+    def _description(
+        self, tx: Connection, reading: Reading, altered: bool
+    ) -> tuple[str | None, str | None]:
+        title, _ = sessions.description(tx, reading.session.id)
+        if altered:
+            return title, None
+        return title or reading.title or fallback_title(reading.turns), reading.summary or None
+
+    def _keep_claim(self, claim: Claim) -> bool:
+        with self._database.write() as tx:
+            until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
+            return jobs.renew(tx, claim, until)
+
+    def _go_on(self, tx: Connection, claim: Claim) -> None:
+        """Queue the session again where more was said meanwhile that is due for reading."""
+        if self._goes_on(tx, claim.target_id):
+            jobs.enqueue(tx, "extract", claim.app_id, "session", claim.target_id, self._clock())
 
     def _goes_on(self, tx: Connection, session_id: int) -> bool:
         """Whether more was said meanwhile that is due for reading."""
         found = sessions.by_id(tx, session_id)
-        due = self._settings.extraction == "per_message" or (found and found[0].ended_at)
-        return bool(due) and sessions.has_unread(tx, session_id)
+        if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
+            return False
+        due = self._settings.extraction == "per_message" or found[0].ended_at is not None
+        return due and sessions.has_unread(tx, session_id)
 
     def _with_neighbours(
         self, reading: Reading, facts: list[Fact], vectors: dict[str, Vectors], meaning: Meaning
@@ -320,13 +370,16 @@ class Learner:
         for memory_id, app_id, _, _ in embeddings.missing(tx, meaning.service_id, written):
             jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
 
-    def _hold_back(self, tx: Connection, own: int, reading: Reading) -> None:
+    def _hold_back(self, tx: Connection, own: int, reading: Reading, altered: set[int]) -> None:
         for verdict in reading.verdicts:
-            if verdict.outcome == "review":
+            gone = any(proof.message_id in altered for proof in verdict.spans)
+            if verdict.outcome == "review" and not gone:
                 inbox.add(tx, own, held(verdict), self._clock())
 
     def _keep_usage(self, reading: Reading) -> None:
         with self._database.write() as tx:
+            if sessions.by_id(tx, reading.session.id) is None:
+                return
             for spent in reading.usage:
                 usage.add(tx, reading.app_id, reading.session.id, spent, self._clock())
 

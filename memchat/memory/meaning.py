@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memchat.errors import ConfigError, ProviderError
+from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.store import embeddings
 from memchat.store.database import Database
 from memchat.store.memories import text_hash
@@ -43,7 +43,7 @@ class Meaning:
     def question(self, text: str) -> Question:
         """The question with its vector: from the rows where it was asked before, else embedded.
 
-        A failing service gives a question without one, which says why.
+        A failing service, or a text it can make nothing of, gives one without, which says why.
         """
         text = shortened(text)
         key = embeddings.query_hash(text)
@@ -53,7 +53,7 @@ class Meaning:
             return Question(text, known[key])
         try:
             vector, usage = self.embedder.embed_query(text)
-        except (ProviderError, ConfigError) as error:
+        except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
         return Question(text, vector, usage=usage)
 

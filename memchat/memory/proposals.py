@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from zoneinfo import ZoneInfo
 
 from memchat.memory import evidence, secrets, text
@@ -27,15 +28,26 @@ def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
     overtaken: set[int] = set()
     kept: list[Verdict] = []
     for verdict in verdicts:
-        target = verdict.candidate.to or ""
-        if verdict.outcome != "accept" or not target.startswith("p"):
+        item = verdict.candidate
+        if verdict.outcome != "accept" or not (item.to or "").startswith("p"):
             kept.append(verdict)
             continue
-        if verdict.candidate.relation in ("updates", "ends"):
-            overtaken.add(id(verdicts[int(target[1:]) - 1]))
-        if verdict.candidate.relation not in ("same", "ends"):
+        earlier = verdicts[int((item.to or "p1")[1:]) - 1]
+        if item.relation in ("updates", "ends"):
+            overtaken.add(id(earlier))
+            verdict = _in_place_of(earlier, verdict)
+        if verdict.candidate.relation != "same" and (
+            verdict.candidate.relation != "ends" or verdict.candidate.to is not None
+        ):
             kept.append(verdict)
     return [verdict for verdict in kept if id(verdict) not in overtaken]
+
+
+def _in_place_of(earlier: Verdict, later: Verdict) -> Verdict:
+    """The later proposal, speaking of the stored fact that the one it overtakes spoke of."""
+    was, item = earlier.candidate, later.candidate
+    relation = "ends" if item.relation == "ends" else was.relation
+    return replace(later, candidate=item.model_copy(update={"to": was.to, "relation": relation}))
 
 
 def to_fact(
@@ -90,6 +102,9 @@ def honest(words: str | None, transcript: str) -> str | None:
     """A title or summary, unless it holds a number or name that nobody said; secrets masked."""
     if not words:
         return None
+    said_secrets = (transcript[s.start : s.end] for s in secrets.find_secrets(transcript))
+    if any(text.find_span(secret, words) or secret in words for secret in said_secrets):
+        return None  # without the word beside it, it is not recognised as a secret
     foreign = text.numbers(words) - text.numbers(transcript)
     said = text.fold(transcript).text
     foreign |= {name for name in text.names(words) if text.fold(name).text not in said}

@@ -15,12 +15,13 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.memory import render
 from memchat.memory.meaning import Meaning, Question, shortened
+from memchat.memory.text import normal_value
 from memchat.prompts import Prompts
 from memchat.store import apps, embeddings, keywords, memories, messages
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Memory, Recalled, Scope
+from memchat.types import Hit, Memory, Recalled, Scope, clean_text
 
 CANDIDATES = 20
 COSINE_WEIGHT = 0.7
@@ -48,6 +49,7 @@ class Recall:
 
     def question(self, text: str) -> Question:
         """The question with its vector, or with the reason why only words are searched."""
+        text = clean_text(text)
         meaning, why_not = self._meaning()
         if meaning is None:
             return Question(shortened(text), degraded=why_not)
@@ -80,39 +82,25 @@ class Recall:
         """
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
-            pinned = self._pinned(tx, scope_ids)
-            found = self._hits(tx, scope_ids, question, self._settings.top_k + len(pinned))
+            room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
+            pinned = _distinct(self._pinned(tx, scope_ids))
+            kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
+            # A pinned fact without room there may still earn its place by fitting the question.
+            limit = max(CANDIDATES, self._settings.top_k) + len(kept)
+            found = _distinct([*kept, *self._hits(tx, scope_ids, question, limit)])
+            found = found[len(kept) :][: self._settings.top_k]
             moments = self._moments(tx, scope_ids, question, dropped)
-        shown = {hit.id for hit in pinned}
-        found = [hit for hit in found if hit.id not in shown][: self._settings.top_k]
-        return self._within_budget(pinned, [*found, *moments], question.degraded)
-
-    def _within_budget(
-        self, pinned: list[Hit], others: list[Hit], degraded: str | None
-    ) -> Recalled:
-        room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
-        pinned_room = min(room, self._settings.pinned_tokens)
-        kept: list[Hit] = []
-        used = 0
-        for hit in pinned:
-            if used + hit.tokens <= pinned_room:
-                kept.append(hit)
-                used += hit.tokens
-        left_out = [hit for hit in pinned if hit not in kept]
-        # A pinned fact without room there may still earn its place by fitting the question.
-        for hit in others:
-            if used + hit.tokens <= room:
-                kept.append(hit)
-                used += hit.tokens
-            else:
-                left_out.append(hit)
-        return Recalled(tuple(kept), degraded, len(left_out), used)
+        shown = _fitting([*kept, *found, *moments], room)
+        wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}
+        used = sum(hit.tokens for hit in shown)
+        return Recalled(tuple(shown), question.degraded, len(wanted) - len(shown), used)
 
     def _pinned(self, tx: Connection, scope_ids: ScopeIds) -> list[Hit]:
         rows = memories.pinned(tx, scope_ids.ids, self._today(), PINNED_MOST)
         before = memories.values_before(tx, scope_ids.ids, [m.id for m in rows])
         return [
-            self._hit(m, before.get(m.id), 1.0, None, None, "pinned") for m in _unshadowed(rows)
+            self._hit(m, before.get(m.id), 1.0, None, None, "pinned")
+            for m in self._unshadowed(tx, scope_ids, rows)
         ]
 
     def _hits(
@@ -138,7 +126,8 @@ class Recall:
         floor = meaning.embedder.service.floor if meaning is not None else 0.0
         passing = self._above_floor(tx, ids, words, cosine, bm25, floor)
         best = max(bm25.values(), default=0.0)
-        rows = _unshadowed(list(memories.by_ids(tx, ids, sorted(passing)).values()))
+        rows = list(memories.by_ids(tx, ids, sorted(passing)).values())
+        rows = self._unshadowed(tx, scope_ids, rows)
         before = memories.values_before(tx, ids, [memory.id for memory in rows])
         hits = [
             self._hit(
@@ -226,6 +215,16 @@ class Recall:
             said_at=memory.said_at,
         )
 
+    def _unshadowed(
+        self, tx: Connection, scope_ids: ScopeIds, rows: Sequence[Memory]
+    ) -> list[Memory]:
+        """Without what the app itself knows better: its own value of a key that holds one."""
+        shared = {memory.key for memory in rows if not memory.app and not memory.many}
+        if not shared or scope_ids.own is None:
+            return list(rows)
+        own = memories.single_keys(tx, scope_ids.own, sorted(shared), self._today())
+        return [m for m in rows if m.app or m.many or m.key not in own]
+
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
 
@@ -241,7 +240,20 @@ def _channel(by_meaning: bool, by_words: bool) -> str:
     return "both" if by_meaning and by_words else "meaning" if by_meaning else "words"
 
 
-def _unshadowed(rows: Sequence[Memory]) -> list[Memory]:
-    """Without what the app itself knows better: its own value of a key that holds one."""
-    own = {m.key for m in rows if m.app and not m.many}
-    return [m for m in rows if m.app or m.many or m.key not in own]
+def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
+    """Those that fit one after another; a shorter one may take the place a longer one left."""
+    kept = []
+    for hit in hits:
+        if hit.tokens <= room:
+            kept.append(hit)
+            room -= hit.tokens
+    return kept
+
+
+def _distinct(hits: Sequence[Hit]) -> list[Hit]:
+    """Without those that say what an earlier one says: the same key and, but for case, value."""
+    first: dict[tuple[str, str], Hit] = {}
+    for hit in hits:
+        if hit.memory is not None:
+            first.setdefault((hit.memory.key, normal_value(hit.memory.value)), hit)
+    return list(first.values())

@@ -28,6 +28,8 @@ def accept(
     cause = Cause(now, "user", "accepted from the inbox")
     if item.memory_id is not None and item.related_id is not None:
         return _replace(tx, scope, item.memory_id, item.related_id, item.id, cause)
+    if item.memory_id is not None:
+        return _end(tx, scope, item.memory_id, item.id, cause)
     if item.memory_type is None or item.key is None:
         raise InputError(f"item {item.id} proposes nothing; reject it")
     words = value if value is not None else item.value or ""
@@ -36,7 +38,9 @@ def accept(
     own, shared = apps.ensure(tx, scope, now)
     tombstones.lift(tx, own, "value", forgotten_form(item.key, words))
     fact = _fact(tx, scope, item, item.memory_type, item.key, words, settings, now)
-    done = Consolidation(tx, own, shared, cause, settings.merge_threshold).apply(fact)
+    done = Consolidation(tx, own, shared, cause, settings.merge_threshold, settings.zone).apply(
+        fact
+    )
     if done.memory is None:
         raise InputError(f"item {item.id} cannot be kept: {done.reason}")
     jobs.enqueue(tx, "embed", memories.app_id_of(tx, done.memory.id), "memory", done.memory.id, now)
@@ -85,3 +89,13 @@ def _replace(
         )
     inbox.decide(tx, item_id, "accepted")
     return new
+
+
+def _end(tx: Connection, scope: Scope, memory_id: int, item_id: int, cause: Cause) -> Memory:
+    memory = memories.get(tx, apps.find(tx, scope).ids, memory_id)
+    if memory is None:
+        raise NotFound("the memory is gone; reject the item")
+    if memory.active:
+        memories.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
+    inbox.decide(tx, item_id, "accepted")
+    return memory

@@ -134,6 +134,7 @@ def _revision(tx: Connection) -> str | None:
 def _engine(path: Path) -> Engine:
     engine = create_engine(
         URL.create("sqlite+pysqlite", database=str(path)),  # no name is ever read as part of a URL
+        hide_parameters=True,  # an error's text must not hold people's words
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         pool_size=4,
         max_overflow=60,

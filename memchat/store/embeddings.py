@@ -69,6 +69,12 @@ def service(tx: Connection, service_id: int) -> Service | None:
     )
 
 
+def any_of(tx: Connection, service_id: int) -> bool:
+    """Whether the store holds a vector of this service."""
+    query = select(_e.hash).where(_e.service_id == service_id)
+    return tx.execute(query.limit(1)).first() is not None
+
+
 def put(
     tx: Connection, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime
 ) -> None:

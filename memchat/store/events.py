@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -90,10 +90,18 @@ def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
     return list(tx.execute(query).scalars())
 
 
+def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
+    """The scope rows in which these memories are or ever were."""
+    e = memory_events.c
+    query = select(e.app_id).where(e.memory_id.in_(memory_ids)).distinct()
+    return set(tx.execute(query).scalars())
+
+
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
     """A memory changes its scope: its history goes along, and the index it leaves is told."""
     e = memory_events.c
-    tx.execute(update(memory_events).where(e.memory_id == memory_id).values(app_id=after))
+    mine = update(memory_events).where(e.memory_id == memory_id, e.kind != "move")
+    tx.execute(mine.values(app_id=after))
     record(tx, memory_id, before, "move", cause)
 
 

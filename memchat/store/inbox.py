@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
 
-from memchat.store.schema import inbox
-from memchat.types import InboxItem, MemoryType
+from memchat.store.schema import apps, inbox
+from memchat.types import EVERY_APP, InboxItem, MemoryType
 
 _i = inbox.c
 
@@ -68,14 +68,26 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
         tx.execute(update(inbox).where(_i.id == item_id).values(status=status))
 
 
-def drop_memory(tx: Connection, memory_id: int) -> None:
-    """Remove what waits about a memory."""
-    tx.execute(delete(inbox).where(or_(_i.memory_id == memory_id, _i.related_id == memory_id)))
+def texts(tx: Connection, app_id: int) -> dict[int, str]:
+    """The words of every item of a scope row; of the shared row, of every app of its user."""
+    here = apps.alias()
+    query = (
+        select(_i.id, _i.value, _i.quote, _i.reason)
+        .join(apps, apps.c.id == _i.app_id)
+        .join(here, here.c.user == apps.c.user)
+        .where(here.c.id == app_id, or_(_i.app_id == app_id, here.c.name == EVERY_APP))
+    )
+    return {item_id: "\n".join(filter(None, words)) for item_id, *words in tx.execute(query)}
 
 
-def drop_message(tx: Connection, message_id: int) -> None:
-    """Remove what waits with words of a message."""
-    tx.execute(delete(inbox).where(_i.message_id == message_id))
+def drop(tx: Connection, ids: Sequence[int]) -> None:
+    """Remove items."""
+    tx.execute(delete(inbox).where(_i.id.in_(ids)))
+
+
+def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+    """Remove what waits with words of these messages."""
+    tx.execute(delete(inbox).where(_i.message_id.in_(message_ids)))
 
 
 def waiting(tx: Connection, app_id: int) -> int:

@@ -6,6 +6,7 @@ when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minut
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,21 +19,22 @@ from memchat.store.schema import apps, jobs
 from memchat.types import Job
 
 RETRY_MINUTES = (1, 2, 4, 8, 16)
+LEASE_SECONDS = 600.0
+"""How long a worker holds a job before it must renew; a long reading renews at every window."""
 _j = jobs.c
 _WAITING = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A job in hand. Its lease is the fence: a later claim has another owner or another end."""
+    """A job in hand. ``holder`` is the fence: every claim has its own, however often renewed."""
 
     id: int
     kind: str
     app_id: int
     target_id: int
     attempt: int
-    owner: str
-    until: datetime
+    holder: str
 
 
 def enqueue(
@@ -84,13 +86,14 @@ def claim(
         query = query.where(_j.source_id == target_id)
     ids = list(tx.execute(query.order_by(_j.run_at, _j.id).limit(limit)).scalars())
     until = now + timedelta(seconds=lease_seconds)
+    holder = f"{owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
         update(jobs)
         .where(_j.id.in_(ids))
-        .values(lease_owner=owner, lease_until=until, attempts=_j.attempts + 1)
+        .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
         .returning(_j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts)
     )
-    claims = {row[0]: Claim(row[0], row[1], row[2], row[3], row[4], owner, until) for row in rows}
+    claims = {row[0]: Claim(row[0], row[1], row[2], row[3], row[4], holder) for row in rows}
     return [claims[i] for i in ids]  # RETURNING promises no order; the longest due comes first
 
 
@@ -143,13 +146,26 @@ def give_up_on_killers(tx: Connection, now: datetime) -> None:
     )
 
 
-def release(tx: Connection, owner: str) -> None:
+def release(tx: Connection, claims: Sequence[Claim]) -> None:
     """Give back what a stopping worker still holds, without counting the try."""
-    tx.execute(
-        update(jobs)
-        .where(_j.status == _WAITING, _j.lease_owner == owner)
-        .values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
-    )
+    for claimed in claims:
+        tx.execute(
+            update(jobs)
+            .where(*_fence(claimed))
+            .values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
+        )
+
+
+def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
+    """Hold a job longer; False when the claim no longer stands."""
+    done = tx.execute(update(jobs).where(*_fence(claimed)).values(lease_until=until))
+    return bool(done.rowcount)
+
+
+def under_way(tx: Connection, kind: str, target_id: int) -> bool:
+    """Whether work on a target waits or runs."""
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _j.status == _WAITING)
+    return tx.execute(query).first() is not None
 
 
 def due(tx: Connection, user: str, now: datetime, *, kind: str | None = None) -> bool:
@@ -197,6 +213,9 @@ def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
     tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
 
 
+STATUSES = ("pending", "running", "completed", "failed")
+
+
 def listed(
     tx: Connection, *, user: str | None, status: str | None, now: datetime, limit: int
 ) -> list[Job]:
@@ -230,8 +249,7 @@ def _fence(claimed: Claim) -> tuple[ColumnElement[bool], ...]:
     return (
         _j.id == claimed.id,
         _j.status == _WAITING,
-        _j.lease_owner == claimed.owner,
-        _j.lease_until == claimed.until,
+        _j.lease_owner == claimed.holder,
     )
 
 

@@ -6,6 +6,7 @@ Scripts that do not separate words are asked for by overlapping pairs of charact
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
 """Those of the tokenizer: what else separates words there separates them in a question."""
 _MOST_TERMS = 48
+_AMONG = "+rowid IN (SELECT value FROM json_each(?))"
+"""One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
 
 _STOP_WORDS = """
@@ -112,11 +115,10 @@ def scores(
     """The BM25 of these rows, where any word matches."""
     if not words or not row_ids or not app_ids:
         return {}
-    marks = ",".join("?" * len(row_ids))
     rows = tx.exec_driver_sql(
         f"SELECT rowid, -bm25({kind}_fts, 0.0, 1.0) FROM {kind}_fts"
-        f" WHERE {kind}_fts MATCH ? AND rowid IN ({marks})",
-        (_match(app_ids, words), *row_ids),
+        f" WHERE {kind}_fts MATCH ? AND {_AMONG}",
+        (_match(app_ids, words), json.dumps([*row_ids])),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -127,11 +129,10 @@ def matching_all(
     """Which of these rows hold every one of the words."""
     if not words or not row_ids or not app_ids:
         return set()
-    marks = ",".join("?" * len(row_ids))
     match = f"scope:({_scopes(app_ids)}) AND text:({' AND '.join(map(_quoted, words))})"
     rows = tx.exec_driver_sql(
-        f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND rowid IN ({marks})",
-        (match, *row_ids),
+        f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND {_AMONG}",
+        (match, json.dumps([*row_ids])),
     )
     return {row[0] for row in rows}
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -89,16 +89,23 @@ def deactivate(
     cause: Cause,
     *,
     replaced_by: int | None = None,
+    said_at: datetime | None = None,
 ) -> None:
     """Keep the row, out of use and of keyword search, with the reason.
 
-    One of superseded, merged, expired, ended.
+    One of superseded, merged, expired, ended. ``said_at`` is when that was said, where it was.
     """
     keywords.remove(tx, "memories", [memory.id])
     tx.execute(
         update(memories)
         .where(_m.id == memory.id)
-        .values(active=0, inactive_reason=reason, replaced_by=replaced_by, updated_at=cause.at)
+        .values(
+            active=0,
+            inactive_reason=reason,
+            replaced_by=replaced_by,
+            updated_at=cause.at,
+            last_seen_at=max(said_at or memory.last_seen_at, memory.last_seen_at),
+        )
     )
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
@@ -106,16 +113,26 @@ def deactivate(
     )
 
 
-def reactivate(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
-    """Bring an inactive row back into use."""
-    search_text = tx.execute(
+def reactivate(
+    tx: Connection, memory: Memory, app_id: int, cause: Cause, *, said_at: datetime | None = None
+) -> None:
+    """Bring an inactive row back into use; ``said_at`` where that was said just now."""
+    row = tx.execute(
         update(memories)
         .where(_m.id == memory.id)
-        .values(active=1, inactive_reason=None, replaced_by=None, updated_at=cause.at)
-        .returning(_m.search_text)
-    ).scalar_one()
-    keywords.write(tx, "memories", memory.id, app_id, search_text)
-    events.record(tx, memory.id, app_id, "restore", cause, new=_state(memory))
+        .values(
+            active=1,
+            inactive_reason=None,
+            replaced_by=None,
+            updated_at=cause.at,
+            said_at=said_at or memory.said_at,
+        )
+        .returning(_m.search_text, _m.expires_at)
+    ).one()
+    keywords.write(tx, "memories", memory.id, app_id, row.search_text)
+    # Its day may have been lifted just before.
+    now = replace(memory, expires_at=row.expires_at)
+    events.record(tx, memory.id, app_id, "restore", cause, new=_state(now))
 
 
 def repeat(tx: Connection, memory: Memory, app_id: int, said_at: datetime, cause: Cause) -> None:
@@ -166,6 +183,7 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
             many=int(new.many),
             search_text=new.search_text,
             text_hash=text_hash(new.search_text),
+            said_at=new.said_at,
             updated_at=cause.at,
         )
     )
@@ -283,6 +301,12 @@ def pinned(tx: Connection, app_ids: Sequence[int], today: date, limit: int) -> l
         _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc(), _m.id
     )
     return [_memory(row) for row in tx.execute(query.limit(limit))]
+
+
+def single_keys(tx: Connection, app_id: int, keys: Sequence[str], today: date) -> set[str]:
+    """Which of these keys hold their one value in this scope row today."""
+    query = _filtered(select(_m.key), [app_id], "active", today, ())
+    return set(tx.execute(query.where(_m.key.in_(keys), _m.many == 0)).scalars())
 
 
 def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:

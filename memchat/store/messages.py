@@ -84,11 +84,11 @@ def receipt(tx: Connection, message_id: int) -> list[Hit]:
     ]
 
 
-def replies_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> list[Message]:
-    """The replies for which one of these items was injected."""
-    query = select(messages).join(receipts, receipts.c.message_id == _m.id)
+def sessions_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> list[int]:
+    """The sessions with a reply for which one of these items was injected."""
+    query = select(_m.session_id).join(receipts, receipts.c.message_id == _m.id)
     query = query.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)).distinct()
-    return [_message(row) for row in tx.execute(query)]
+    return list(tx.execute(query).scalars())
 
 
 def drop_receipts(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:

@@ -119,6 +119,22 @@ def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
     return None if row is None else (_session(row), row.app_id)
 
 
+def ended_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
+    """The user's ended sessions with words that no extraction has read, and their scope rows."""
+    unread = (
+        select(messages.c.id)
+        .where(
+            messages.c.session_id == _s.id,
+            messages.c.role == "user",
+            messages.c.memory == 1,
+            messages.c.id > _s.extracted_to,
+        )
+        .exists()
+    )
+    query = _SELECT.where(apps.c.user == user, _s.ended_at.is_not(None), unread)
+    return [(_session(row), row.app_id) for row in tx.execute(query)]
+
+
 def app_id_of(tx: Connection, session_id: int) -> int:
     """The scope row of a known session."""
     return int(tx.execute(select(_s.app_id).where(_s.id == session_id)).scalar_one())

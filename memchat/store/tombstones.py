@@ -21,7 +21,10 @@ def bury(tx: Connection, app_id: int, kind: str, texts: Iterable[str], now: date
         for text in texts
     ]
     if rows:
-        tx.execute(upsert(tombstones).on_conflict_do_nothing(), rows)
+        statement = upsert(tombstones)
+        again = {"created_at": statement.excluded.created_at}
+        unique = ["app_id", "kind", "hash"]
+        tx.execute(statement.on_conflict_do_update(index_elements=unique, set_=again), rows)
 
 
 def lift(tx: Connection, app_id: int, kind: str, text: str) -> None:
@@ -31,11 +34,13 @@ def lift(tx: Connection, app_id: int, kind: str, text: str) -> None:
     tx.execute(delete(tombstones).where(c.app_id == app_id, c.kind == kind, c.hash == hashed))
 
 
-def buried(tx: Connection, app_ids: Iterable[int], kind: str, text: str) -> bool:
-    """Whether this text was forgotten in one of the scopes."""
+def buried(tx: Connection, app_ids: Iterable[int], kind: str, text: str, said_at: datetime) -> bool:
+    """Whether this text was forgotten in one of the scopes after it was said."""
     c = tombstones.c
     hashed = _hash(meta.hash_key(tx), text)
-    query = select(c.id).where(c.app_id.in_(list(app_ids)), c.kind == kind, c.hash == hashed)
+    query = select(c.id).where(
+        c.app_id.in_(list(app_ids)), c.kind == kind, c.hash == hashed, c.created_at >= said_at
+    )
     return tx.execute(query.limit(1)).first() is not None
 
 

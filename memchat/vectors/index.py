@@ -12,13 +12,16 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat.errors import StoreError
 from memchat.store import embeddings, events
 from memchat.types import Service
-from memchat.vectors.shard import Shard, Vectors
+
+if TYPE_CHECKING:
+    from memchat.vectors.shard import Shard, Vectors
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +93,7 @@ class VectorIndex:
         with self._lock:
             self._shards.pop(app_id, None)
             self._saved.pop(app_id, None)
-            self._path(app_id).unlink(missing_ok=True)
+            unlink(self._folder.parent, self._store_id, self.service_id, app_id)
 
     def _current(self, tx: Connection, app_id: int) -> Shard:
         shard = self._shards.get(app_id)
@@ -99,7 +102,7 @@ class VectorIndex:
         newest = events.latest(tx, app_id)
         if shard.seq > newest:
             # Read further than this snapshot of the rows reaches.
-            shard = Shard(self._dimensions)
+            shard = self._empty()
         if shard.seq < newest:
             changed = events.changed_since(tx, app_id, shard.seq) if shard.seq else None
             found, vectors = embeddings.of_memories(tx, self.service_id, app_id, changed)
@@ -110,19 +113,26 @@ class VectorIndex:
         self._make_room()
         return shard
 
+    def _empty(self) -> Shard:
+        from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without
+
+        return Shard(self._dimensions)
+
     def _load(self, tx: Connection, app_id: int) -> Shard:
+        from memchat.vectors.shard import Shard
+
         path = self._path(app_id)
         if not path.exists():
-            return Shard(self._dimensions)
+            return self._empty()
         try:
             shard = Shard.load(path, self._dimensions)
         except StoreError as error:
             log.warning("%s", error)
             path.unlink(missing_ok=True)
-            return Shard(self._dimensions)
+            return self._empty()
         if shard.mark != events.mark(tx, shard.seq):
             # From before these rows were restored from a copy: not a past of theirs.
-            return Shard(self._dimensions)
+            return self._empty()
         self._saved[app_id] = shard.seq
         return shard
 
@@ -131,6 +141,15 @@ class VectorIndex:
             self._shards.popitem(last=False)
 
     def _path(self, app_id: int) -> Path:
-        # The store's own id is in the name: a folder copied from elsewhere is never taken for ours.
-        scope = f"{self._store_id}/{self.service_id}/memories/{app_id}"
-        return self._folder / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}.faiss"
+        return _file(self._folder.parent, self._store_id, self.service_id, app_id)
+
+
+def unlink(home: Path, store_id: str, service_id: int, app_id: int) -> None:
+    """Drop a scope row's shard from disk, without loading it."""
+    _file(home, store_id, service_id, app_id).unlink(missing_ok=True)
+
+
+def _file(home: Path, store_id: str, service_id: int, app_id: int) -> Path:
+    # The store's own id is in the name: a folder copied from elsewhere is never taken for ours.
+    scope = f"{store_id}/{service_id}/memories/{app_id}"
+    return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}.faiss"
