@@ -540,9 +540,10 @@ class MemChat:
             if stored is not None and int(stored) != service_id:
                 known = embeddings.service(tx, int(stored))
                 held = known.name if known else "another service"
+                sizes = f"{known.dimensions if known else '?'} and {service.dimensions} numbers"
                 raise SchemaError(
-                    f"the vectors of this store are {held}'s and not {service.name}'s; set "
-                    f"MEMCHAT_EMBED_MODEL={held}, or begin a new store with MEMCHAT_HOME"
+                    f"the vectors of this store are {held}'s and not {service.name}'s ({sizes} "
+                    f"each); set MEMCHAT_EMBED_MODEL={held}, or begin a new store with MEMCHAT_HOME"
                 )
             if stored is None:
                 meta.put(tx, "service_id", str(service_id))

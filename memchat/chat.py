@@ -14,6 +14,8 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sqlalchemy import Connection
+
 from memchat import processes
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
@@ -183,7 +185,10 @@ class Chat:
             found = sessions.get(tx, apps.find(tx, self.scope).ids, session_id)
             if found is None:
                 raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
-            owner, until = sessions.lease(tx, session_id)
+            self._refuse_held(tx, session_id)
+
+    def _refuse_held(self, tx: Connection, session_id: int) -> None:
+        owner, until = sessions.lease(tx, session_id)
         held = until is not None and until >= self._parts.clock()
         if held and owner != self._owner and not processes.is_gone(owner):
             raise StoreError(f"session {session_id} is open in another process; end it there first")
@@ -194,6 +199,7 @@ class Chat:
             if self.session_id is None or sessions.by_id(tx, self.session_id) is None:
                 self.session_id = sessions.start(tx, own, self._owner, self._lease_end(now), now)
             else:
+                self._refuse_held(tx, self.session_id)
                 sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
             messages.add(tx, self.session_id, own, "user", content, now, memory=memory_on)
             self._turns = messages.of_session(tx, self.session_id)

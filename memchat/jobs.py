@@ -167,7 +167,8 @@ class Worker:
             standing = [c for c in claimed if jobs.finish(tx, c, now)]
             still = embeddings.missing(tx, meaning.service_id, [c.target_id for c in standing])
             changed = {memory_id for memory_id, _, _, _ in still}
-            written = [i for i, _, _, _ in rows if i not in changed]
+            # Also one whose text had its vector already: its shard has yet to hear of it.
+            written = [c.target_id for c in standing if c.target_id not in changed]
             memories.mark_embedded(tx, written, Cause(now, "system"))
             for memory_id, app_id, _, _ in still:
                 # Its words changed while their vector was made.

@@ -240,10 +240,10 @@ def test_a_store_with_another_service_s_vectors_is_refused_and_left_alone(
         assert [h.text for h in mc.recall("baker", user="ana").hits] != []
 
 
-@pytest.mark.xfail(reason="MemChat._make_meaning names the services without their sizes")
 def test_a_service_that_differs_only_in_size_is_told_by_its_size(home: Path) -> None:
     settings = Settings(home=home)
     with MemChat(settings=settings, embedder=HashEmbedder()) as mc:
+        mc.add("fact", "bike", "a red bike", user="ana")
         mc.embed_pending()
     other = OtherEmbedder(Service("hash", "words", 768, 2048))
     with MemChat(settings=settings, embedder=other) as mc, pytest.raises(SchemaError) as error:

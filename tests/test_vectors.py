@@ -420,7 +420,6 @@ def test_a_forgotten_vector_leaves_the_disk_although_this_process_never_searched
         assert kept[0].id not in Shard.load(file, HashEmbedder().service.dimensions).ids
 
 
-@pytest.mark.xfail(reason="Worker._embed writes no event where the vector was there already")
 def test_a_vector_made_for_one_app_is_in_the_index_of_every_app_with_the_same_words(
     open_store,
 ) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -21,10 +21,11 @@ from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.memory import evidence, keys, windows
 from memchat.memory.candidate import Answer
 from memchat.memory.consolidate import Consolidation, Fact
-from memchat.memory.evidence import KnownFact, Turn, Verdict
-from memchat.memory.extract import Extractor, Line, Window
-from memchat.memory.meaning import Meaning, shortened
-from memchat.memory.proposals import fallback_title, held, honest, known_fact, settle, to_fact
+from memchat.memory.evidence import Verdict
+from memchat.memory.extract import Extractor, Window
+from memchat.memory.meaning import Meaning
+from memchat.memory.proposals import fallback_title, held, honest, settle, to_fact
+from memchat.memory.reading import NEAREST, Reading
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import (
@@ -32,53 +33,22 @@ from memchat.store import (
     embeddings,
     inbox,
     jobs,
-    keywords,
     memories,
     messages,
     sessions,
     usage,
 )
-from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.types import Change, Learned, Message, Scope, Session, Usage
+from memchat.types import Change, Learned, Scope
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 log = logging.getLogger(__name__)
 
-NEAREST = 5
-PROFILE_MOST = 15
-MESSAGES_ASKED = 60
-"""User messages of a window whose neighbours are looked up: its first and last."""
 _SUMMARY_LIMIT = 600
-
-
-@dataclass(slots=True)
-class Reading:
-    """A session as far as it has been read."""
-
-    session: Session
-    app_id: int
-    turns: list[Message]
-    first_unread: int
-    known: dict[str, KnownFact] = field(default_factory=dict)
-    """Every fact that was shown, by the short id it keeps through all windows."""
-    injected: list[str] = field(default_factory=list)
-    verdicts: list[Verdict] = field(default_factory=list)
-    usage: list[Usage] = field(default_factory=list)
-    title: str | None = None
-    summary: str = ""
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(self.session.user, self.session.app)
-
-    @property
-    def last_id(self) -> int:
-        return self.turns[-1].id
 
 
 class Learner:
@@ -147,15 +117,15 @@ class Learner:
         return Reading(session, app_id, turns, first, injected=injected), None
 
     def _read(self, extractor: Extractor, reading: Reading, window: Window) -> None:
-        shown = self._known(reading, window)
+        meaning, _ = self._meaning()  # its first making writes: never inside a snapshot
         with self._database.read() as tx:
+            shown = reading.show(tx, meaning, window, self._today(), self._settings.zone)
             in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
         extraction = extractor.read(window, shown, keys_shown)
         reading.usage += extraction.usage
         known = [fact for fact, _ in shown]
-        reading.known |= {fact.id: fact for fact in known}
-        turns = _turns(reading)
+        turns = reading.as_judged()
         for answer in extraction.answers:
             for item in answer.facts:
                 verdict = evidence.judge(
@@ -166,72 +136,8 @@ class Learner:
                     injected=reading.injected,
                     zone=self._settings.zone,
                 )
-                reading.verdicts.append(_only_unread(verdict, reading))
+                reading.verdicts.append(reading.only_unread(verdict))
         self._describe(reading, extraction.answers[0])
-
-    def _known(self, reading: Reading, window: Window) -> list[tuple[KnownFact, str]]:
-        """The facts the window may speak of: nearest to each user message, then the profile."""
-        by_id = {windows.turn_id(i, m): m for i, m in enumerate(reading.turns)}
-        asked = [line for line in window.transcript if line.role == "user"]
-        if len(asked) > MESSAGES_ASKED:
-            asked = asked[: MESSAGES_ASKED // 2] + asked[-MESSAGES_ASKED // 2 :]
-        meaning, _ = self._meaning()  # its first making writes: never inside a snapshot
-        with self._database.read() as tx:
-            ids = apps.find(tx, reading.scope)
-            today = self._today()
-            near = self._near(tx, meaning, ids, asked, by_id)
-            rows = memories.by_ids(tx, ids.ids, list(near))
-            ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
-            profile = memories.listed(
-                tx,
-                ids.ids,
-                status="active",
-                today=today,
-                memory_types=("profile",),
-                limit=PROFILE_MOST,
-            )
-        ordered += [m for m in profile if m.id not in near]
-        zone = self._settings.zone
-        short = {fact.memory_id: fact.id for fact in reading.known.values()}
-        for memory in ordered:
-            short.setdefault(memory.id, f"k{len(short) + 1}")
-        shown = [
-            (
-                known_fact(short[memory.id], memory),
-                memory.said_at.astimezone(zone).date().isoformat(),
-            )
-            for memory in ordered
-            if memory.active
-        ]
-        return [*self._proposed(reading), *shown]
-
-    def _near(
-        self,
-        tx: Connection,
-        meaning: Meaning | None,
-        ids: ScopeIds,
-        asked: Sequence[Line],
-        by_id: dict[str, Message],
-    ) -> dict[int, float]:
-        """Memory id → how near it is to any of the messages."""
-        near: dict[int, float] = {}
-        vectors = {}
-        if meaning is not None:
-            wanted = [embeddings.query_hash(shortened(by_id[line.id].content)) for line in asked]
-            vectors = embeddings.get(tx, meaning.service_id, wanted)
-        for line in asked:
-            words = by_id[line.id].content
-            vector = vectors.get(embeddings.query_hash(shortened(words)))
-            if meaning is not None and vector is not None:
-                found = meaning.index.search(tx, ids.ids, vector, NEAREST)
-            else:
-                terms = keywords.query_terms(shortened(words))
-                found = keywords.search(tx, "memories", ids.ids, terms, NEAREST)
-                best = max((score for _, score in found), default=1.0) or 1.0
-                found = [(i, score / best / 2) for i, score in found]
-            for memory_id, score in found:
-                near[memory_id] = max(near.get(memory_id, 0.0), score)
-        return near
 
     def _as_fact(self, reading: Reading) -> Callable[[Verdict], Fact]:
         said = {turn.id: turn for turn in reading.turns}
@@ -241,16 +147,6 @@ class Learner:
             return to_fact(verdict, said, reading.known, reading.session.user, zone)
 
         return fact
-
-    def _proposed(self, reading: Reading) -> list[tuple[KnownFact, str]]:
-        """What earlier windows proposed: not in the store yet, but known to the next window."""
-        proposed = []
-        for n, verdict in enumerate(reading.verdicts, 1):
-            if verdict.outcome == "accept":
-                item = verdict.candidate
-                fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
-                proposed.append((fact, "in this conversation"))
-        return proposed
 
     def _describe(self, reading: Reading, answer: Answer) -> None:
         said = " ".join(turn.content for turn in reading.turns)
@@ -385,21 +281,3 @@ class Learner:
 
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
-
-
-def _turns(reading: Reading) -> list[Turn]:
-    return [
-        Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
-        for i, m in enumerate(reading.turns)
-    ]
-
-
-def _only_unread(verdict: Verdict, reading: Reading) -> Verdict:
-    """Refuse proof from turns that an earlier extraction has read; they are context now."""
-    read_to = reading.session.extracted_to
-    if any(p.role == "user" and p.message_id > read_to for p in verdict.spans):
-        return verdict
-    if not verdict.spans:
-        return verdict
-    reason = "its words were read by an earlier extraction"
-    return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))

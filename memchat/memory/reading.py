@@ -1,0 +1,130 @@
+"""A session while it is being read: its turns, what was shown with them, what was proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from memchat.memory import windows
+from memchat.memory.evidence import KnownFact, Turn, Verdict
+from memchat.memory.extract import Line, Window
+from memchat.memory.meaning import Meaning, shortened
+from memchat.memory.proposals import known_fact
+from memchat.store import apps, embeddings, keywords, memories
+from memchat.types import Message, Scope, Session, Usage
+
+NEAREST = 5
+PROFILE_MOST = 15
+MESSAGES_ASKED = 60
+"""User messages of a window whose neighbours are looked up: its first and last."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """A session as far as it has been read."""
+
+    session: Session
+    app_id: int
+    turns: list[Message]
+    first_unread: int
+    known: dict[str, KnownFact] = field(default_factory=dict)
+    """Every fact that was shown, by the short id it keeps through all windows."""
+    injected: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+    title: str | None = None
+    summary: str = ""
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.session.user, self.session.app)
+
+    @property
+    def last_id(self) -> int:
+        return self.turns[-1].id
+
+    def as_judged(self) -> list[Turn]:
+        """The turns as the gate wants them, unmarked."""
+        return [
+            Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
+            for i, m in enumerate(self.turns)
+        ]
+
+    def only_unread(self, verdict: Verdict) -> Verdict:
+        """Refuse proof from turns that an earlier extraction has read; they are context now."""
+        read_to = self.session.extracted_to
+        new = any(p.role == "user" and p.message_id > read_to for p in verdict.spans)
+        if new or not verdict.spans:
+            return verdict
+        reason = "its words were read by an earlier extraction"
+        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+
+    def show(
+        self, tx: Connection, meaning: Meaning | None, window: Window, today: date, zone: ZoneInfo
+    ) -> list[tuple[KnownFact, str]]:
+        """The facts a window may speak of, each with the day it was learnt.
+
+        What earlier windows proposed, then the stored ones: nearest to each user message, profile.
+        """
+        ids = apps.find(tx, self.scope).ids
+        near = self._near(tx, meaning, ids, window)
+        rows = memories.by_ids(tx, ids, list(near))
+        ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
+        profile = memories.listed(
+            tx, ids, status="active", today=today, memory_types=("profile",), limit=PROFILE_MOST
+        )
+        ordered += [m for m in profile if m.id not in near]
+        short = {fact.memory_id: fact.id for fact in self.known.values()}
+        for memory in ordered:
+            short.setdefault(memory.id, f"k{len(short) + 1}")
+        stored = [
+            (known_fact(short[m.id], m), m.said_at.astimezone(zone).date().isoformat())
+            for m in ordered
+            if m.active
+        ]
+        shown = [*self._proposed(), *stored]
+        self.known |= {fact.id: fact for fact, _ in shown}
+        return shown
+
+    def _near(
+        self, tx: Connection, meaning: Meaning | None, ids: Sequence[int], window: Window
+    ) -> dict[int, float]:
+        """Memory id → how near it is to any of the user's messages."""
+        asked = self._asked(window)
+        vectors = {}
+        if meaning is not None:
+            wanted = [embeddings.query_hash(words) for words in asked]
+            vectors = embeddings.get(tx, meaning.service_id, wanted)
+        near: dict[int, float] = {}
+        for words in asked:
+            vector = vectors.get(embeddings.query_hash(words))
+            if meaning is not None and vector is not None:
+                found = meaning.index.search(tx, ids, vector, NEAREST)
+            else:
+                found = keywords.search(tx, "memories", ids, keywords.query_terms(words), NEAREST)
+                best = max((score for _, score in found), default=1.0) or 1.0
+                found = [(i, score / best / 2) for i, score in found]
+            for memory_id, score in found:
+                near[memory_id] = max(near.get(memory_id, 0.0), score)
+        return near
+
+    def _asked(self, window: Window) -> list[str]:
+        by_id = {windows.turn_id(i, m): m for i, m in enumerate(self.turns)}
+        asked: list[Line] = [line for line in window.transcript if line.role == "user"]
+        if len(asked) > MESSAGES_ASKED:
+            asked = asked[: MESSAGES_ASKED // 2] + asked[-MESSAGES_ASKED // 2 :]
+        return [shortened(by_id[line.id].content) for line in asked]
+
+    def _proposed(self) -> list[tuple[KnownFact, str]]:
+        """What earlier windows proposed: not in the store yet, but known to the next window."""
+        proposed = []
+        for n, verdict in enumerate(self.verdicts, 1):
+            if verdict.outcome == "accept":
+                item = verdict.candidate
+                fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
+                proposed.append((fact, "in this conversation"))
+        return proposed
