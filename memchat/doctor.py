@@ -5,16 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-
-from sqlalchemy import select
+from importlib.metadata import version
 
 from memchat.config import Settings
-from memchat.errors import MemChatError
+from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
 from memchat.providers import choose
-from memchat.store import jobs, meta
+from memchat.providers.choose import Choice
+from memchat.store import embeddings, jobs, memories, meta
 from memchat.store.database import Database
-from memchat.store.schema import HEAD, embeddings, memories
+from memchat.store.schema import HEAD
+
+NAMED = "MEMCHAT_EMBED_MODEL"
+WORDS = f"{NAMED}=none to search by words only"
+UNUSABLE = (ConfigError, ProviderError, SchemaError)
+"""What an embedding model raises that cannot be used, unlike a store that cannot."""
+LARGEST = 20
+"""Scopes whose index is compared with the rows; a store may hold thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,39 +40,72 @@ def examine(
     meaning: Callable[[], tuple[Meaning | None, str | None]],
     now: datetime,
 ) -> list[Check]:
-    """All checks, in the order a person would ask. Calls no provider."""
+    """All checks, in the order a person would ask.
+
+    Calls no provider, save that an embedding model nobody knows is asked how long its vectors are.
+    """
+    sense, why_not, fault = None, None, None
+    try:
+        sense, why_not = meaning()
+    except MemChatError as error:
+        fault = error
+    chat, extract, _ = choose.explain(settings)
     return [
+        Check("version", "ok", f"memchat {version('memchat')}"),
         Check("data folder", "ok", str(settings.home)),
         Check("time zone", "ok", settings.timezone),
-        *_models(settings),
+        _model(chat, chat.problem, chat.remedy),
+        _model(extract, extract.problem, extract.remedy),
+        _embedding(database, settings, fault),
         *_store(database),
-        *_vectors(database, meaning),
+        *_vectors(database, sense, why_not, fault),
         *_queue(database, now),
     ]
 
 
-def _models(settings: Settings) -> Iterator[Check]:
-    for choice in choose.explain(settings):
-        name = choice.setting.replace("_", " ")
-        detail = f"{choice.model} ({choice.why})"
-        if choice.note:
-            detail += f": {choice.note}"
-        state = "problem" if choice.problem else "note" if choice.note else "ok"
-        if choice.problem:
-            detail += f": {choice.problem}"
-        yield Check(name, state, detail, choice.remedy or "")
+def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:
+    said = problem or choice.note
+    state = "problem" if problem else "note" if said else "ok"
+    detail = f"{choice.model} ({choice.why})" + (f": {said}" if said else "")
+    return Check(choice.setting.replace("_", " "), state, detail, remedy or "")
+
+
+def _embedding(database: Database, settings: Settings, fault: MemChatError | None) -> Check:
+    """The embedding model in use: a choice that nobody made never changes a store's service."""
+    with database.read() as tx:
+        service_id = meta.get(tx, "service_id")
+        service = embeddings.service(tx, int(service_id)) if service_id else None
+        filled = service_id is not None and embeddings.any_of(tx, int(service_id))
+    stored = service.name if service else settings.embed_model
+    other = stored != settings.embed_model
+    named = settings.why.get("embed_model") == NAMED
+    if other and not named:
+        why = f"this store has vectors of {stored}; it stays with them"
+        if not filled:
+            why = f"this store was begun with {stored}; it stays with it"
+        settings = settings.with_(embed_model=stored, why={**settings.why, "embed_model": why})
+    choice = choose.explain(settings)[2]
+    problem = choice.problem or (str(fault) if isinstance(fault, UNUSABLE) else None)
+    remedy = choice.remedy
+    if problem and filled and other and named:
+        remedy = f"unset {NAMED}: this store has vectors of {stored}, and stays with them"
+    elif problem and filled:
+        missing = choice.key if choice.key and not choice.key_set else None
+        remedy = f"set {missing}, or {WORDS}" if missing else remedy or f"set {WORDS}"
+    elif problem:
+        remedy = remedy or f"set {NAMED}=minilm to embed on this machine, or {WORDS}"
+    return _model(choice, problem, remedy)
 
 
 def _store(database: Database) -> Iterator[Check]:
     with database.read() as tx:
-        answer = tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
-        rows = tx.exec_driver_sql("SELECT count(*) FROM memories WHERE active = 1").scalar_one()
-        words = tx.exec_driver_sql("SELECT count(*) FROM memories_fts").scalar_one()
+        damage = memories.damage(tx)
+        rows, words = memories.active_and_indexed(tx)
         scrub = meta.get(tx, "scrub_pending")
-    if answer == "ok":
+    if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
     else:
-        yield Check("database", "problem", str(answer), "restore a backup of the data folder")
+        yield Check("database", "problem", damage, "restore a backup of the data folder")
     if words != rows:
         yield Check(
             "keyword search",
@@ -80,39 +120,35 @@ def _store(database: Database) -> Iterator[Check]:
 
 
 def _vectors(
-    database: Database, meaning: Callable[[], tuple[Meaning | None, str | None]]
+    database: Database, sense: Meaning | None, why_not: str | None, fault: MemChatError | None
 ) -> Iterator[Check]:
-    try:
-        sense, why_not = meaning()
-    except MemChatError as error:
-        yield Check("vectors", "problem", str(error))
+    if fault is not None:
+        if not isinstance(fault, UNUSABLE):  # else it is told with the embedding model
+            yield Check("vectors", "problem", str(fault))
         return
     if sense is None:
         yield Check("vectors", "note", f"none: {why_not}")
         return
-    m, e = memories.c, embeddings.c
-    embedded = (
-        select(m.app_id, m.id)
-        .join(embeddings, (e.hash == m.text_hash) & (e.service_id == sense.service_id))
-        .where(m.active == 1)
-    )
     with database.read() as tx:
-        rows: dict[int, set[int]] = {}
-        for app_id, memory_id in tx.execute(embedded):
-            rows.setdefault(app_id, set()).add(memory_id)
-        total = tx.execute(select(m.app_id).where(m.active == 1)).all()
-        drift = [app_id for app_id, ids in rows.items() if sense.index.ids(tx, app_id) != ids]
-    if drift:
+        scopes = embeddings.coverage(tx, sense.service_id)
+        drifted = [
+            app_id
+            for app_id, _, _ in scopes[:LARGEST]
+            if sense.index.ids(tx, app_id) != embeddings.embedded_ids(tx, sense.service_id, app_id)
+        ]
+    if drifted:
         yield Check(
             "vectors",
             "problem",
-            f"the index differs from the rows in {len(drift)} scopes",
+            f"the index differs from the rows in {len(drifted)} scopes",
             "delete the folder mem.index; it is rebuilt from the rows",
         )
         return
-    held = sum(len(ids) for ids in rows.values())
-    detail = f"{held} of {len(total)} memories, {sense.embedder.service.name}"
-    state = "ok" if held == len(total) else "note"
+    total, held = sum(rows for _, rows, _ in scopes), sum(held for _, _, held in scopes)
+    detail = f"{held} of {total} memories, {sense.embedder.service.name}"
+    if len(scopes) > LARGEST:
+        detail += f"; index compared in the {LARGEST} largest of {len(scopes)} scopes"
+    state = "ok" if held == total else "note"
     yield Check("vectors", state, detail, "" if state == "ok" else "run memchat jobs run")
 
 

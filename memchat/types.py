@@ -289,6 +289,8 @@ class UsageTotal:
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
+    """None where no call's price is known."""
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime
+from importlib.metadata import version
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -24,6 +25,8 @@ from memchat import MemChat
 from memchat.cli import app, main, show
 from memchat.cli.system import VARIABLES
 from memchat.config import PROVIDERS, Settings
+from memchat.providers.hashing import HashEmbedder
+from memchat.testing import FakeClock
 
 ROOT = Path(__file__).resolve().parent.parent
 C11 = {
@@ -201,6 +204,7 @@ def test_an_expiry_can_be_given_changed_and_taken_away(run: Run) -> None:
         ("memories", "edit", "1", "--expires", "2999-01-01", "--no-expiry"),
         ("memories", "add", "fact", "trip", "Porto", "--expires", "tomorrow"),
         ("memories", "add", "rumour", "trip", "Porto"),
+        ("memories", "list", "--type", "rumour"),
         ("memories", "add", "fact", "trip"),
         ("memories", "delete"),
         ("memories", "show", "one"),
@@ -256,6 +260,40 @@ def test_a_path_as_a_user_name_stays_a_name(run: Run, home: Path, tmp_path: Path
     add(run, "profile", "city", "Lisbon", "--user", "../x")
     assert run("memories", "list", "--user", "../x", "--json").json[0]["user"] == "../x"
     assert sorted(path for path in tmp_path.iterdir() if path != home) == before
+
+
+@pytest.mark.parametrize("command", ["show", "history"])
+def test_a_history_tells_what_happened_to_the_fact_and_no_upkeep(
+    run: Run, home: Path, command: str
+) -> None:
+    with MemChat(home, embedder=HashEmbedder()) as mc:
+        old = mc.add("profile", "city", "Lisbon", user="ana").id
+        mc.embed_pending()
+        mc.add("profile", "city", "Porto", user="ana")
+    assert "embed" in [e["kind"] for e in run("memories", "history", str(old), "--json").json]
+    shown = run("memories", command, str(old)).out
+    assert re.search(r"add\b.*type profile; key city; value Lisbon$", shown, re.M), shown
+    assert re.search(r"supersede\b.*memory \d+$", shown, re.M), shown
+    for noise in ("embed", "reindex", "many", "()", "None"):
+        assert noise not in shown
+
+
+def test_show_tells_when_a_memory_was_made_and_last_changed(run: Run, home: Path) -> None:
+    clock = FakeClock(datetime(2026, 5, 1, 12, 0, tzinfo=UTC))
+    with MemChat(home, clock=clock, embedder=HashEmbedder()) as mc:
+        number = mc.add("profile", "city", "Lisbon", user="ana").id
+        clock.advance(days=2)
+        mc.edit(number, user="ana", value="Porto")
+    shown = run("memories", "show", str(number)).out
+    assert re.search(r"^created +2026-05-01 21:00, manual$", shown, re.M), shown
+    assert re.search(r"^updated +2026-05-03 21:00$", shown, re.M), shown
+
+
+def test_a_type_may_be_typed_in_any_case_and_a_wrong_one_is_one_clear_line(run: Run) -> None:
+    add(run, "Profile", "city", "Lisbon")
+    assert [m["memory_type"] for m in run("memories", "list", "--type", "PROFILE", "--json").json]
+    error = run("memories", "add", "rumour", "city", "Lisbon").err.splitlines()[-1]
+    assert error.endswith("'rumour' is no type; use one of preference, profile, fact, other")
 
 
 # --- forgetting
@@ -402,6 +440,10 @@ def test_an_unexpected_fault_is_one_line_and_a_traceback_on_demand(
     monkeypatch.setenv("MEMCHAT_DEBUG", "1")
     with pytest.raises(UnicodeDecodeError):
         run("config")
+
+
+def test_the_version_is_told(run: Run) -> None:
+    assert run("--version").out == f"memchat {version('memchat')}\n"
 
 
 def test_jobs_of_a_quiet_store_are_none(run: Run) -> None:

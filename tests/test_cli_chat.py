@@ -193,10 +193,22 @@ def test_each_piped_line_is_a_turn_and_the_end_prints_what_was_saved(env: Env) -
     done = env.memchat("chat", said=TALK)
     assert done.code == 0, done.err
     assert re.search(r"^Saved 2 \(merged/updated 0\)$", done.out, re.M), done.out
+    assert re.search(r"^Conversation: I live in Lisbon", done.out, re.M), done.out
     assert re.search(r"Lisbon.*“I live in Lisbon", done.out)
     assert [m["role"] for m in env.messages()] == ["user", "assistant"] * 2
     assert "Lisbon" in env.remembered()
     assert [s["status"] for s in env.listed("sessions", "list")] == ["extracted"]
+
+
+def test_a_conversation_shows_what_it_took_of_each_model(env: Env) -> None:
+    env.memchat("chat", said="I live in Lisbon.\n")
+    shown = env.memchat("sessions", "show", "1").out
+    took = r"1 call, \d+ tokens in, \d+ out, \d+\.\d s, cost \$0$"
+    assert re.search(rf"^used  chat, offline/chat: {took}", shown, re.M), shown
+    assert re.search(rf"^used  extract, offline/extract: {took}", shown, re.M), shown
+    usage = json.loads(env.memchat("sessions", "show", "1", "--json").out)["usage"]
+    assert [total["purpose"] for total in usage] == ["chat", "extract"]
+    assert all(total["seconds"] >= 0 and total["prompt_tokens"] > 0 for total in usage)
 
 
 def test_notices_of_a_piped_chat_stay_off_the_output(env: Env) -> None:
@@ -295,9 +307,14 @@ def test_a_failing_provider_keeps_the_message_and_is_one_line(env: Env) -> None:
 def test_a_failed_extraction_is_kept_shown_and_done_later(env: Env) -> None:
     done = env.memchat("chat", said="I live in Lisbon.\n", **unreachable("EXTRACT"))
     assert done.code == 0
-    assert "read again later" in done.err, done.err
+    (line,) = re.findall(r"^memchat: .+$", done.err, re.M)
+    assert "read again later" in line
     (job,) = [job for job in env.listed("jobs", "status") if job["kind"] == "extract"]
     assert job["status"] in ("pending", "failed")
+    env.memchat("jobs", "retry")
+    failed = env.memchat("jobs", "run", **unreachable("EXTRACT"))
+    assert (failed.code, failed.out) == (1, "0 done, 1 failed\n")
+    assert len(re.findall(r"^memchat: job 1 \(extract of session 1\): .+$", failed.err, re.M)) == 1
     env.memchat("jobs", "retry")
     again = env.memchat("jobs", "run")
     assert again.code == 0, again.err

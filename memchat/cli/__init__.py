@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -20,6 +21,20 @@ from memchat.config import export_dotenv
 from memchat.errors import MemChatError
 
 app = group("A chat assistant that remembers: typed, expiring, inspectable memory on your disk.")
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=system.version, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """What holds for every command."""
+
+
 app.command()(system.demo)
 app.command()(talk.chat)
 app.command()(talk.recall)

@@ -25,7 +25,7 @@ AnyApp = Annotated[
 
 @app.command()
 def status(user: User, app: OneApp = None, limit: Limit = 100, as_json: Json = False) -> None:
-    """List a user's queued, running and failed work."""
+    """List a user's work, newest first: queued, running, completed and failed."""
     with open_store() as mc:
         found = [job for job in mc.jobs(user=user, limit=limit) if app in (None, job.app)]
         if as_json:
@@ -46,7 +46,7 @@ def status(user: User, app: OneApp = None, limit: Limit = 100, as_json: Json = F
                 )
                 for job in found
             ],
-            none=f"no queued work for {user}",
+            none=f"no work for {user} yet",
         )
 
 
@@ -60,10 +60,11 @@ def run(user: User, app: AnyApp = None) -> None:
         result = mc.run_jobs(user=user)
         for outcome in result.learned:
             print(show.learned(outcome))
-        print(f"{result.done} done, {len(result.errors)} failed")
-        for reason in result.errors:
-            show.error(reason)
-        if result.errors:
+        failed = {job.id: job for job in result.failed}
+        print(f"{result.done} done, {len(failed)} failed")
+        for job in failed.values():
+            show.error(show.failed(job))
+        if failed:
             raise typer.Exit(1)
 
 

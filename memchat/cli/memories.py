@@ -9,6 +9,7 @@ import typer
 
 from memchat.cli import show
 from memchat.cli.options import (
+    TYPES,
     App,
     Expires,
     Json,
@@ -20,8 +21,9 @@ from memchat.cli.options import (
     embed_now,
     group,
     open_store,
+    type_name,
 )
-from memchat.types import Event, Memory, MemoryType, to_json
+from memchat.types import Event, Memory, to_json
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
@@ -34,8 +36,15 @@ Status = Annotated[
     typer.Option("--status", help="Which ones."),
 ]
 OfType = Annotated[
-    MemoryType | None, typer.Option("--type", help="Only this type.", show_default=False)
+    str | None,
+    typer.Option(
+        "--type", parser=type_name, metavar="TYPE", help=f"Only one of {TYPES}.", show_default=False
+    ),
 ]
+UPKEEP = ("embed", "reindex")
+"""Events that tell the index of a change of its own; nothing happened to the fact."""
+FIELDS = {"memory_type": "type", "key": "key", "value": "value", "expires_at": "until"}
+"""What of a fact its history shows, under the names that people know."""
 
 
 @app.command("list")
@@ -88,13 +97,15 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
                     f"session {evidence.session_id}{title})"
                 )
             )
-        for event in mc.history(memory_id, user=user, app=app):
+        for event in _told(mc.history(memory_id, user=user, app=app)):
             print(show.plain(f"history   {_event(mc, event)}"))
 
 
 @app.command()
 def add(
-    memory_type: Annotated[MemoryType, typer.Argument(metavar="TYPE", help="The type.")],
+    memory_type: Annotated[
+        str, typer.Argument(parser=type_name, metavar="TYPE", help=f"One of {TYPES}.")
+    ],
     key: Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as city.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="What is to be remembered.")],
     user: User,
@@ -118,7 +129,12 @@ def edit(
     app: App = "default",
     value: Annotated[str | None, typer.Option("--value", help="The new value.")] = None,
     key: Annotated[str | None, typer.Option("--key", help="The new key.")] = None,
-    memory_type: Annotated[MemoryType | None, typer.Option("--type", help="The new type.")] = None,
+    memory_type: Annotated[
+        str | None,
+        typer.Option(
+            "--type", parser=type_name, metavar="TYPE", help=f"The new type: one of {TYPES}."
+        ),
+    ] = None,
     expires: Expires = None,
     no_expiry: Annotated[bool, typer.Option("--no-expiry", help="It holds for good.")] = False,
     all_apps: Annotated[
@@ -207,7 +223,7 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
                     event.cause,
                     _difference(event),
                 )
-                for event in events
+                for event in _told(events)
             ],
             none=f"nothing is recorded of memory {memory_id}",
         )
@@ -234,7 +250,8 @@ def _print_memory(mc: MemChat, memory: Memory) -> None:
         "user": memory.user,
         "app": show.app_name(memory.app),
         "until": memory.expires_at or "(no end)",
-        "made": f"{show.time(memory.created_at, zone)}, {memory.created_by}",
+        "created": f"{show.time(memory.created_at, zone)}, {memory.created_by}",
+        "updated": show.time(memory.updated_at, zone),
         "seen": f"{times}, last {show.time(memory.last_seen_at, zone)}",
     }
     if memory.replaced_by is not None:
@@ -243,21 +260,29 @@ def _print_memory(mc: MemChat, memory: Memory) -> None:
         print(show.plain(f"{name:<9} {content}"))
 
 
+def _told(events: list[Event]) -> list[Event]:
+    return [event for event in events if event.kind not in UPKEEP]
+
+
 def _event(mc: MemChat, event: Event) -> str:
-    when = show.time(event.at, mc.settings.zone)
-    return f"{when} {event.kind} by {event.actor} ({event.cause}) {_difference(event)}".rstrip()
+    why = f" ({event.cause})" if event.cause else ""
+    what = f"{event.kind} by {event.actor}{why}"
+    return f"{show.time(event.at, mc.settings.zone)} {what} {_difference(event)}".rstrip()
 
 
 def _difference(event: Event) -> str:
+    # What goes out of use keeps its words: only a new state is worth telling.
     old, new = event.old or {}, event.new or {}
-    names = [name for name in (*old, *new) if old.get(name) != new.get(name)]
-    changed = [_field(name, old, new) for name in dict.fromkeys(names)]
+    changed = []
+    for name, label in FIELDS.items():
+        after = new.get(name, old.get(name))
+        if after != old.get(name):
+            before = f"{_shown(old[name])} → " if name in old else ""
+            changed.append(f"{label} {before}{_shown(after)}")
     if event.related_id is not None:
         changed.append(f"memory {event.related_id}")
     return "; ".join(changed)
 
 
-def _field(name: str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    if name not in old:
-        return f"{name} {new[name]}"
-    return f"{name} {old[name]} → {new.get(name, '')}".rstrip()
+def _shown(value: object) -> object:
+    return "(none)" if value is None else value

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memchat.errors import ScopeError
+from memchat.types import MEMORY_TYPES
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
@@ -44,6 +45,16 @@ def day(text: str) -> date:
         return date.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is no day; write it as YYYY-MM-DD") from None
+
+
+TYPES = ", ".join(MEMORY_TYPES)
+
+
+def type_name(text: str) -> str:
+    """A memory type, typed in any case."""
+    if text.lower() not in MEMORY_TYPES:
+        raise typer.BadParameter(f"{text!r} is no type; use one of {TYPES}")
+    return text.lower()
 
 
 User = Annotated[

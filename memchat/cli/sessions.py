@@ -48,14 +48,19 @@ def list_sessions(
 
 @app.command("show")
 def show_session(session_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
-    """Show one conversation, word for word."""
+    """Show one conversation, word for word, and what it took of each model."""
     import shutil
 
     with open_store() as mc:
         session = mc.find_session(session_id, user=user, app=app)
         messages = mc.messages(session_id, user=user, app=app)
+        usage = mc.usage(user=user, session_id=session_id)
         if as_json:
-            show.print_json(to_json(session) | {"messages": [to_json(m) for m in messages]})
+            whole = {
+                "messages": [to_json(message) for message in messages],
+                "usage": [to_json(total) for total in usage],
+            }
+            show.print_json(to_json(session) | whole)
             return
         zone = mc.settings.zone
         lines = [f"{show.time(session.started_at, zone)}  {session.title or '(no title)'}"]
@@ -65,6 +70,8 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
             mark = "" if message.status == "complete" else f" ({message.status})"
             lines += ["", f"{message.role}, {show.time(message.created_at, zone)}{mark}"]
             lines.append(message.content)
+        if usage:
+            lines += ["", *(f"used  {show.used(total)}" for total in usage)]
         show.page(show.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 

@@ -11,10 +11,21 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.types import EVERY_APP, Change, Learned, Memory, Recalled, to_json
+from memchat.types import (
+    EVERY_APP,
+    Change,
+    Job,
+    Learned,
+    Memory,
+    Recalled,
+    UsageTotal,
+    to_json,
+)
 
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
+TARGETS = {"extract": "session", "embed": "memory"}
+"""What each kind of work is done on."""
 NARROWEST = 12
 """Columns that a shortened cell keeps, however narrow the terminal is."""
 
@@ -192,8 +203,25 @@ def learned(outcome: Learned) -> str:
         return f"Nothing was saved: {outcome.skipped}"
     lines = [outcome.headline, *(_change(change) for change in outcome.changes)]
     if outcome.title:
-        lines.insert(0, f"“{outcome.title}”")
+        lines.insert(0, f"Conversation: {outcome.title}")
     return plain("\n".join(lines))
+
+
+def failed(job: Job) -> str:
+    """A job that failed: which one, on what, and why."""
+    target = f"{TARGETS.get(job.kind, 'target')} {job.target_id}"
+    return f"job {job.id} ({job.kind} of {target}): {job.error_message or 'unknown'}"
+
+
+def used(total: UsageTotal) -> str:
+    """What the calls of one purpose to one model took."""
+    calls = "1 call" if total.calls == 1 else f"{total.calls} calls"
+    dollars = f"{total.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
+    cost = "unknown" if total.cost_usd is None else f"${dollars}"
+    return (
+        f"{total.purpose}, {total.model}: {calls}, {total.prompt_tokens} tokens in, "
+        f"{total.completion_tokens} out, {total.seconds:.1f} s, cost {cost}"
+    )
 
 
 def _change(change: Change) -> str:

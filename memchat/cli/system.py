@@ -1,4 +1,4 @@
-"""``memchat demo``, ``doctor`` and ``memchat config``: what is in use, why, and what is wrong."""
+"""``demo``, ``doctor``, ``config``, ``--version``: what is in use, why, and what is wrong."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ VARIABLES = {
 }
 
 
+def version(wanted: bool) -> None:
+    """Print the version and stop, where it is asked for."""
+    if wanted:
+        from importlib.metadata import version
+
+        print(f"memchat {version('memchat')}")
+        raise typer.Exit
+
+
 def demo() -> None:
     """Show the main job on a throw-away store.
 
@@ -41,7 +50,7 @@ def demo() -> None:
 
 
 def doctor(as_json: Json = False) -> None:
-    """Check keys, models, database and folder.
+    """Check version, keys, models, database and folder.
 
     The exit code is 1 if something is wrong.
     """

@@ -56,7 +56,7 @@ def recall(
     limit: Limit = 10,
     as_json: Json = False,
 ) -> None:
-    """Search memories and past messages, best first."""
+    """Search the memories by meaning and words, best first."""
     with open_store() as mc:
         found = mc.recall(query, user=user, app=app, limit=limit)
         if found.degraded:

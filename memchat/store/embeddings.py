@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, delete, insert, select
+from sqlalchemy import Connection, and_, delete, func, insert, select
 
 from memchat.store.schema import embeddings, memories, services
 from memchat.types import Service
@@ -130,6 +130,29 @@ def of_memories(
     rows = [row for part in parts for row in tx.execute(part)]
     matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
     return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
+
+
+def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
+    """(app id, active memories, those with a vector) of every scope row, the largest first."""
+    embedded = func.count(_e.hash)
+    query = (
+        select(_m.app_id, func.count(), embedded)
+        .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
+        .where(_m.active == 1)
+        .group_by(_m.app_id)
+        .order_by(embedded.desc(), _m.app_id)
+    )
+    return [(row[0], row[1], row[2]) for row in tx.execute(query)]
+
+
+def embedded_ids(tx: Connection, service_id: int, app_id: int) -> set[int]:
+    """The active memories of a scope row that have a vector."""
+    query = (
+        select(_m.id)
+        .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
+        .where(_m.app_id == app_id, _m.active == 1)
+    )
+    return set(tx.execute(query).scalars())
 
 
 def missing(

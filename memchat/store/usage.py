@@ -39,6 +39,7 @@ def totals(tx: Connection, user: str, session_id: int | None = None) -> list[Usa
             func.sum(u.prompt_tokens),
             func.sum(u.completion_tokens),
             func.sum(u.cost_usd),
+            func.sum(u.seconds),
         )
         .join(apps, apps.c.id == u.app_id)
         .where(apps.c.user == user)
