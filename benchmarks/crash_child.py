@@ -20,7 +20,7 @@ from typing import Any
 from memchat import MemChat
 from memchat.chat import Chat
 from memchat.config import Settings
-from memchat.errors import InputError, MemChatError, NotFound
+from memchat.errors import InputError, NotFound
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.types import ChatMessage
@@ -147,8 +147,6 @@ class Life:
             return
         wait = self._random.random() < 0.7
         self._call("end", lambda: chat.end(wait=wait), session=chat.session_id)
-        if chat.failure is not None:
-            raise MemChatError(chat.failure)
 
     def add(self) -> None:
         """A memory by hand."""

@@ -400,3 +400,13 @@ def test_extraction_changes_nothing_that_is_kept_for_every_app(mc, extract_model
     (item,) = mc.inbox(user="ana", app="work")
     mc.accept(item.id, user="ana", app="work")
     assert state(mc, app="home") == {"buy a kayak": (False, "ended")}
+
+
+def test_a_rival_that_is_also_the_target_is_retired_once(mc, extract_model, clock) -> None:
+    said(mc, extract_model, "I live in Lisbon.", fact("I live in Lisbon", "city", "Lisbon"))
+    clock.advance(days=1)
+    chat = said(
+        mc, extract_model, "I live in Porto.", updates("I live in Porto", "city", "Porto", "k1")
+    )
+    assert [c.before for c in chat.learned.changes] == ["Lisbon"]
+    assert [e.kind for e in mc.history(1, user="ana")] == ["add", "supersede"]

@@ -239,8 +239,8 @@ class Consolidation:
             held = Held("it may replace what you keep for every app", related_id=old.id)
             self._hold(held, new_id)
             return None
-        if not old.active:
-            return None
+        if not self._fresh(old.id).active:
+            return None  # retired a moment ago, as a rival
         scope = self._scope_of(old)
         memories.deactivate(self.tx, old, scope, "superseded", self.cause, replaced_by=new_id)
         return old.value
