@@ -129,6 +129,9 @@ def _vectors(
     if sense is None:
         yield Check("vectors", "note", f"none: {why_not}")
         return
+    damage = choose.damaged_weights(sense.embedder)
+    if damage is not None:
+        yield Check("weights", "problem", damage, "run make clean, then make")
     with database.read() as tx:
         scopes = embeddings.coverage(tx, sense.service_id)
         drifted = [

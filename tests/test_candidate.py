@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import ExtractionError
-from memchat.memory.candidate import MAX_FACTS, json_schema, parse
+from memchat.memory.candidate import MAX_FACTS, Candidate, json_schema, parse
 
 FACT: dict[str, Any] = {
     "quotes": [{"msg": "u1", "text": "I live in Bergen"}],
@@ -154,3 +154,15 @@ def test_the_schema_is_strict_and_short() -> None:
 
 def test_the_schema_names_the_fields_the_reader_reads() -> None:
     assert set(json_schema()["properties"]["facts"]["items"]["properties"]) == set(FACT)
+
+
+def test_an_unknown_type_is_read_as_other_and_that_is_logged(caplog) -> None:
+    caplog.set_level("INFO", logger="memchat.memory.candidate")
+    item = {
+        "quotes": [{"msg": "u1", "text": "I fence"}],
+        "type": "Hobby!",
+        "key": "hobby",
+        "value": "fencing",
+    }
+    assert Candidate.model_validate(item).type == "other"
+    assert "read as other" in caplog.text and "Hobby" not in caplog.text

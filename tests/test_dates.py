@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.memory.dates import parse_date, until_date
+from memchat.memory.dates import until_date
 
 UTC_ZONE = ZoneInfo("UTC")
 FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -113,10 +113,3 @@ def test_no_text_breaks_it(code: str, said_at: datetime) -> None:
 )
 def test_a_form_without_a_year_never_lies_in_the_past(said_at: datetime, code: str) -> None:
     assert until_date(code, said_at, UTC_ZONE) >= said_at.date()
-
-
-def test_a_typed_date_is_read_or_refused_with_the_form_to_use() -> None:
-    assert parse_date(" 2027-03-14 ") == date(2027, 3, 14)
-    for text in ("14.3.2027", "2027-02-30", "20270314", "", "2027-W01-1"):
-        with pytest.raises(InputError, match="YYYY-MM-DD"):
-            parse_date(text)

@@ -127,3 +127,17 @@ def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() ->
     }
     assert told[None] == "2 calls, 10 tokens in, 3 out, 1.2 s, cost unknown"
     assert told[0.00042].endswith("cost $0.00042")
+
+
+def test_damaged_weights_are_found_however_often_they_passed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from memchat.providers import minilm
+
+    if not minilm.available():
+        pytest.skip("the MiniLM weights are not installed")
+    with MemChat(settings=Settings(home=tmp_path)) as mc:
+        assert not [c for c in mc.doctor() if c.name == "weights"]
+        monkeypatch.setitem(minilm.DIGESTS, minilm.WEIGHTS, "0" * 64)
+        (check,) = [c for c in mc.doctor() if c.name == "weights"]
+    assert check.state == "problem" and check.remedy

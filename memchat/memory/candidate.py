@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -12,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from memchat.errors import ExtractionError
 from memchat.types import MEMORY_TYPES, MemoryType, clean_text
+
+log = logging.getLogger(__name__)
 
 MAX_FACTS = 10
 MAX_QUOTES = 3
@@ -88,7 +91,10 @@ class Candidate(_Part):
     @classmethod
     def _known_type(cls, value: Any) -> Any:
         name = str(value).strip().casefold()
-        return name if name in MEMORY_TYPES else "other"
+        if name not in MEMORY_TYPES:
+            log.info("a memory type of %d characters is unknown and read as other", len(name))
+            return "other"
+        return name
 
     @field_validator("relation", mode="before")
     @classmethod

@@ -38,19 +38,6 @@ def until_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
     return found
 
 
-def parse_date(text: str) -> date:
-    """A calendar day written YYYY-MM-DD. Raises InputError for anything else."""
-    text = text.strip()
-    try:
-        if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-            raise ValueError
-        return date.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{text[:40]!r} is not a date; write it YYYY-MM-DD, e.g. 2027-03-14"
-        ) from None
-
-
 def _resolve(form: str, day: date) -> date | None:
     if form in ("today", "tomorrow"):
         return day + timedelta(days=form == "tomorrow")

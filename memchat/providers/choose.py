@@ -168,3 +168,15 @@ def embedder_for(settings: Settings, stored: str | None) -> tuple[Embedder | Non
     if found is None:
         return None, "the MiniLM weights are not installed (run make): searched by words only"
     return found, None
+
+
+def damaged_weights(embedder: Embedder) -> str | None:
+    """What is wrong with weights on this machine, every byte read; None where nothing is."""
+    from memchat.providers.minilm import MiniLM
+
+    if isinstance(embedder, MiniLM):
+        try:
+            embedder.verify()
+        except ConfigError as error:
+            return str(error)
+    return None
