@@ -1,10 +1,11 @@
 # make         sets everything up and shows what memchat does    make chat   talk to it (ARGS="--user ana")
 # make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
+# make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test lint lock clean
+.PHONY: demo chat test bench-crash bench-cost lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -35,6 +36,12 @@ chat: $(READY)
 # One thread a test process: pytest already uses every core.
 test: $(COMPILED)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest $(ARGS)
+
+bench-crash: $(READY)
+	@$(BIN)/python -m benchmarks.crash $(ARGS)
+
+bench-cost: $(READY)
+	@$(BIN)/python -m benchmarks.extraction_cost
 
 lint: $(READY)
 	$(BIN)/ruff check
