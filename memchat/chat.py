@@ -152,7 +152,9 @@ class Chat:
             return None
         with self._parts.database.write() as tx:
             found = sessions.get(tx, apps.find(tx, self.scope).ids, self.session_id)
-            if found is not None and found.ended_at is None:
+            # One whose lease ran out may be another process's by now, and is that one's to end.
+            still_open = found is not None and found.ended_at is None
+            if found and still_open and not self._is_held_elsewhere(tx, found.id):
                 close_session(tx, found, self._parts.clock())
         self._beat = None
         return self._read() if wait else None
@@ -188,10 +190,13 @@ class Chat:
             self._refuse_held(tx, session_id)
 
     def _refuse_held(self, tx: Connection, session_id: int) -> None:
+        if self._is_held_elsewhere(tx, session_id):
+            raise StoreError(f"session {session_id} is open in another process; end it there first")
+
+    def _is_held_elsewhere(self, tx: Connection, session_id: int) -> bool:
         owner, until = sessions.lease(tx, session_id)
         held = until is not None and until >= self._parts.clock()
-        if held and owner != self._owner and not processes.is_gone(owner):
-            raise StoreError(f"session {session_id} is open in another process; end it there first")
+        return held and owner != self._owner and not processes.is_gone(owner)
 
     def _keep_turn(self, content: str, now: datetime, memory_on: bool) -> None:
         with self._parts.database.write() as tx:

@@ -12,7 +12,7 @@ from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
 from memchat.providers import choose
 from memchat.providers.choose import Choice
-from memchat.store import embeddings, jobs, memories, meta
+from memchat.store import embeddings, jobs, keywords, memories, meta
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
 
@@ -98,9 +98,9 @@ def _embedding(database: Database, settings: Settings, fault: MemChatError | Non
 
 
 def _store(database: Database) -> Iterator[Check]:
+    damage = database.damage()
     with database.read() as tx:
-        damage = memories.damage(tx)
-        rows, words = memories.active_and_indexed(tx)
+        rows, words = memories.active_anywhere(tx), keywords.count(tx, "memories")
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")

@@ -216,6 +216,20 @@ def test_a_session_in_use_by_another_process_can_be_neither_ended_nor_resumed(
     assert other.find_session(chat.session_id, user="ana").status == "open"
 
 
+def test_a_chat_that_lost_its_lease_does_not_end_the_one_that_took_over(
+    mc, open_store, extract_model, clock
+) -> None:
+    slept = mc.session(user="ana")
+    slept.send("Hi").text
+    slept._stop.set()
+    clock.advance(seconds=61)
+    extract_model.replies.append(answer())
+    other = open_store().session(user="ana", resume=slept.session_id)
+    other.send("I am here now.").text
+    slept.end()
+    assert mc.find_session(slept.session_id, user="ana").ended_at is None
+
+
 def test_a_session_whose_lease_ran_out_is_ended_and_read_by_the_next_process(
     mc, open_store, extract_model, clock
 ) -> None:

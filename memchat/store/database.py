@@ -75,6 +75,12 @@ class Database:
             with connection.begin():
                 yield connection
 
+    def damage(self) -> str | None:
+        """What SQLite finds wrong with the file, or None."""
+        with self.read() as tx:
+            found = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
+        return None if found == "ok" else found
+
     def truncate_wal(self) -> bool:
         """Move the WAL into the file and empty it; False while a reader holds it back."""
         with self._translated(), self._engine.connect() as connection:

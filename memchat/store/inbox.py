@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, insert, or_, select, update
 
 from memchat.store.schema import apps, inbox
 from memchat.types import EVERY_APP, InboxItem, MemoryType
@@ -88,12 +88,6 @@ def drop(tx: Connection, ids: Sequence[int]) -> None:
 def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:
     """Remove what waits with words of these messages."""
     tx.execute(delete(inbox).where(_i.message_id.in_(message_ids)))
-
-
-def waiting(tx: Connection, app_id: int) -> int:
-    """How many items wait in a scope row."""
-    query = select(func.count()).where(_i.app_id == app_id, _i.status == "pending")
-    return int(tx.execute(query).scalar_one())
 
 
 def _item(row: Row[Any]) -> InboxItem:

@@ -95,6 +95,11 @@ def scrub(tx: Connection) -> None:
         tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
 
 
+def count(tx: Connection, kind: Kind) -> int:
+    """How many rows of a kind are indexed."""
+    return int(tx.exec_driver_sql(f"SELECT count(*) FROM {kind}_fts").scalar_one())
+
+
 def search(
     tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], limit: int
 ) -> list[tuple[int, float]]:

@@ -352,17 +352,9 @@ def of_app(tx: Connection, app_id: int) -> dict[int, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def active_and_indexed(tx: Connection) -> tuple[int, int]:
-    """How many rows are active, and how many keyword rows there are: the same, if all is well."""
-    active = tx.execute(select(func.count()).where(_m.active == 1)).scalar_one()
-    indexed = tx.exec_driver_sql("SELECT count(*) FROM memories_fts").scalar_one()
-    return int(active), int(indexed)
-
-
-def damage(tx: Connection) -> str | None:
-    """What SQLite finds wrong with the file that holds the rows, or None."""
-    found = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
-    return None if found == "ok" else found
+def active_anywhere(tx: Connection) -> int:
+    """How many rows are active, of everybody."""
+    return int(tx.execute(select(func.count()).where(_m.active == 1)).scalar_one())
 
 
 def _filtered(
