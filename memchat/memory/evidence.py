@@ -15,12 +15,11 @@ from zoneinfo import ZoneInfo
 from memchat.errors import InputError
 from memchat.memory import markers, pointing, sentences
 from memchat.memory.candidate import Candidate, Quote
-from memchat.memory.dates import until_date
+from memchat.memory.expiry import check_until
 from memchat.memory.keys import canonical, cardinality, normalise_key
 from memchat.memory.links import check_link
 from memchat.memory.secrets import PERSONAL, find_secrets, mask
 from memchat.memory.text import (
-    UNSPACED,
     Span,
     content_words,
     find_span,
@@ -123,7 +122,7 @@ def judge(
     found = Findings(turns, sentences.languages_in(sample, 0, len(sample)))
     candidate = _shape(candidate, found)
     candidate = _locate_quotes(candidate, found, prompt_text, injected)
-    candidate, until = candidate, None
+    until = None
     if found.proofs and not found.refusals:
         candidate = pointing.check_ref(candidate, found, injected)
         candidate = check_link(candidate, found, known)
@@ -131,7 +130,7 @@ def judge(
         sentences.check_sentences(candidate, found)
         _check_words(candidate, found, target)
         candidate = _check_flags(candidate, found)
-        candidate, until = _check_until(candidate, found, zone or ZoneInfo("UTC"))
+        candidate, until = check_until(candidate, found, zone or ZoneInfo("UTC"))
     secret = _check_secrets(candidate, found)
     return _verdict(candidate, found, until, masked=secret)
 
@@ -298,40 +297,6 @@ def _check_flags(candidate: Candidate, found: Findings) -> Candidate:
     ):
         found.doubts.append("it reads as an instruction, not as a fact about the user")
     return candidate.model_copy(update={"flags": flags})
-
-
-def _check_until(
-    candidate: Candidate, found: Findings, zone: ZoneInfo
-) -> tuple[Candidate, date | None]:
-    """Resolve the end date; the words for it must stand in a quoted message."""
-    code, said = candidate.until, candidate.until_said
-    open_ended = candidate.model_copy(update={"until": None, "until_said": None})
-    turn = max((turn for turn, _ in found.proofs), key=lambda turn: turn.message_id)
-    if code is None:
-        if said is not None:
-            found.doubts.append("it ends some time, but the date could not be read")
-        else:
-            sentences.check_passing(candidate, found)
-        return open_ended, None
-    if said is None or not any(_holds(turn.text, said) for turn in found.quoted()):
-        found.notes.append("the end date was dropped: the user gave no words for it")
-        sentences.check_passing(candidate, found)
-        return open_ended, None
-    try:
-        until = until_date(code, turn.said_at, zone)
-    except InputError as error:
-        found.doubts.append(str(error))
-        return open_ended, None
-    if until < turn.said_at.astimezone(zone).date():
-        found.refusals.append("it was already over when it was said")
-    return candidate, until
-
-
-def _holds(text: str, words: str) -> bool:
-    """Whether a quoted message holds a phrase; where no spaces part words, of any length."""
-    return find_span(words, text) is not None or (
-        UNSPACED.search(words) is not None and normal_value(words) in fold(text).text
-    )
 
 
 def _check_secrets(candidate: Candidate, found: Findings) -> bool:
