@@ -1,0 +1,1 @@
+"""How clean the memory keeps itself: one table, made by ``python -m benchmarks.lifecycle``."""
