@@ -108,6 +108,9 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(Path(env["MEMCHAT_HOME"]).parent)
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+                # A run in the background ignores Ctrl-C; a person's terminal does not.
+                signal.signal(number, signal.SIG_DFL)
             os.execve(sys.executable, [sys.executable, "-m", "memchat", *args], env)
 
     def type(self, keys: str) -> None:
@@ -127,7 +130,14 @@ class Terminal:
         """Read to the end of the program; what was printed since the last time."""
         while self._read():
             pass
-        _, status = os.waitpid(self.pid, 0)
+        deadline = time.monotonic() + WAIT
+        while (ended := os.waitpid(self.pid, os.WNOHANG))[0] == 0:
+            if time.monotonic() > deadline:
+                os.kill(self.pid, signal.SIGKILL)
+                os.waitpid(self.pid, 0)
+                pytest.fail(f"it did not end after {self.seen[self.read :]!r}")
+            time.sleep(0.01)
+        _, status = ended
         self.exit_code = os.waitstatus_to_exitcode(status)
         os.close(self.fd)
         return self.seen[self.read :]
