@@ -173,7 +173,7 @@ def _replayed(tx: Connection) -> Iterator[str]:
         state = told.setdefault(memory, {"active": True})
         state["app"] = app
         state |= json.loads(new) if new else {}
-        if kind in ("supersede", "merge", "expire", "end"):
+        if kind in ("supersede", "merge", "expire", "end", "hide"):
             state["active"] = False
         elif kind in ("add", "restore"):
             state["active"] = True

@@ -10,7 +10,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from memchat.store import (
     embeddings,
     events,
     evidence,
+    hidden,
     inbox,
     jobs,
     memories,
@@ -258,19 +259,46 @@ class MemChat:
                 all_apps=all_apps,
             )
 
-    def delete(self, memory_id: int, *, user: str, app: str = "default") -> None:
-        """Forget a memory for good: everywhere, with the words that proved it."""
+    def delete(
+        self,
+        memory_id: int,
+        *,
+        user: str,
+        app: str = "default",
+        keep_transcript: bool = False,
+        hold: float = 0.0,
+    ) -> None:
+        """Forget a memory for good: everywhere, with the words that proved it.
+
+        It is out of sight at once. With ``hold`` its purge waits so many seconds, and ``restore``
+        undoes the deletion meanwhile; else it is done when this returns. ``keep_transcript`` leaves
+        the words where they were written, but nothing is found in them or learnt from them again.
+        """
         from memchat.memory import forget
 
+        now = self._clock()
+        how = forget.KEEP_TRANSCRIPT if keep_transcript else None
         with self._database.write() as tx:
             memory = _found(tx, Scope(user, app), memory_id)
-            self._purge(tx, forget.forget(tx, [memory], self.settings.zone, self._clock()))
-        forget.scrub(self._database)
+            purge_at = now + timedelta(seconds=hold)
+            self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at, how=how))
+        if not hold:
+            self._worker().run(kinds=("forget",), target_id=memory_id)
 
     def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
-        """Bring back a superseded, merged, ended or expired memory; never a deleted one."""
+        """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
+
+        What is purged never comes back.
+        """
+        from memchat.memory import forget
+
         scope = Scope(user, app)
         with self._database.write() as tx:
+            waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+            memory = next((m for m in waiting if m.id == memory_id), None)
+            if memory is not None:
+                forget.bring_back(tx, memory, self._clock())
+                return _found(tx, scope, memory_id)
             return self._by_hand(tx, scope).restore(_found(tx, scope, memory_id))
 
     def clear(self, *, user: str, app: str = "default") -> int:
@@ -283,7 +311,7 @@ class MemChat:
         for first in range(0, len(ids), CLEAR_BATCH):
             with self._database.write() as tx:
                 found = memories.by_ids(tx, [own], ids[first : first + CLEAR_BATCH])
-                self._purge(
+                self._drop_vectors(
                     tx, forget.forget(tx, found.values(), self.settings.zone, self._clock())
                 )
         forget.scrub(self._database)
@@ -326,8 +354,11 @@ class MemChat:
 
     def reject(self, item_id: int, *, user: str, app: str = "default") -> None:
         """Say no to an item; the same is not asked again."""
+        from memchat.memory import review
+
+        scope = Scope(user, app)
         with self._database.write() as tx:
-            inbox.decide(tx, _item(tx, Scope(user, app), item_id).id, "rejected")
+            review.reject(tx, scope, _item(tx, scope, item_id), self._clock())
 
     # Sessions
 
@@ -379,7 +410,7 @@ class MemChat:
 
         with self._database.write() as tx:
             _session(tx, Scope(user, app), session_id)
-            self._purge(
+            self._drop_vectors(
                 tx, forget.forget_session(tx, session_id, self.settings.zone, self._clock())
             )
         forget.scrub(self._database)
@@ -417,7 +448,7 @@ class MemChat:
             if own is None:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
             count, stale = forget.forget_app(tx, own, self.settings.zone, self._clock())
-            self._purge(tx, stale)
+            self._drop_vectors(tx, stale)
         forget.scrub(self._database)
         return count
 
@@ -436,12 +467,14 @@ class MemChat:
         self,
         *,
         user: str | None = None,
-        kinds: Sequence[str] = ("extract", "embed", "expire"),
+        kinds: Sequence[str] | None = None,
     ) -> JobsDone:
-        """End abandoned sessions, then do all that is due."""
+        """End abandoned sessions, then do all that is due, of these kinds or of any."""
+        from memchat.jobs import KINDS
+
         worker = self._worker()
         worker.end_abandoned(user)
-        return worker.run(user=user, kinds=kinds)
+        return worker.run(user=user, kinds=KINDS if kinds is None else kinds)
 
     def embed_pending(self, *, remote: bool = False) -> int:
         """Give waiting memories their vectors with a local service; a remote one only if asked."""
@@ -487,7 +520,7 @@ class MemChat:
                     clock=self._clock,
                     model=self._chat_model,
                     recall=Recall(*common, self._prompts, self._clock, self._meaning),
-                    worker=Worker(*common, self._clock, learner, self._meaning),
+                    worker=Worker(*common, self._clock, learner, self._meaning, self._drop_vectors),
                 )
             return self._assembled
 
@@ -571,7 +604,7 @@ class MemChat:
             self._behind.append(thread)
             thread.start()
 
-    def _purge(self, tx: Connection, app_ids: Iterable[int]) -> None:
+    def _drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:
         they can always be made again."""
         from memchat.vectors import index

@@ -1,4 +1,4 @@
-"""The queue's worker: extractions, embeddings, expiry and the end of abandoned sessions.
+"""The queue's worker: extractions, embeddings, purges, expiry, the end of abandoned sessions.
 
 Used inline by one-shot commands and session ends, and in the background by a running chat. A job's
 outcome is written in the same transaction as its effect, behind a fence, so that it is done once.
@@ -7,7 +7,7 @@ outcome is written in the same transaction as its effect, behind a fence, so tha
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -20,7 +20,7 @@ from memchat.memory import forget
 from memchat.memory.consolidate import bring_back
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
-from memchat.store import apps, embeddings, jobs, memories, sessions
+from memchat.store import apps, embeddings, hidden, jobs, memories, sessions
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
@@ -29,6 +29,8 @@ from memchat.types import Job, Learned, Scope, Session
 log = logging.getLogger(__name__)
 
 EMBED_BATCH = 100
+KINDS = ("forget", "extract", "embed", "expire")
+"""What a worker does, in this order: what is to be forgotten is gone before anything is read."""
 
 
 @dataclass(slots=True)
@@ -56,7 +58,10 @@ class Worker:
         clock: Callable[[], datetime],
         learner: Learner,
         meaning: Callable[[], tuple[Meaning | None, str | None]],
+        drop_vectors: Callable[[Connection, Iterable[int]], None],
     ) -> None:
+        """``drop_vectors`` takes the saved vectors of scope rows from memory and disk."""
+        self._drop_vectors = drop_vectors
         self._database = database
         self._settings = settings
         self._clock = clock
@@ -68,12 +73,16 @@ class Worker:
         self,
         *,
         user: str | None = None,
-        kinds: Sequence[str] = ("extract", "embed", "expire"),
+        kinds: Sequence[str] = KINDS,
         target_id: int | None = None,
     ) -> JobsDone:
         """Do all that is due now, of a user or of everybody, and say what came of it."""
         done = JobsDone()
         self._free_abandoned()
+        if "forget" in kinds:
+            while claimed := self._claim("forget", 1, user, target_id):
+                self._forget(claimed[0])
+                done.done += 1
         if "extract" in kinds:
             while claimed := self._claim("extract", 1, user, target_id):
                 self._extract(claimed[0], done)
@@ -131,6 +140,21 @@ class Worker:
             for owner in gone:
                 jobs.free(tx, owner)
             jobs.give_up_on_killers(tx, self._clock())
+
+    def _forget(self, claimed: Claim) -> None:
+        now = self._clock()
+        with self._database.write() as tx:
+            due = [m for m in hidden.listed(tx, [claimed.app_id]) if m.id == claimed.target_id]
+            stale = forget.forget(
+                tx,
+                due,
+                self._settings.zone,
+                now,
+                keep_transcript=claimed.how == forget.KEEP_TRANSCRIPT,
+            )
+            self._drop_vectors(tx, stale)
+            jobs.finish(tx, claimed, now)
+        forget.scrub(self._database)
 
     def _extract(self, claimed: Claim, done: JobsDone) -> None:
         try:

@@ -101,7 +101,8 @@ class Memory:
     """When it was said: the time of the newest message that proves it, or of the manual entry."""
     updated_at: datetime
     inactive_reason: str | None = None
-    """superseded, merged, expired or ended, where ``active`` is false."""
+    """superseded, merged, expired or ended, where ``active`` is false; forgotten while its purge
+    is held back."""
     replaced_by: int | None = None
 
     def to_json(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from sqlalchemy import event
 from memchat import MemChat
 from memchat.errors import NotFound
 from memchat.memory import forget
+from memchat.store import keywords
+from memchat.types import InboxItem, Learned
 from memchat.vectors import index
 from tests.conftest import answer, fact
 from tests.test_learn import talk
@@ -106,7 +109,11 @@ def test_a_delete_leaves_an_event_without_words(mc) -> None:
     mc.delete(memory.id, user="ana")
     with mc._database.read() as tx:
         kept = tx.exec_driver_sql("SELECT kind, old, new FROM memory_events").all()
-    assert [tuple(row) for row in kept] == [("add", None, None), ("forget", None, None)]
+    assert [tuple(row) for row in kept] == [
+        ("add", None, None),
+        ("hide", None, None),
+        ("forget", None, None),
+    ]
 
 
 def test_what_was_merged_into_a_memory_goes_with_it(open_store, clock) -> None:
@@ -340,14 +347,25 @@ def test_dropping_saved_vectors_loads_no_faiss() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_what_was_forgotten_once_can_be_said_anew(mc, extract_model, clock) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana")
-    mc.delete(memory.id, user="ana")
+def said_again(mc, extract_model, clock, quote: str, key: str, value: str) -> InboxItem:
+    """A forgotten fact is said in a later conversation; what waits then."""
     clock.advance(days=300)
+    extract_model.replies.append(answer(fact(quote, key, value)))
+    chat = talk(mc, quote)
+    assert [change.kind for change in chat.learned.changes] == ["review"]
+    (item,) = mc.inbox(user="ana")
+    return item
+
+
+def test_what_was_forgotten_and_is_said_again_waits_for_a_yes(mc, extract_model, clock) -> None:
+    mc.delete(mc.add("profile", "city", "Lisbon", user="ana").id, user="ana")
+    item = said_again(mc, extract_model, clock, "I live in Lisbon", "city", "Lisbon")
+    assert "learn it again?" in item.reason
+    again = mc.accept(item.id, user="ana")
+    assert again.value == "Lisbon"
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
     chat = talk(mc, "I live in Lisbon")
-    assert [change.kind for change in chat.learned.changes] == ["added"]
-    (again,) = mc.memories(user="ana")
+    assert [change.kind for change in chat.learned.changes] == ["repeated"]
     clock.advance(days=1)
     mc.delete(again.id, user="ana")
     with mc._database.read() as tx:
@@ -355,6 +373,171 @@ def test_what_was_forgotten_once_can_be_said_anew(mc, extract_model, clock) -> N
             "SELECT created_at FROM tombstones WHERE kind = 'value'"
         ).scalars()
     assert datetime.fromisoformat(forgotten_at) == clock(), "the last forgetting counts"
+
+
+def test_a_no_to_learning_it_again_forgets_it_again(mc, extract_model, clock) -> None:
+    mc.delete(mc.add("profile", "city", "Lisbon", user="ana").id, user="ana")
+    item = said_again(mc, extract_model, clock, "I live in Lisbon", "city", "Lisbon, Portugal")
+    mc.reject(item.id, user="ana")
+    assert mc.inbox(user="ana", status="rejected") == [], "its words do not stay behind there"
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+    extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
+    (learned,) = mc.run_jobs().learned
+    assert [change.kind for change in learned.changes] == ["refused"]
+    assert mc.memories(user="ana", status="all") == [] and mc.inbox(user="ana") == []
+
+
+def read_again(mc, extract_model, *facts, undo_blanks: dict[int, str] | None = None) -> Learned:
+    """Every session is read again, by a model that proposes these facts."""
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
+        tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
+        for message_id, content in (undo_blanks or {}).items():
+            tx.exec_driver_sql(
+                "UPDATE messages SET content = ? WHERE id = ?", (content, message_id)
+            )
+    extract_model.replies.append(answer(*facts))
+    (learned,) = mc.run_jobs().learned
+    return learned
+
+
+PARAPHRASES = [
+    fact("I moved to Zanzibar", "city", "Zanzibar City"),
+    fact("I moved to Zanzibar", "home", "Zanzibar"),
+    fact("I moved to Zanzibar", "recent_event", "moved to Zanzibar", memory_type="fact"),
+    fact("moved to Zanzibar", "island", "the island of Zanzibar", memory_type="other", many=True),
+    fact("Do you know Zanzibar", "interest", "zanzibar", memory_type="preference", many=True),
+    fact("I moved to Zanzibar", "country", "Tanzania (Zanzibar)"),
+]
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["blanked", "transcript kept"])
+@pytest.mark.parametrize("given_back", [False, True], ids=["as it is", "words put back"])
+def test_no_wording_of_the_same_messages_brings_it_back(
+    mc, extract_model, chat_model, kept, given_back
+) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    said = {m.id: m.content for m in mc.messages(1, user="ana")}
+    mc.delete(memory_id, user="ana", keep_transcript=kept)
+    if kept:
+        assert {m.id: m.content for m in mc.messages(1, user="ana")} == said
+        assert mc.run_jobs().learned == []
+    if given_back:
+        with mc._database.write() as tx:
+            tx.exec_driver_sql("UPDATE messages SET memory = 1")
+    if kept and not given_back:
+        return
+    learned = read_again(mc, extract_model, *PARAPHRASES, undo_blanks=said if given_back else None)
+    assert {change.kind for change in learned.changes} == {"refused"}, learned.changes
+    assert [m.value for m in mc.memories(user="ana", status="all")] == ["keep bees"]
+    assert mc.inbox(user="ana") == []
+
+
+def test_an_older_message_does_not_bring_it_back_either(mc, extract_model, clock) -> None:
+    with mc.session(user="ana") as chat:
+        assert chat.send("My flat in Zanzibar is small, and I keep bees.").text
+        chat.abandon()
+        mc.delete(mc.add("profile", "city", "Zanzibar", user="ana").id, user="ana")
+        clock.advance(seconds=60)
+        extract_model.replies.append(
+            answer(
+                fact("My flat in Zanzibar is small", "home", "small flat in Zanzibar"),
+                fact("I keep bees", "hobby", "keep bees"),
+            )
+        )
+    assert [m.value for m in mc.memories(user="ana")] == ["keep bees"]
+
+
+def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
+    mc, extract_model, chat_model
+) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    mc.delete(memory_id, user="ana", keep_transcript=True)
+    with mc._database.read() as tx:
+        found = keywords.search(tx, "messages", [1, 2], ["zanzibar"], 10)
+        sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
+    assert found == []
+    assert [tuple(row) for row in sessions_say] == [(None, None)]
+    assert mc.recall("Zanzibar", user="ana").hits == ()
+    # Else they stand only where people wrote them, and where a proof of something else quotes them.
+    holding = {line.split('"')[1] for line in rows_with(mc, "Zanzibar")}
+    assert holding == {"messages", "memory_sources"}
+
+
+def test_a_deletion_that_is_held_can_be_undone(mc, extract_model, chat_model, clock) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    before = mc.memory(memory_id, user="ana")
+    proofs = mc.evidence(memory_id, user="ana")
+    mc.delete(memory_id, user="ana", hold=10)
+    assert [m.value for m in mc.memories(user="ana", status="all")] == ["keep bees"]
+    assert mc.count_memories(user="ana", status="all") == 1
+    with pytest.raises(NotFound):
+        mc.memory(memory_id, user="ana")
+    assert "Zanzibar" not in str(mc.recall("Zanzibar", user="ana").hits)
+    clock.advance(seconds=9)
+    mc.run_jobs()
+    back = mc.restore(memory_id, user="ana")
+    assert replace(back, updated_at=before.updated_at) == before
+    assert mc.evidence(memory_id, user="ana") == proofs
+    clock.advance(seconds=9)
+    mc.run_jobs()
+    assert mc.recall("Zanzibar", user="ana").hits[0].id == memory_id
+    extract_model.replies.append(answer(fact("I live in Zanzibar", "city", "Zanzibar")))
+    chat = talk(mc, "I live in Zanzibar")
+    assert [change.kind for change in chat.learned.changes] == ["repeated"]
+
+
+def test_a_deletion_that_was_held_is_done_when_its_time_is_up(
+    mc, extract_model, chat_model, clock
+) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    mc.delete(memory_id, user="ana", hold=10)
+    clock.advance(seconds=11)
+    mc.run_jobs()
+    assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
+    with pytest.raises(NotFound):
+        mc.restore(memory_id, user="ana")
+
+
+def test_a_replaced_value_whose_deletion_is_undone_is_still_replaced(mc, clock) -> None:
+    old = mc.add("profile", "city", "Lisbon", user="ana")
+    clock.advance(days=1)
+    new = mc.add("profile", "city", "Porto", user="ana")
+    mc.delete(old.id, user="ana", hold=10)
+    assert "Lisbon" not in mc.recall("city", user="ana").hits[0].text
+    back = mc.restore(old.id, user="ana")
+    assert (back.active, back.inactive_reason, back.replaced_by) == (False, "superseded", new.id)
+
+
+def test_what_is_held_may_be_said_again_by_hand_meanwhile(mc, clock) -> None:
+    first = mc.add("profile", "city", "Lisbon", user="ana")
+    mc.delete(first.id, user="ana", hold=10)
+    again = mc.add("profile", "city", "Lisbon", user="ana")
+    clock.advance(seconds=11)
+    mc.run_jobs()
+    assert [m.id for m in mc.memories(user="ana", status="all")] == [again.id]
+
+
+def test_a_process_killed_before_the_purge_leaves_it_to_the_next(
+    open_store, monkeypatch, extract_model, chat_model
+) -> None:
+    mc = open_store()
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
+        now.setattr("memchat.jobs.Worker._forget", killed)
+        mc.delete(memory_id, user="ana")
+    assert [m.value for m in mc.memories(user="ana", status="all")] == ["keep bees"]
+    other = open_store()
+    with other._database.write() as tx:
+        tx.exec_driver_sql("UPDATE jobs SET lease_until = NULL")
+    other.run_jobs()
+    assert rows_with(other, "Zanzibar") == [] and files_with(other, "Zanzibar") == []
 
 
 def test_editing_a_forgotten_value_in_by_hand_lets_it_be_learnt(mc, extract_model) -> None:

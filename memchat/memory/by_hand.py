@@ -9,8 +9,8 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
-from memchat.memory import keys
-from memchat.memory.consolidate import Consolidation, Fact, forgotten_form, search_text
+from memchat.memory import buried, forget, keys
+from memchat.memory.consolidate import Consolidation, Fact, search_text
 from memchat.store import apps, embeddings, jobs, memories, tombstones
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
@@ -41,7 +41,7 @@ class ByHand:
         app_id = shared if all_apps else own
         kind, name, words = _checked(memory_type, key, value)
         self._check_day(expires_at)
-        tombstones.lift(self.tx, app_id, "value", forgotten_form(name, words))
+        self._clear_the_way(app_id, kind, name, words)
         fact = Fact(
             memory_type=kind,
             key=name,
@@ -99,7 +99,7 @@ class ByHand:
             created_by=memory.created_by,
             expires_at=until,
         )
-        tombstones.lift(self.tx, app_id, "value", forgotten_form(name, words))
+        self._clear_the_way(app_id, kind, name, words)
         old = memories.hash_of(self.tx, memory.id)
         cause = Cause(self.now, "user", "edited by hand")
         memories.rewrite(self.tx, memory, app_id, new, cause)
@@ -125,6 +125,12 @@ class ByHand:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
         return self._fresh(memory.id)
+
+    def _clear_the_way(self, app_id: int, kind: MemoryType, key: str, value: str) -> None:
+        """A person's own word counts, also for what they had forgotten before."""
+        tombstones.lift(self.tx, [app_id], buried.marks_of(key, value))
+        sha1 = memories.sha1_of(kind, key, value)
+        forget.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
 
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
         for rival in memories.with_key(self.tx, [app_id], key):

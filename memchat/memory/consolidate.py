@@ -1,8 +1,8 @@
 """Keeping the store clean: what a new fact does to the facts that are there.
 
-In this order, first match wins: forgotten before; ends a known fact; said before, to the letter or
-in equal words; takes the place of the fact it updates; takes the place of another value of a key
-that holds one; merges with a near copy whose guards agree; is new. The loser always stays,
+In this order, first match wins: ends a known fact; said before, to the letter or in equal words;
+forgotten on request; takes the place of the fact it updates; takes the place of another value of a
+key that holds one; merges with a near copy whose guards agree; is new. The loser always stays,
 inactive, with the reason and a link, and can be brought back. Nearness alone never decides.
 """
 
@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import keys, markers, text
+from memchat.memory import buried, keys, markers, text
 from memchat.memory.candidate import Relation
 from memchat.memory.sentences import says
-from memchat.store import evidence, inbox, memories, tombstones
+from memchat.store import evidence, inbox, memories
 from memchat.store.events import Cause
 from memchat.store.inbox import Held
 from memchat.store.memories import NewMemory
@@ -67,11 +67,6 @@ def search_text(
     return f"{memory_type} | {key} | {value}\n[{day.day} {day:%B %Y}] {user} {said}"
 
 
-def forgotten_form(key: str, value: str) -> str:
-    """The form under which a forgotten fact is recognised."""
-    return f"{key}|{text.normal_value(value)}"
-
-
 @dataclass(frozen=True, slots=True)
 class Consolidation:
     """One writer's transaction over one scope: facts go in one after another."""
@@ -87,29 +82,32 @@ class Consolidation:
 
     def apply(self, fact: Fact) -> Change:
         """Put one fact in; what that did."""
-        if fact.created_by != "manual" and self._forgotten(fact):
-            return Change("refused", None, fact.quotes, reason="it was forgotten on request")
         target = self._target(fact)
         if fact.relation == "ends":
             return self._end(fact, target)
         known = self._same_words(fact)
         if known is not None and known.active:
             return self._repeat(fact, known)
+        if fact.created_by != "manual" and (forgotten := self._forgotten(fact)) is not None:
+            return forgotten
         if known is not None:
             return self._revive(fact, known, target)
         if fact.relation == "same" and target is not None:
-            return self._repeat(fact, target)
+            return self._restate(fact, target)
         return self._insert(fact, target)
 
-    def _forgotten(self, fact: Fact) -> bool:
+    def _forgotten(self, fact: Fact) -> Change | None:
+        """What becomes of a fact that the person had forgotten; None for any other."""
+        proofs = [(message_id, quote) for message_id, _, quote in fact.proofs]
         ids = (self.own, self.shared)
-        form = forgotten_form(fact.key, fact.value)
-        if tombstones.buried(self.tx, ids, "value", form, fact.said_at):
-            return True
-        return any(
-            tombstones.buried(self.tx, ids, "source", f"{fact.key}|{message_id}", fact.said_at)
-            for message_id, _, _ in fact.proofs
-        )
+        stand = buried.stand(self.tx, ids, fact.key, fact.value, proofs, fact.said_at)
+        if stand == "refuse":
+            return Change("refused", None, fact.quotes, reason="it was forgotten on request")
+        if stand == "ask":
+            reason = "you had it forgotten, and it was said again: learn it again?"
+            inbox.add(self.tx, self.own, _proposal(fact, reason), self.cause.at)
+            return Change("review", None, fact.quotes, reason=reason)
+        return None
 
     def _target(self, fact: Fact) -> Memory | None:
         if fact.target_id is None:
@@ -149,6 +147,22 @@ class Consolidation:
             self._prolong(fact, known, scope)
         evidence.add(self.tx, known.id, fact.proofs)
         return Change("repeated", self._fresh(known.id), fact.quotes)
+
+    def _restate(self, fact: Fact, known: Memory) -> Change:
+        """The same in other words. Where they say more, they stand for both, and can be undone."""
+        fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
+        late = fact.said_at < known.said_at
+        if guards.covers(known.value, fact.value) or late or not fuller:
+            return self._repeat(fact, known)
+        if self._is_beyond(fact, known):
+            return self._repeat(fact, known)
+        over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
+        until = fact.expires_at if fact.expires_at or over else known.expires_at
+        new_id = self._add_row(replace(fact, expires_at=until))
+        memories.deactivate(
+            self.tx, known, self._scope_of(known), "merged", self.cause, replaced_by=new_id
+        )
+        return Change("merged", self._fresh(new_id), fact.quotes, before=known.value)
 
     def _prolong(self, fact: Fact, known: Memory, scope: int) -> None:
         """Take over a new last day. Silence about it ends only one that is over, or a hand's."""
@@ -308,29 +322,29 @@ class Consolidation:
         return found
 
 
+def _proposal(fact: Fact, reason: str) -> Held:
+    message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
+    return Held(
+        reason,
+        message_id=message_id,
+        memory_type=fact.memory_type,
+        key=fact.key,
+        value=fact.value,
+        quote=quote,
+        start=start,
+        expires_at=fact.expires_at,
+        many=fact.many,
+    )
+
+
 def may_merge(old: Memory, new: Fact) -> bool:
     """Whether two near facts may be merged unasked: type, key and every guard must agree."""
     return (
         old.memory_type == new.memory_type
         and old.key == new.key
         and old.expires_at == new.expires_at
-        and agree(old.value, new.value)
+        and guards.agree(old.value, new.value)
     )
-
-
-def agree(one: str, other: str) -> bool:
-    """Whether two values hold the same numbers, names, negation and words, endings aside."""
-    return (
-        text.numbers(one) == text.numbers(other)
-        and text.names(one, from_start=True) == text.names(other, from_start=True)
-        and _negated(one) == _negated(other)
-        and all(says(other, word) for word in text.content_words(one))
-        and all(says(one, word) for word in text.content_words(other))
-    )
-
-
-def _negated(value: str) -> bool:
-    return bool(markers.marked("negation", text.fold(value).text, ()))
 
 
 def bring_back(

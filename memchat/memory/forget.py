@@ -1,31 +1,33 @@
 """Forgetting for good: the row, its vector, keyword rows, quotes, and its words wherever they echo.
 
-What stays is a tombstone of keyed hashes, which recognises the fact when the same old messages are
-read again, and an event without words. What is to be blanked is gathered first, from the text as it
-was said, and each conversation is then read and blanked once, with a filler of the same length, so
-that the quotes of other facts keep their place. The bytes leave the file in a second step,
-``scrub``, which waits for readers and is repeated until it is done.
+``hide`` takes a fact out of everybody's sight at once and queues the purge, which ``forget`` is.
+What stays is a tombstone of keyed hashes, which recognises the fact when it comes again, and an
+event without words. What is to be blanked is gathered first, from the text as it was said, and each
+conversation is then read and blanked once, with a filler of the same length, so that the quotes of
+other facts keep their place. The bytes leave the file in a last step, ``scrub``, which waits for
+readers and is repeated until it is done.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import text
-from memchat.memory.consolidate import forgotten_form, search_text
+from memchat.memory import buried, text
+from memchat.memory.consolidate import search_text
 from memchat.memory.meaning import shortened
 from memchat.store import (
     apps,
     embeddings,
     events,
     evidence,
+    hidden,
     inbox,
     jobs,
     keywords,
@@ -37,10 +39,14 @@ from memchat.store import (
 )
 from memchat.store.database import Database
 from memchat.store.events import Cause
-from memchat.types import Memory, Message
+from memchat.store.memories import FORGOTTEN
+from memchat.store.tombstones import Mark
+from memchat.types import Event, Memory, Message
 
 FILLER = "·"
 SCRUB_PENDING = "scrub_pending"
+KEEP_TRANSCRIPT = "keep-transcript"
+"""How a purge is queued that leaves people's words where they stand."""
 _SHORTEST_ECHO = 3
 _SHORTEST_UNSPACED = 2
 
@@ -59,31 +65,79 @@ class _Traces:
     """Scope row → values now and before."""
 
 
-def forget(tx: Connection, chosen: Iterable[Memory], zone: ZoneInfo, now: datetime) -> set[int]:
+def hide(
+    tx: Connection, memory: Memory, now: datetime, *, purge_at: datetime, how: str | None = None
+) -> set[int]:
+    """Take a memory, and those merged into it, out of sight, and queue the purge.
+
+    Nothing said until now brings it back. Gives the scope rows whose saved vectors know too much.
+    """
+    gone = _with_merged(tx, [memory])
+    for one in gone.values():
+        app_id = memories.app_id_of(tx, one.id)
+        tombstones.bury(tx, app_id, _marks(tx, one), now)
+        hidden.hide(tx, one, app_id, Cause(now, "user"))
+    app_id = memories.app_id_of(tx, memory.id)
+    jobs.enqueue(tx, "forget", app_id, "memory", memory.id, now, run_at=purge_at, how=how)
+    return events.scopes(tx, list(gone))
+
+
+def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
+    """Undo ``hide`` while the purge is still held back."""
+    jobs.cancel(tx, "forget", [memory.id])
+    for one in _with_merged(tx, [memory]).values():
+        if one.updated_at == memory.updated_at:
+            app_id = memories.app_id_of(tx, one.id)
+            tombstones.lift(tx, [app_id], _marks(tx, one))
+            hidden.show(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
+
+
+def make_way(tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime) -> None:
+    """Purge a hidden row at once where the very same fact is about to be written by hand."""
+    forget(tx, hidden.listed(tx, [app_id], sha1=sha1), zone, now)
+
+
+def forget(
+    tx: Connection,
+    chosen: Iterable[Memory],
+    zone: ZoneInfo,
+    now: datetime,
+    *,
+    keep_transcript: bool = False,
+    bury: bool = True,
+) -> set[int]:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
-    Gives the scope rows whose saved vectors know too much now.
+    ``keep_transcript`` leaves what people wrote, but lets nothing be found in it or learnt from it;
+    without ``bury`` the same may be learnt again. Gives the scope rows whose saved vectors know too
+    much now.
     """
     gone = _with_merged(tx, chosen)
+    if not gone:
+        return set()
     ids = list(gone)
     stale = events.scopes(tx, ids)
     homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
     traces = _Traces()
     for memory in gone.values():
-        _gather(tx, memory, homes[memory.id], traces, now)
+        if bury and memory.inactive_reason != FORGOTTEN:  # else it was when it was hidden
+            tombstones.bury(tx, homes[memory.id], _marks(tx, memory), now)
+        _gather(tx, memory, homes[memory.id], traces)
     jobs.cancel(tx, "embed", ids)
+    jobs.cancel(tx, "forget", [i for i in ids if gone[i].inactive_reason != FORGOTTEN])
     memories.remove(tx, ids)
     for app_id, values in traces.scopes.items():
         _blank_inbox(tx, app_id, values)
-    touched = _blank_sessions(tx, traces)
+    rewritten = _blank_sessions(tx, traces, keep_transcript)
+    touched = evidence.proved_by(tx, rewritten)
     embeddings.drop_unused(tx, hashes)
     events.blank(tx, ids)
     cause = Cause(now, "user")
     for memory_id, app_id in homes.items():
         events.record(tx, memory_id, app_id, "forget", cause)
     _to_scrub(tx)
-    return stale | _reindex(tx, touched, zone, cause)
+    return stale | _reindex(tx, touched, zone, cause, without=rewritten if keep_transcript else ())
 
 
 def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetime) -> set[int]:
@@ -143,22 +197,32 @@ def _with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
         if memory.id not in gone:
             gone[memory.id] = memory
             replaced = memories.replaced_by(tx, memory.id)
-            todo += [other for other in replaced if other.inactive_reason == "merged"]
+            todo += [other for other in replaced if other.inactive_reason in ("merged", FORGOTTEN)]
     return gone
 
 
-def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces, now: datetime) -> None:
-    """Bury a fact in all the words it ever had, and note where they stand."""
-    past = events.of_memory(tx, memory.id)
+def _facts(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
+    """Key and value in all the words a memory ever had."""
     states = [state for event in past for state in (event.old, event.new) if state]
-    facts = {(s["key"], s["value"]) for s in states if "value" in s} | {(memory.key, memory.value)}
-    proofs = evidence.of_memory(tx, memory.id)
-    forms = sorted({forgotten_form(key, value) for key, value in facts})
-    tombstones.bury(tx, app_id, "value", forms, now)
-    sources = {f"{key}|{proof.message_id}" for key, _ in facts for proof in proofs}
-    tombstones.bury(tx, app_id, "source", sorted(sources), now)
+    return {(s["key"], s["value"]) for s in states if "value" in s} | {(memory.key, memory.value)}
 
-    values = {value for _, value in facts}
+
+def _marks(tx: Connection, memory: Memory) -> set[Mark]:
+    """By what a fact is recognised when it comes again."""
+    marks: set[Mark] = set()
+    proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
+    for key, value in _facts(memory, events.of_memory(tx, memory.id)):
+        marks |= buried.marks_of(key, value)
+        for proof in proofs:
+            marks |= buried.marks_of_proof(key, proof.quote, proof.message_id)
+    return marks
+
+
+def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> None:
+    """Note where the words of a fact stand."""
+    past = events.of_memory(tx, memory.id)
+    proofs = evidence.of_memory(tx, memory.id)
+    values = {value for _, value in _facts(memory, past)}
     traces.scopes[app_id] |= values
     for proof in proofs:
         traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
@@ -176,20 +240,22 @@ def _blank_inbox(tx: Connection, app_id: int, values: Iterable[str]) -> None:
     inbox.drop(tx, [item_id for item_id, words in held.items() if _places(values, words)])
 
 
-def _blank_sessions(tx: Connection, traces: _Traces) -> set[int]:
-    """Take the words out of every conversation; the other memories that its words prove."""
-    touched: set[int] = set()
+def _blank_sessions(tx: Connection, traces: _Traces, keep_transcript: bool) -> list[int]:
+    """Take the words out of every conversation; the turns that held any."""
+    every: list[int] = []
     for session_id, values in traces.values.items():
         _blank_description(tx, session_id, values)
-        rewritten = _blank_turns(tx, session_id, values, traces)
-        touched |= set(evidence.proved_by(tx, rewritten))
+        rewritten = _blank_turns(tx, session_id, values, traces, keep_transcript)
+        every += rewritten
         messages.drop_receipts(tx, "message", rewritten)
         inbox.drop_messages(tx, rewritten)
-    return touched
+    return every
 
 
-def _blank_turns(tx: Connection, session_id: int, values: set[str], traces: _Traces) -> list[int]:
-    """The turns of a conversation that held any of the words."""
+def _blank_turns(
+    tx: Connection, session_id: int, values: set[str], traces: _Traces, keep_transcript: bool
+) -> list[int]:
+    """The turns of a conversation that held any of the words, blanked, or barred as they are."""
     app_id = sessions.app_id_of(tx, session_id)
     taught = session_id in traces.quotes
     wanted = values | traces.quotes.get(session_id, set())
@@ -200,10 +266,14 @@ def _blank_turns(tx: Connection, session_id: int, values: set[str], traces: _Tra
         if taught or turn.role == "assistant":
             spans |= _places(wanted, turn.content)
         content = _blanked(turn.content, spans)
-        if content != turn.content:
+        if content == turn.content:
+            continue
+        changed.append(turn)
+        if not keep_transcript:
             messages.rewrite(tx, turn.id, app_id, content)
             evidence.requote(tx, turn.id, content)
-            changed.append(turn)
+    if keep_transcript:
+        messages.bar(tx, [turn.id for turn in changed])
     _drop_questions(tx, changed)
     return [turn.id for turn in changed]
 
@@ -262,15 +332,27 @@ def _drop_questions(tx: Connection, turns: Iterable[Message]) -> None:
     embeddings.drop_unused(tx, hashes)
 
 
-def _reindex(tx: Connection, ids: Iterable[int], zone: ZoneInfo, cause: Cause) -> set[int]:
-    """Write the searched text of memories anew, from the quotes as they are now; their scopes."""
+def _reindex(
+    tx: Connection,
+    ids: Iterable[int],
+    zone: ZoneInfo,
+    cause: Cause,
+    *,
+    without: Collection[int] = (),
+) -> set[int]:
+    """Write the searched text of memories anew, from the quotes as they are now but for those of
+    the messages ``without``; their scopes."""
     scopes = set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
         assert memory is not None
         old = memories.hash_of(tx, memory_id)
-        proofs = [p for p in evidence.of_memory(tx, memory_id) if FILLER not in p.quote]
+        proofs = [
+            proof
+            for proof in evidence.of_memory(tx, memory_id)
+            if FILLER not in proof.quote and proof.message_id not in without
+        ]
         words = search_text(
             memory.memory_type,
             memory.key,

@@ -157,6 +157,9 @@ class Learner:
             reading.summary = f"{reading.summary} {summary}".strip()
 
     def _write(self, claim: Claim, reading: Reading) -> Learned:
+        with self._database.read() as tx:
+            ids = apps.find(tx, reading.scope).ids
+            reading.verdicts = [reading.unless_forgotten(tx, ids, v) for v in reading.verdicts]
         facts, changes = settle(reading.verdicts, self._as_fact(reading))
         meaning, _ = self._meaning()
         vectors: dict[str, Vectors] = {}
@@ -207,7 +210,8 @@ class Learner:
 
     def _altered(self, tx: Connection, reading: Reading) -> set[int]:
         """The turns whose words were blanked or deleted while the model was reading them."""
-        now = {turn.id: turn.content for turn in messages.of_session(tx, reading.session.id)}
+        left = messages.of_session(tx, reading.session.id, learnable=True)
+        now = {turn.id: turn.content for turn in left}
         return {turn.id for turn in reading.turns if now.get(turn.id) != turn.content}
 
     def _description(
@@ -269,7 +273,9 @@ class Learner:
     def _hold_back(self, tx: Connection, own: int, reading: Reading, altered: set[int]) -> None:
         for verdict in reading.verdicts:
             gone = any(proof.message_id in altered for proof in verdict.spans)
-            if verdict.outcome == "review" and not gone:
+            ids = apps.find(tx, reading.scope).ids
+            still = reading.unless_forgotten(tx, ids, verdict).outcome  # forgotten just now, maybe
+            if still == "review" and not gone:
                 inbox.add(tx, own, held(verdict), self._clock())
 
     def _keep_usage(self, reading: Reading) -> None:

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import windows
+from memchat.memory import buried, windows
 from memchat.memory.evidence import KnownFact, Turn, Verdict
 from memchat.memory.extract import Line, Window
 from memchat.memory.meaning import Meaning, shortened
@@ -61,6 +61,19 @@ class Reading:
         if new or not verdict.spans:
             return verdict
         reason = "its words were read by an earlier extraction"
+        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+
+    def unless_forgotten(self, tx: Connection, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+        """Refuse what would only wait for a person who had it forgotten after it was said."""
+        if verdict.outcome != "review":
+            return verdict
+        item = verdict.candidate
+        said = {turn.id: turn.created_at for turn in self.turns}
+        proofs = [(p.message_id, p.quote) for p in verdict.spans]
+        said_at = max((said[i] for i, _ in proofs), default=self.turns[-1].created_at)
+        if buried.stand(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
+            return verdict
+        reason = "it was forgotten on request"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
     def show(

@@ -8,10 +8,11 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
-from memchat.memory import keys
-from memchat.memory.consolidate import Consolidation, Fact, forgotten_form, search_text
+from memchat.memory import buried, forget, keys
+from memchat.memory.consolidate import Consolidation, Fact, search_text
 from memchat.store import apps, inbox, jobs, memories, messages, tombstones
 from memchat.store.events import Cause
+from memchat.store.tombstones import Mark
 from memchat.types import InboxItem, Memory, MemoryType, Scope
 
 
@@ -36,7 +37,9 @@ def accept(
     if value is None and item.masked:
         raise InputError("its value is hidden; say it again with --value to keep it")
     own, shared = apps.ensure(tx, scope, now)
-    tombstones.lift(tx, own, "value", forgotten_form(item.key, words))
+    tombstones.lift(tx, [own, shared], _marks(item) | buried.marks_of(item.key, words))
+    sha1 = memories.sha1_of(item.memory_type, item.key, words)
+    forget.make_way(tx, own, sha1, settings.zone, now)
     fact = _fact(tx, scope, item, item.memory_type, item.key, words, settings, now)
     done = Consolidation(tx, own, shared, cause, settings.merge_threshold, settings.zone).apply(
         fact
@@ -46,6 +49,28 @@ def accept(
     jobs.enqueue(tx, "embed", memories.app_id_of(tx, done.memory.id), "memory", done.memory.id, now)
     inbox.decide(tx, item.id, "accepted")
     return done.memory
+
+
+def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None:
+    """Say no: the same is not asked again. What was forgotten before is forgotten anew, and its
+    words do not stay behind as a rejected item."""
+    own, shared = apps.ensure(tx, scope, now)
+    marks = _marks(item)
+    if tombstones.buried(tx, (own, shared), marks):
+        tombstones.bury(tx, own, marks, now)
+        inbox.drop(tx, [item.id])
+    else:
+        inbox.decide(tx, item.id, "rejected")
+
+
+def _marks(item: InboxItem) -> set[Mark]:
+    """By what a proposal is recognised as forgotten."""
+    if item.key is None or item.value is None:
+        return set()
+    marks = buried.marks_of(item.key, item.value)
+    if item.quote is not None and item.message_id is not None:
+        marks |= buried.marks_of_proof(item.key, item.quote, item.message_id)
+    return marks
 
 
 def _fact(

@@ -35,19 +35,30 @@ class Claim:
     target_id: int
     attempt: int
     holder: str
+    how: str | None = None
 
 
 def enqueue(
-    tx: Connection, kind: str, app_id: int, source: str, target_id: int, now: datetime
+    tx: Connection,
+    kind: str,
+    app_id: int,
+    source: str,
+    target_id: int,
+    now: datetime,
+    *,
+    run_at: datetime | None = None,
+    how: str | None = None,
 ) -> None:
-    """Ask for work on a target; asking again starts its attempts anew.
+    """Ask for work on a target, now or at ``run_at``; asking again starts its attempts anew.
 
-    Work that is under way goes on: who does it looks, when finishing, whether more has come.
+    ``how`` is for the worker that does it. Work that is under way goes on: who does it looks, when
+    finishing, whether more has come.
     """
     fresh = {
         "status": _WAITING,
         "attempts": 0,
-        "run_at": now,
+        "run_at": run_at or now,
+        "text": how,
         "error_message": None,
         "lease_owner": None,
         "lease_until": None,
@@ -91,9 +102,9 @@ def claim(
         update(jobs)
         .where(_j.id.in_(ids))
         .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
-        .returning(_j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts)
+        .returning(_j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
     )
-    claims = {row[0]: Claim(row[0], row[1], row[2], row[3], row[4], holder) for row in rows}
+    claims = {r[0]: Claim(r[0], r[1], r[2], r[3], r[4], holder, r[5]) for r in rows}
     return [claims[i] for i in ids]  # RETURNING promises no order; the longest due comes first
 
 

@@ -20,9 +20,14 @@ from memchat.store.schema import apps, memories
 from memchat.types import CreatedBy, Memory, MemoryType
 
 _m = memories.c
-_SELECT: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")).join(
+FORGOTTEN = "forgotten"
+"""Why a row is inactive whose purge is queued: nobody sees it any more."""
+WITH_SCOPE: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")).join(
     apps, apps.c.id == memories.c.app_id
 )
+"""Every row with its scope's names, the hidden ones too."""
+_seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
+_SELECT = WITH_SCOPE.where(_seen)
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +234,7 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     if not ids or not app_ids:
         return {}
     rows = tx.execute(_SELECT.where(_m.id.in_(ids), _m.app_id.in_(app_ids)))
-    return {row.id: _memory(row) for row in rows}
+    return {row.id: to_memory(row) for row in rows}
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
@@ -240,7 +245,7 @@ def app_id_of(tx: Connection, memory_id: int) -> int:
 def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The row with this very fact, active or not; an active one first, then the scope's own."""
     rows = [
-        _memory(row) for row in tx.execute(_SELECT.where(_m.app_id.in_(app_ids), _m.sha1 == sha1))
+        to_memory(row) for row in tx.execute(_SELECT.where(_m.app_id.in_(app_ids), _m.sha1 == sha1))
     ]
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
@@ -248,12 +253,12 @@ def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
 def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, newest said first."""
     query = _SELECT.where(_m.app_id.in_(app_ids), _m.active == 1, _m.key == key)
-    return [_memory(row) for row in tx.execute(query.order_by(_m.said_at.desc(), _m.id.desc()))]
+    return [to_memory(row) for row in tx.execute(query.order_by(_m.said_at.desc(), _m.id.desc()))]
 
 
 def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
-    return [_memory(row) for row in tx.execute(_SELECT.where(_m.replaced_by == memory_id))]
+    return [to_memory(row) for row in tx.execute(WITH_SCOPE.where(_m.replaced_by == memory_id))]
 
 
 def values_before(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, str]:
@@ -277,7 +282,7 @@ def listed(
     """Memories of a status (active, inactive, expired, all), newest said first."""
     query = _filtered(_SELECT, app_ids, status, today, memory_types)
     query = query.order_by(_m.said_at.desc(), _m.id.desc()).offset(offset)
-    return [_memory(row) for row in tx.execute(query if limit is None else query.limit(limit))]
+    return [to_memory(row) for row in tx.execute(query if limit is None else query.limit(limit))]
 
 
 def counted(
@@ -290,7 +295,11 @@ def counted(
 ) -> int:
     """How many ``listed`` would give without a limit."""
     query = _filtered(
-        select(func.count()).select_from(memories), app_ids, status, today, memory_types
+        select(func.count()).select_from(memories).where(_seen),
+        app_ids,
+        status,
+        today,
+        memory_types,
     )
     return int(tx.execute(query).scalar_one())
 
@@ -300,7 +309,7 @@ def pinned(tx: Connection, app_ids: Sequence[int], today: date, limit: int) -> l
     query = _filtered(_SELECT, app_ids, "active", today, ("profile", "preference")).order_by(
         _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc(), _m.id
     )
-    return [_memory(row) for row in tx.execute(query.limit(limit))]
+    return [to_memory(row) for row in tx.execute(query.limit(limit))]
 
 
 def single_keys(tx: Connection, app_id: int, keys: Sequence[str], today: date) -> set[str]:
@@ -382,7 +391,8 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
     }
 
 
-def _memory(row: Row[Any]) -> Memory:
+def to_memory(row: Row[Any]) -> Memory:
+    """The record of a row that ``WITH_SCOPE`` gave."""
     return Memory(
         id=row.id,
         created_at=row.created_at,

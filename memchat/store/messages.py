@@ -45,6 +45,18 @@ def rewrite(tx: Connection, message_id: int, app_id: int, content: str) -> None:
     keywords.write(tx, "messages", message_id, app_id, content)
 
 
+def bar(tx: Connection, ids: Sequence[int]) -> None:
+    """Leave turns as they are, but for no search to find and no extraction to learn from."""
+    keywords.remove(tx, "messages", ids)
+    tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
+
+
+def remove(tx: Connection, ids: Sequence[int]) -> None:
+    """Delete turns with their keyword rows; proofs and receipts go by cascade."""
+    keywords.remove(tx, "messages", ids)
+    tx.execute(delete(messages).where(_m.id.in_(ids)))
+
+
 def keep_receipt(tx: Connection, message_id: int, hits: Iterable[Hit]) -> None:
     """Store what was injected for this reply, in the order it was shown."""
     rows = [

@@ -6,19 +6,23 @@ import hmac
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, func, select
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from memchat.store import meta
 from memchat.store.schema import tombstones
 
+Mark = tuple[str, str]
+"""A kind (value, quote, source, word, name) and the text that is recognised."""
+_t = tombstones.c
 
-def bury(tx: Connection, app_id: int, kind: str, texts: Iterable[str], now: datetime) -> None:
-    """Remember that these texts (of a kind: value, quote, message) were forgotten in a scope."""
+
+def bury(tx: Connection, app_id: int, marks: Iterable[Mark], now: datetime) -> None:
+    """Remember that these texts were forgotten in a scope; the last time counts."""
     key = meta.hash_key(tx)
     rows = [
         {"app_id": app_id, "kind": kind, "hash": _hash(key, text), "created_at": now}
-        for text in texts
+        for kind, text in sorted(marks)
     ]
     if rows:
         statement = upsert(tombstones)
@@ -27,21 +31,22 @@ def bury(tx: Connection, app_id: int, kind: str, texts: Iterable[str], now: date
         tx.execute(statement.on_conflict_do_update(index_elements=unique, set_=again), rows)
 
 
-def lift(tx: Connection, app_id: int, kind: str, text: str) -> None:
-    """A person says it again by hand: it may be known again."""
-    c = tombstones.c
-    hashed = _hash(meta.hash_key(tx), text)
-    tx.execute(delete(tombstones).where(c.app_id == app_id, c.kind == kind, c.hash == hashed))
+def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
+    """Forget that these texts were forgotten: a person wants them known again."""
+    key = meta.hash_key(tx)
+    hashes = [_hash(key, text) for _, text in marks]
+    tx.execute(delete(tombstones).where(_t.app_id.in_(list(app_ids)), _t.hash.in_(hashes)))
 
 
-def buried(tx: Connection, app_ids: Iterable[int], kind: str, text: str, said_at: datetime) -> bool:
-    """Whether this text was forgotten in one of the scopes after it was said."""
-    c = tombstones.c
-    hashed = _hash(meta.hash_key(tx), text)
-    query = select(c.id).where(
-        c.app_id.in_(list(app_ids)), c.kind == kind, c.hash == hashed, c.created_at >= said_at
+def buried(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
+    """Which of these texts were forgotten in one of the scopes, and when last."""
+    key = meta.hash_key(tx)
+    by_hash = {_hash(key, text): (kind, text) for kind, text in marks}
+    query = select(_t.kind, _t.hash, func.max(_t.created_at)).where(
+        _t.app_id.in_(list(app_ids)), _t.hash.in_(list(by_hash))
     )
-    return tx.execute(query.limit(1)).first() is not None
+    rows = tx.execute(query.group_by(_t.kind, _t.hash))
+    return {by_hash[row[1]]: row[2] for row in rows if by_hash[row[1]][0] == row[0]}
 
 
 def _hash(key: bytes, text: str) -> str:
