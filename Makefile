@@ -1,11 +1,12 @@
 # make         sets everything up and shows what memchat does    make chat   talk to it (ARGS="--user ana")
 # make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
+# make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test bench-crash bench-cost lint lock clean
+.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -42,6 +43,12 @@ bench-crash: $(READY)
 
 bench-cost: $(READY)
 	@$(BIN)/python -m benchmarks.extraction_cost
+
+lifecycle: $(READY)
+	@$(BIN)/python -m benchmarks.lifecycle $(if $(DATA),--data '$(DATA)') $(ARGS)
+
+bench-extract: $(READY)
+	@$(BIN)/python -m benchmarks.extract_quality $(if $(DATA),--data '$(DATA)') $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check

@@ -99,6 +99,9 @@ def _rows(tx: Connection, sql: str) -> list[Any]:
     return list(tx.exec_driver_sql(sql))
 
 
+_SEARCHED = "(active = 1 OR inactive_reason = 'superseded')"
+
+
 def _file(tx: Connection) -> Iterator[str]:
     for (found,) in _rows(tx, "PRAGMA integrity_check"):
         if found != "ok":
@@ -108,9 +111,9 @@ def _file(tx: Connection) -> Iterator[str]:
 
 
 def _keyword_rows(tx: Connection) -> Iterator[str]:
-    active = _rows(tx, "SELECT id, 'a' || app_id FROM memories WHERE active = 1")
+    searched = _rows(tx, f"SELECT id, 'a' || app_id FROM memories WHERE {_SEARCHED}")
     yield from _differ(
-        "keyword rows of memories", active, _rows(tx, "SELECT rowid, scope FROM memories_fts")
+        "keyword rows of memories", searched, _rows(tx, "SELECT rowid, scope FROM memories_fts")
     )
     said = _rows(
         tx, "SELECT m.id, 'a' || s.app_id FROM messages m JOIN sessions s ON s.id = m.session_id"
@@ -125,7 +128,7 @@ def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
     for app, memory, vector in _rows(
         tx,
         "SELECT m.app_id, m.id, e.embedding FROM memories m JOIN embeddings e"
-        " ON e.hash = m.text_hash WHERE m.active = 1",
+        f" ON e.hash = m.text_hash WHERE {_SEARCHED}",
     ):
         stored[app][memory] = vector
     for number, index in enumerate(indexes):
@@ -151,7 +154,7 @@ def _vectors(tx: Connection) -> Iterator[str]:
     waiting = {memory for (memory,) in _rows(tx, queued)}
     for (memory,) in _rows(
         tx,
-        "SELECT id FROM memories WHERE active = 1"
+        f"SELECT id FROM memories WHERE {_SEARCHED}"
         " AND text_hash NOT IN (SELECT hash FROM embeddings)",
     ):
         if memory not in waiting:

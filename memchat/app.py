@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -37,8 +38,10 @@ from memchat.store.database import Database
 from memchat.types import (
     KEEP,
     AppInfo,
+    Audit,
     Event,
     Evidence,
+    Finding,
     Hit,
     InboxItem,
     Job,
@@ -49,6 +52,7 @@ from memchat.types import (
     Recalled,
     Scope,
     Session,
+    Undone,
     UsageTotal,
 )
 
@@ -64,7 +68,9 @@ BACKGROUND_SECONDS = 5.0
 """How long closing waits for background work; what is not done then is done at the next start."""
 CLEAR_BATCH = 100
 """Memories forgotten in one transaction: other writers wait for no more than that."""
-STATUSES = ("active", "inactive", "expired", "all")
+STATUSES = ("active", "inactive", "expired", "expiring", "all")
+EXPIRING_DAYS = 30
+MOST_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,16 +190,22 @@ class MemChat:
         app: str = "default",
         status: str = "active",
         memory_type: str | None = None,
+        within: int = EXPIRING_DAYS,
         limit: int = 100,
         offset: int = 0,
     ) -> list[Memory]:
-        """The app's own memories and the user's for every app, newest said first."""
+        """The app's own memories and the user's for every app, newest said first.
+
+        With the status ``expiring`` those whose last day comes ``within`` so many days, the
+        soonest first.
+        """
         with self._database.read() as tx:
             return memories.listed(
                 tx,
                 apps.find(tx, Scope(user, app)).ids,
                 status=_status(status),
                 today=self._today(),
+                by=self._in_days(within),
                 memory_types=(memory_type,) if memory_type else (),
                 limit=limit,
                 offset=offset,
@@ -206,6 +218,7 @@ class MemChat:
         app: str = "default",
         status: str = "active",
         memory_type: str | None = None,
+        within: int = EXPIRING_DAYS,
     ) -> int:
         """How many ``memories`` would give without a limit."""
         with self._database.read() as tx:
@@ -214,6 +227,7 @@ class MemChat:
                 apps.find(tx, Scope(user, app)).ids,
                 status=_status(status),
                 today=self._today(),
+                by=self._in_days(within),
                 memory_types=(memory_type,) if memory_type else (),
             )
 
@@ -384,11 +398,7 @@ class MemChat:
     def receipt(self, message_id: int, *, user: str, app: str = "default") -> list[Hit]:
         """What was injected for a reply, in the order it was shown."""
         with self._database.read() as tx:
-            turn = messages.by_ids(tx, [message_id]).get(message_id)
-            if turn is None:
-                raise NotFound(f"there is no message {message_id} here")
-            _session(tx, Scope(user, app), turn.session_id)
-            return messages.receipt(tx, message_id)
+            return messages.receipt(tx, _turn(tx, Scope(user, app), message_id).id)
 
     def end_session(self, session_id: int, *, user: str, app: str = "default") -> Session:
         """End an open conversation and queue its reading.
@@ -404,16 +414,103 @@ class MemChat:
             close_session(tx, _session(tx, scope, session_id), self._clock())
             return _session(tx, scope, session_id)
 
-    def delete_session(self, session_id: int, *, user: str, app: str = "default") -> None:
-        """Remove a conversation for good. What was learnt from it stays, without its words."""
+    def delete_session(
+        self,
+        session_id: int,
+        *,
+        user: str,
+        app: str = "default",
+        keep_memories: bool = False,
+        dry_run: bool = False,
+    ) -> Undone:
+        """Remove a conversation for good, and with it what only it taught; what that did.
+
+        What it had replaced or ended comes back; what other words prove too, or a person took into
+        their own hands, stays. ``keep_memories`` leaves them all, without its words as proof.
+        ``dry_run`` only tells what would be.
+        """
         from memchat.memory import forget
 
-        with self._database.write() as tx:
-            _session(tx, Scope(user, app), session_id)
-            self._drop_vectors(
-                tx, forget.forget_session(tx, session_id, self.settings.zone, self._clock())
-            )
+        scope = Scope(user, app)
+        with self._trial(dry_run) as tx:
+            turns = messages.of_session(tx, _session(tx, scope, session_id).id)
+            done, stale = self._take_back(tx, scope, turns, keep_memories)
+            stale |= forget.forget_session(tx, session_id, self.settings.zone, self._clock())
+            if not dry_run:
+                self._drop_vectors(tx, stale)
         forget.scrub(self._database)
+        return done
+
+    def delete_message(
+        self,
+        message_id: int,
+        *,
+        user: str,
+        app: str = "default",
+        keep_memories: bool = False,
+        dry_run: bool = False,
+    ) -> Undone:
+        """Remove one turn of a conversation, as ``delete_session`` removes all of them."""
+        from memchat.memory import forget
+
+        scope = Scope(user, app)
+        with self._trial(dry_run) as tx:
+            turn = _turn(tx, scope, message_id)
+            done, stale = self._take_back(tx, scope, [turn], keep_memories)
+            stale |= forget.forget_message(tx, turn, self.settings.zone, self._clock())
+            if not dry_run:
+                self._drop_vectors(tx, stale)
+        forget.scrub(self._database)
+        return done
+
+    @contextmanager
+    def _trial(self, dry_run: bool) -> Iterator[Connection]:
+        """A writer's transaction, of which nothing is kept in a dry run."""
+        with self._database.write() as tx, tx.begin_nested() as trial:
+            yield tx
+            if dry_run:
+                trial.rollback()
+
+    def _take_back(
+        self, tx: Connection, scope: Scope, turns: Sequence[Message], keep_memories: bool
+    ) -> tuple[Undone, set[int]]:
+        from memchat.memory import forget
+        from memchat.memory.undo import Undoing
+
+        if keep_memories:
+            return Undone(), set()
+        ids, now = {turn.id for turn in turns}, self._clock()
+        done = Undoing(tx, apps.find(tx, scope).ids, ids, now).run()
+        return done, forget.forget(tx, done.gone, self.settings.zone, now, bury=False)
+
+    # Audit
+
+    def audit(self, *, user: str, app: str = "default") -> Audit:
+        """Look through the app's memories, and the user's for every app; changes nothing."""
+        from memchat.memory.audit import Auditor
+
+        meaning, _ = self._meaning()
+        with self._database.read() as tx:
+            scope = Scope(user, app)
+            return Auditor(tx, scope, self.settings.zone, self._clock(), meaning).look()
+
+    def mend(self, findings: Iterable[Finding], *, user: str, app: str = "default") -> int:
+        """Do what these findings of an audit say, where it still holds; how many were mended.
+
+        All of it can be undone with ``restore``, but for secrets, which are forgotten for good.
+        """
+        from memchat.memory import audit, forget
+
+        mended = 0
+        for finding in findings:
+            with self._database.write() as tx:
+                done, stale = audit.mend(
+                    tx, Scope(user, app), finding, self.settings.zone, self._clock()
+                )
+                self._drop_vectors(tx, stale)
+            mended += done
+        forget.scrub(self._database)
+        return mended
 
     # Apps and switches
 
@@ -504,6 +601,7 @@ class MemChat:
     def _parts(self) -> Parts:
         from memchat.chat import Parts
         from memchat.jobs import Worker
+        from memchat.memory.commands import Commands
         from memchat.memory.learn import Learner
         from memchat.memory.recall import Recall
 
@@ -513,14 +611,18 @@ class MemChat:
                 learner = Learner(
                     *common, self._prompts, self._clock, self._extract_model, self._meaning
                 )
+                recall = Recall(*common, self._prompts, self._clock, self._meaning)
                 self._assembled = Parts(
                     database=self._database,
                     settings=self.settings,
                     prompts=self._prompts,
                     clock=self._clock,
                     model=self._chat_model,
-                    recall=Recall(*common, self._prompts, self._clock, self._meaning),
+                    recall=recall,
                     worker=Worker(*common, self._clock, learner, self._meaning, self._drop_vectors),
+                    commands=Commands(
+                        *common, self._prompts, self._clock, recall, self._drop_vectors
+                    ),
                 )
             return self._assembled
 
@@ -630,6 +732,9 @@ class MemChat:
 
         return ByHand(tx, scope, self.settings, self._clock())
 
+    def _in_days(self, days: int) -> date:
+        return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))
+
     def _today(self) -> date:
         return self._clock().astimezone(self.settings.zone).date()
 
@@ -656,6 +761,14 @@ def _item(tx: Connection, scope: Scope, item_id: int) -> InboxItem:
     if item is None or item.status != "pending":
         raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
     return item
+
+
+def _turn(tx: Connection, scope: Scope, message_id: int) -> Message:
+    turn = messages.by_ids(tx, [message_id]).get(message_id)
+    if turn is None:
+        raise NotFound(f"there is no message {message_id} here; see memchat sessions show")
+    _session(tx, scope, turn.session_id)
+    return turn
 
 
 def _session(tx: Connection, scope: Scope, session_id: int) -> Session:

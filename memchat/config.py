@@ -94,6 +94,8 @@ class Settings:
     """MEMCHAT_CONTEXT: the chat model's window in tokens, where litellm does not know it."""
     idle_minutes: int = 30
     """MEMCHAT_IDLE_MINUTES: a session silent for so long, and whose lease ran out, is ended."""
+    mask_before_extraction: bool = False
+    """MEMCHAT_MASK: ``on`` hides secrets from the extraction model too, each behind its kind."""
     why: Mapping[str, str] = field(default_factory=dict)
     """For each model setting, where its value came from."""
 
@@ -138,6 +140,7 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
             else None
         ),
         idle_minutes=int(_number(values, "MEMCHAT_IDLE_MINUTES", 30, 1, 10_000)),
+        mask_before_extraction=_one_of(values, "MEMCHAT_MASK", ("off", "on")) == "on",
         why=why,
     )
 

@@ -100,18 +100,19 @@ def _embedding(database: Database, settings: Settings, fault: MemChatError | Non
 def _store(database: Database) -> Iterator[Check]:
     damage = database.damage()
     with database.read() as tx:
-        rows, words = memories.active_anywhere(tx), keywords.count(tx, "memories")
+        rows, searched = memories.counts_anywhere(tx)
+        words = keywords.count(tx, "memories")
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
     else:
         yield Check("database", "problem", damage, "restore a backup of the data folder")
-    if words != rows:
+    if words != searched:
         yield Check(
             "keyword search",
             "problem",
-            f"{words} keyword rows for {rows} memories",
-            "report this, with how you got there",
+            f"{words} keyword rows for {searched} memories",
+            "run memchat audit --fix, and report this, with how you got there",
         )
     if scrub is not None:
         yield Check(

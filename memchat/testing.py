@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,14 +17,22 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ProviderError
-from memchat.providers import Completion
+from memchat.providers import Completion, ToolCall
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
 
 if TYPE_CHECKING:
     from memchat.providers.hashing import HashEmbedder
 
-__all__ = ["Broken", "FakeClock", "HashEmbedder", "Request", "ScriptedModel", "ScriptedStream"]
+__all__ = [
+    "Broken",
+    "Calls",
+    "FakeClock",
+    "HashEmbedder",
+    "Request",
+    "ScriptedModel",
+    "ScriptedStream",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +43,22 @@ class Broken:
     error: Exception
 
 
-Reply = str | Exception | Broken | Callable[[Sequence[ChatMessage]], str]
+class Calls:
+    """A reply that calls tools, after the text where there is one.
+
+    Calls(("forget", {"what": "my city"}))
+    Calls(("remember", '{"quote": '), text="Certainly.")  # arguments that are no JSON
+    """
+
+    def __init__(self, *made: tuple[str, dict[str, Any] | str], text: str = "") -> None:
+        self.text = text
+        self.made = tuple(
+            ToolCall(name, given if isinstance(given, str) else json.dumps(given))
+            for name, given in made
+        )
+
+
+Reply = str | Exception | Broken | Calls | Callable[[Sequence[ChatMessage]], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +68,16 @@ class Request:
     messages: tuple[ChatMessage, ...]
     purpose: str
     schema: dict[str, Any] | None = None
+    tools: tuple[str, ...] = ()
+    """The names of the tools it was offered."""
 
 
 class ScriptedModel:
     """A ``ChatModel`` that gives the replies of a queue, in order, and records what it was sent.
 
-    A reply is a text, an exception to raise, ``Broken``, or a function of the messages. An empty
-    queue raises AssertionError: the test made more calls than it said.
+    A reply is a text, an exception to raise, ``Broken``, ``Calls``, or a function of the messages.
+    An empty queue raises AssertionError: the test made more calls than it said. With ``tools`` it
+    is a model that can call them.
     """
 
     def __init__(
@@ -60,6 +87,7 @@ class ScriptedModel:
         window: int = 8192,
         name: str = "scripted/model",
         schema_mode: bool = False,
+        tools: bool = False,
     ) -> None:
         self.replies: deque[Reply] = deque(replies)
         self.requests: list[Request] = []
@@ -68,10 +96,15 @@ class ScriptedModel:
         self.window = window
         self.stand_in = False
         self.schema_mode = schema_mode
+        self.tools = tools
 
-    def stream(self, messages: Sequence[ChatMessage]) -> ScriptedStream:
+    def stream(
+        self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
+    ) -> ScriptedStream:
         """The next reply, word by word; what it raises is raised from the iteration."""
-        stream = ScriptedStream(self, messages, self._next(messages, "chat", None))
+        names = tuple(tool["function"]["name"] for tool in tools)
+        reply = self._next(Request(tuple(messages), "chat", tools=names))
+        stream = ScriptedStream(self, messages, reply)
         self.streams.append(stream)
         return stream
 
@@ -79,7 +112,7 @@ class ScriptedModel:
         self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
     ) -> Completion:
         """The next reply, whole."""
-        reply = self._next(messages, purpose, schema)
+        reply = self._next(Request(tuple(messages), purpose, schema))
         if isinstance(reply, Broken):
             raise reply.error
         text = _text(reply, messages)
@@ -87,12 +120,12 @@ class ScriptedModel:
             raise _silent(self.name)
         return Completion(text, _usage(purpose, self.name, messages, text))
 
-    def _next(
-        self, messages: Sequence[ChatMessage], purpose: str, schema: dict[str, Any] | None
-    ) -> Reply:
-        self.requests.append(Request(tuple(messages), purpose, schema))
+    def _next(self, request: Request) -> Reply:
+        self.requests.append(request)
         if not self.replies:
-            raise AssertionError(f"no reply is left in the script for this call ({purpose})")
+            raise AssertionError(
+                f"no reply is left in the script for this call ({request.purpose})"
+            )
         return self.replies.popleft()
 
 
@@ -104,6 +137,7 @@ class ScriptedStream:
         self._messages = messages
         self._reply = reply
         self._text = ""
+        self._whole = False
         self.closed = False
 
     def __iter__(self) -> Iterator[str]:
@@ -118,7 +152,8 @@ class ScriptedStream:
                 yield piece
             if broken:
                 raise broken.error
-            if not text:
+            self._whole = not self.closed
+            if not text and not self.calls:
                 raise _silent(self._model.name)
         finally:
             self.closed = True
@@ -126,6 +161,11 @@ class ScriptedStream:
     def close(self) -> None:
         """Stop the reply."""
         self.closed = True
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The tools the reply calls; none before its end."""
+        return self._reply.made if isinstance(self._reply, Calls) and self._whole else ()
 
     @property
     def usage(self) -> Usage:
@@ -154,6 +194,8 @@ def _text(reply: Reply, messages: Sequence[ChatMessage]) -> str:
     if isinstance(reply, Exception):
         raise reply
     assert not isinstance(reply, Broken)
+    if isinstance(reply, Calls):
+        return reply.text
     return reply if isinstance(reply, str) else reply(messages)
 
 

@@ -205,7 +205,7 @@ class Hit:
     """One search result, with the parts its score was made of.
 
     ``cosine`` and ``bm25`` are None where that list could not score it (no vector, no word in
-    common); ``channel`` is pinned, both, meaning, words or conversation.
+    common); ``channel`` is pinned, both, meaning, words, conversation, or listed by a command.
     """
 
     kind: Literal["memory", "message"]
@@ -236,7 +236,7 @@ class Change:
     """One thing a session taught, or refused: what happened to which memory, and its proof."""
 
     kind: str
-    """added, repeated, merged, superseded, ended, revived, review or refused."""
+    """added, repeated, merged, superseded, ended, revived, forgotten, review or refused."""
     memory: Memory | None
     quotes: tuple[str, ...] = ()
     before: str | None = None
@@ -343,6 +343,53 @@ class AppInfo:
     memories: int
     sessions: int
     created_at: datetime
+
+
+FindingKind = Literal[
+    "secret",
+    "contradiction",
+    "duplicate",
+    "stale",
+    "missing evidence",
+    "suspected junk",
+    "expiring",
+    "never recalled",
+    "index drift",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a look through the memories found. Its words are for the person alone."""
+
+    kind: FindingKind
+    memory_ids: tuple[int, ...]
+    """The memories it is about; where one of them stays, that one first."""
+    what: str
+    fix: str | None
+    """What mending it would do; None where only a person can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """A look through the memories of an app."""
+
+    at: datetime
+    active: int
+    inactive: int
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What deleting a conversation, or a message, does to the memories."""
+
+    gone: tuple[Memory, ...] = ()
+    """Only its words proved them."""
+    back: tuple[Memory, ...] = ()
+    """It had retired them, and they are in use again."""
+    kept: tuple[Memory, ...] = ()
+    """Words said elsewhere prove them too, or they are the person's own entry or edit."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -511,3 +511,42 @@ def test_a_reader_that_leaves_early_loses_no_part_of_the_reply(env: Env) -> None
     )
     assert "Traceback" not in done.stderr and "memchat: " not in done.stderr, done.stderr
     assert [m["role"] for m in env.messages()] == ["user", "assistant"]
+
+
+def test_a_person_tells_the_chat_to_remember_to_list_and_to_forget(env: Env) -> None:
+    terminal = Terminal(env, "chat")
+    terminal.until("> ")
+    terminal.type("remember that I am allergic to nuts\r")
+    terminal.until("Saved: allergy: nuts.")
+    terminal.until("memory: added #1 allergy")
+    terminal.until("> ")
+    terminal.type("what do you remember about me?\r")
+    terminal.until("- #1 allergy: nuts (said ")
+    terminal.until("> ")
+    terminal.type("forget my allergy\r")
+    terminal.until("Forget it for good? (yes or no)")
+    terminal.until("> ")
+    assert env.remembered() == "nuts"
+    terminal.type("yes\r")
+    terminal.until("Forgotten: 1 memory.")
+    terminal.until("memory: forgotten 1")
+    terminal.until("> ")
+    terminal.type("\x04")
+    terminal.leave()
+    assert terminal.exit_code == 0 and env.remembered() == ""
+    for path in Path(env["MEMCHAT_HOME"]).rglob("*"):
+        assert not path.is_file() or b"nuts" not in path.read_bytes(), path
+
+
+def test_commands_work_in_a_piped_chat_and_a_no_keeps_everything(env: Env) -> None:
+    done = env.memchat("chat", said="remember that I am vegan\nforget my diet\nno\nyes\n")
+    assert "Saved: diet: vegan." in done.out and "Nothing was forgotten." in done.out
+    assert done.err.count("memory: ") == 1 and "memory: added #1 diet" in done.err
+    assert done.code == 0 and env.remembered() == "vegan"
+
+
+def test_a_command_with_memory_off_says_so(env: Env) -> None:
+    env.memchat("apps", "off")
+    done = env.memchat("chat", said="remember that I am vegan\nwhat do you know about me?\n")
+    assert done.out.count("Memory is off for the app default") == 2
+    assert "memory: " not in done.err and env.remembered() == ""

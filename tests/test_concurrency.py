@@ -163,12 +163,12 @@ if name == "p0":
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), NOON)
         ids = [memories.insert_new(tx, own, fact(v), cause) for v in ("Lisbon", "Porto")]
-        memories.deactivate(tx, memories.get(tx, [own], ids[1]), own, "superseded", cause)
+        memories.deactivate(tx, memories.get(tx, [own], ids[1]), own, "ended", cause)
     (home / "filled").touch()
     for n in range(100):
         with database.write() as tx:
             old, new = (memories.get(tx, [own], i) for i in (ids[n % 2], ids[1 - n % 2]))
-            memories.deactivate(tx, old, own, "superseded", cause, replaced_by=new.id)
+            memories.deactivate(tx, old, own, "ended", cause)
             memories.reactivate(tx, new, own, cause)
     (home / "done").touch()
 else:

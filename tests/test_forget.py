@@ -160,7 +160,7 @@ def test_a_deleted_conversation_takes_its_words_and_leaves_what_was_learnt(
 ) -> None:
     learn_zanzibar(mc, extract_model, chat_model)
     session_id = mc.sessions(user="ana")[0].id
-    mc.delete_session(session_id, user="ana")
+    mc.delete_session(session_id, user="ana", keep_memories=True)
     assert mc.sessions(user="ana") == []
     assert {m.value for m in mc.memories(user="ana")} == {"Zanzibar", "keep bees"}
     assert files_with(mc, "Do you know") == []
@@ -338,7 +338,7 @@ def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
     mc.close()
     mc = open_store()
     assert saved_vectors(mc)
-    mc.delete_session(1, user="ana")
+    mc.delete_session(1, user="ana", keep_memories=True)
     assert saved_vectors(mc) == []
 
 

@@ -299,3 +299,35 @@ def test_a_replaced_value_stands_behind_the_new_one_and_is_dated(mc, clock) -> N
     fill(mc, ("profile", "city", "Porto"))
     (hit,) = mc.recall("which city do I live in?", user="ana").hits
     assert hit.text == ("[profile] city: Porto (said 2026-05-02; before: Lisbon, until 2026-05-02)")
+
+
+def moved(mc, clock, *cities: str) -> None:
+    for name in cities:
+        mc.add("profile", "city", name, user="ana")
+        clock.advance(days=30)
+
+
+def test_a_replaced_value_is_found_behind_the_one_that_is_there_now(mc, clock) -> None:
+    moved(mc, clock, "Zanzibar", "Porto", "Faro")
+    mc.run_jobs()
+    (hit,) = mc.recall("Zanzibar", user="ana").hits
+    assert hit.memory.value == "Faro"
+    assert hit.text.endswith("before: Porto, until 2026-06-30; Zanzibar, until 2026-05-31)")
+
+
+def test_however_often_a_value_was_replaced_its_place_is_taken_once(mc, clock) -> None:
+    moved(mc, clock, *(f"Porto {word}" for word in ("old", "new", "north", "south", "east")))
+    mc.run_jobs()
+    hits = mc.recall("Porto", user="ana", limit=3).hits
+    assert [hit.memory.value for hit in hits] == ["Porto east"]
+
+
+def test_a_replaced_value_is_not_found_when_what_took_its_place_is_over(mc, clock) -> None:
+    mc.add("profile", "city", "Zanzibar", user="ana")
+    clock.advance(days=1)
+    mc.add("profile", "city", "Porto", user="ana", expires_at=date(2026, 5, 3))
+    mc.run_jobs()
+    clock.advance(days=2)
+    assert mc.recall("Zanzibar", user="ana").hits == (), "the sweep has not brought it back yet"
+    mc.run_jobs()
+    assert [h.memory.value for h in mc.recall("Zanzibar", user="ana").hits] == ["Zanzibar"]

@@ -262,10 +262,10 @@ def test_an_unknown_type_becomes_other_and_is_kept(mc, extract_model) -> None:
 def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
     mc, extract_model
 ) -> None:
-    words = "a blue boat " * 40
-    kept, long = words[:280].strip(), words[:320].strip()
-    quote = f"My note is {long}"
+    kept = "a blue boat " * 23 + "ship"
+    long = ("a red kite " * 30).strip()
     for value in (kept, long):
+        quote = f"My note is {value}"
         extract_model.replies.append(answer(fact(quote, "note", value, memory_type="other")))
         talk(mc, f"{quote}.")
     assert values(mc) == {kept}

@@ -33,6 +33,7 @@ from memchat.store import (
     meta,
     schema,
     sessions,
+    succession,
     tombstones,
     usage,
 )
@@ -202,8 +203,9 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
         "superseded",
         newer,
     )
-    assert [m.id for m in memories.replaced_by(tx, newer)] == [old]
-    assert keywords.search(tx, "memories", [own], ["lisbon"], 5) == []
+    assert [m.id for m in succession.replaced_by(tx, newer)] == [old]
+    found = keywords.search(tx, "memories", [own], ["lisbon"], 5)
+    assert [i for i, _ in found] == [old], "a replaced value can be searched for"
     memories.reactivate(tx, retired, own, BY_HAND)
     back = memories.get(tx, [own], old)
     assert (back.active, back.inactive_reason, back.replaced_by) == (True, None, None)
@@ -459,15 +461,18 @@ def test_what_a_call_took_is_summed_even_when_its_session_is_gone(tx) -> None:
 
 def test_a_forgotten_text_is_recognised_but_cannot_be_read(tx) -> None:
     own, shared = apps.ensure(tx, ANA, NOON)
-    tombstones.bury(tx, own, "value", ["city|lisbon", "city|lisbon"], NOON)
-    tombstones.bury(tx, own, "value", [], NOON)
-    assert tombstones.buried(tx, [shared, own], "value", "city|lisbon", NOON)
-    assert not tombstones.buried(tx, [own], "quote", "city|lisbon", NOON)
-    assert not tombstones.buried(tx, [shared], "value", "city|lisbon", NOON)
+    mark = ("value", "city|lisbon")
+    tombstones.bury(tx, own, [mark, mark], NOON)
+    tombstones.bury(tx, own, [], NOON)
+    assert tombstones.buried(tx, [shared, own], [mark]) == {mark: NOON}
+    assert tombstones.buried(tx, [own], [("quote", "city|lisbon")]) == {}
+    assert tombstones.buried(tx, [shared], [mark]) == {}
     (row,) = tx.execute(select(schema.tombstones))
     assert row.hash != hashlib.sha256(b"city|lisbon").hexdigest() and "lisbon" not in row.hash
-    tombstones.lift(tx, own, "value", "city|lisbon")
-    assert not tombstones.buried(tx, [own], "value", "city|lisbon", NOON)
+    tombstones.bury(tx, own, [mark], NOON + timedelta(days=1))
+    assert tombstones.buried(tx, [own], [mark]) == {mark: NOON + timedelta(days=1)}
+    tombstones.lift(tx, [own], [mark])
+    assert tombstones.buried(tx, [own], [mark]) == {}
 
 
 def test_the_same_item_waits_for_review_once_and_not_again_after_a_no(tx) -> None:
@@ -623,7 +628,7 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         messages.keep_receipt(tx, message_id, [hit])
         jobs.enqueue(tx, "extract", own, "session", session_id, NOON)
         inbox.add(tx, own, Held("near", message_id=message_id, memory_id=memory_id), NOON)
-        tombstones.bury(tx, own, "value", ["x"], NOON)
+        tombstones.bury(tx, own, [("value", "x")], NOON)
         usage.add(tx, own, session_id, Usage("chat", "m", 1, 1, None, 0.0), NOON)
         source = insert(schema.sources).values(app_id=own, type="memo", external_id="1")
         source_id = tx.execute(source.returning(schema.sources.c.id)).scalar_one()

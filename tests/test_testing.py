@@ -8,7 +8,7 @@ import pytest
 
 from memchat import testing
 from memchat.errors import ProviderError
-from memchat.testing import Broken, FakeClock, ScriptedModel
+from memchat.testing import Broken, Calls, FakeClock, ScriptedModel
 from memchat.types import ChatMessage
 
 HI = (ChatMessage("user", "hi"),)
@@ -45,6 +45,29 @@ def test_a_reply_can_break_in_the_middle() -> None:
         for piece in ScriptedModel([Broken("half an", ProviderError("cut"))]).stream(HI):
             came.append(piece)
     assert came == ["half ", "an"]
+
+
+def test_a_reply_can_call_tools_which_are_known_at_its_end() -> None:
+    model = ScriptedModel([Calls(("look", {"at": "it"}), ("stop", "{no json"), text="One two")])
+    stream = model.stream(HI, [{"type": "function", "function": {"name": "look"}}])
+    pieces = iter(stream)
+    assert next(pieces) == "One " and stream.calls == ()
+    assert list(pieces) == ["two"]
+    assert [(call.name, call.arguments) for call in stream.calls] == [
+        ("look", '{"at": "it"}'),
+        ("stop", "{no json"),
+    ]
+    assert model.requests[0].tools == ("look",) and not model.tools
+
+
+def test_calls_without_a_word_are_no_empty_reply_and_a_closed_one_made_none() -> None:
+    model = ScriptedModel([Calls(("look", {})), Calls(("look", {}), text="One two")])
+    stream = model.stream(HI)
+    assert list(stream) == [] and [call.name for call in stream.calls] == ["look"]
+    closed = model.stream(HI)
+    next(iter(closed))
+    closed.close()
+    assert closed.calls == ()
 
 
 def test_a_closed_stream_ends_quietly() -> None:

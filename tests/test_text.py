@@ -4,12 +4,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memchat.memory.foreign import foreign_spans, mark_foreign
 from memchat.memory.text import (
     content_words,
     find_span,
     fold,
-    foreign_spans,
-    mark_foreign,
     names,
     next_sentence,
     normal_value,

@@ -553,22 +553,22 @@ class InStep(RuleBasedStateMachine):
             return tx.execute(select(schema.metadata.tables[table])).all()
 
     @invariant()
-    def the_index_and_the_keyword_rows_are_the_active_rows(self) -> None:
+    def the_index_and_the_keyword_rows_are_the_active_and_the_replaced_rows(self) -> None:
         every = self.rows_of("memories")
         embedded = {row.hash for row in self.rows_of("embeddings")}
-        active = [row for row in every if row.active]
+        searched = [row for row in every if row.active or row.inactive_reason == "superseded"]
         for store in self.stores:
             meaning, _ = store._meaning()
             for app in self.rows_of("apps"):
                 with store._database.read() as tx:
                     held = meaning.index.ids(tx, app.id)
                 assert held == {
-                    r.id for r in active if r.app_id == app.id and r.text_hash in embedded
+                    r.id for r in searched if r.app_id == app.id and r.text_hash in embedded
                 }
         assert embedded <= {row.text_hash for row in every}
         with self.rows.read() as tx:
             words = dict(tx.exec_driver_sql("SELECT rowid, scope FROM memories_fts").all())
-        assert words == {row.id: f"a{row.app_id}" for row in active}
+        assert words == {row.id: f"a{row.app_id}" for row in searched}
 
     @invariant()
     def the_events_tell_what_the_rows_are(self) -> None:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import apps, inbox, jobs, memories, sessions, show, system, talk
+from memchat.cli import apps, audit, inbox, jobs, memories, sessions, show, system, talk
 from memchat.cli.options import group
 from memchat.config import export_dotenv
 from memchat.errors import MemChatError
@@ -43,6 +43,7 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
+app.command()(audit.audit)
 app.command()(system.doctor)
 app.command()(system.config)
 

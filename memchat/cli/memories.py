@@ -32,7 +32,7 @@ app = group("See, add, correct and forget what is remembered.")
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)]
 Status = Annotated[
-    Literal["active", "inactive", "expired", "all"],
+    Literal["active", "inactive", "expired", "expiring", "all"],
     typer.Option("--status", help="Which ones."),
 ]
 OfType = Annotated[
@@ -50,8 +50,20 @@ FIELDS = {"memory_type": "type", "key": "key", "value": "value", "expires_at": "
 @app.command("list")
 def list_memories(
     user: User,
+    days: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="DAYS",
+            min=0,
+            help="With --expiring: within how many days (default 30).",
+            show_default=False,
+        ),
+    ] = None,
     app: App = "default",
     status: Status = "active",
+    expiring: Annotated[
+        bool, typer.Option("--expiring", help="Only those that soon end, the soonest first.")
+    ] = False,
     memory_type: OfType = None,
     limit: Limit = 100,
     offset: Offset = 0,
@@ -61,14 +73,17 @@ def list_memories(
 
     The app's own, and those that the user has in every app.
     """
+    status = "expiring" if expiring else status
+    if days is not None and status != "expiring":
+        raise typer.BadParameter("a number of days goes with --expiring")
+    chosen: dict[str, Any] = {"user": user, "app": app, "status": status}
+    chosen |= {"memory_type": memory_type} | ({} if days is None else {"within": days})
     with open_store() as mc:
-        found = mc.memories(
-            user=user, app=app, status=status, memory_type=memory_type, limit=limit, offset=offset
-        )
+        found = mc.memories(**chosen, limit=limit, offset=offset)
         if as_json:
             show.print_records(found)
             return
-        total = mc.count_memories(user=user, app=app, status=status, memory_type=memory_type)
+        total = mc.count_memories(**chosen)
         zone = mc.settings.zone
         today = datetime.now(zone).date()
         show.print_table(
@@ -175,6 +190,13 @@ def delete(
         int | None, typer.Option("--id", metavar="ID", help="The same.", show_default=False)
     ] = None,
     app: App = "default",
+    keep_transcript: Annotated[
+        bool,
+        typer.Option(
+            "--keep-transcript",
+            help="Leave its words in your conversations; nothing is found in them or learnt again.",
+        ),
+    ] = False,
     yes: Yes = False,
 ) -> None:
     """Forget one memory for good, everywhere."""
@@ -185,7 +207,7 @@ def delete(
     with open_store() as mc:
         memory = mc.memory(number, user=user, app=app)
         confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
-        mc.delete(number, user=user, app=app)
+        mc.delete(number, user=user, app=app, keep_transcript=keep_transcript)
         show.notice(f"forgot memory {number}")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from memchat.cli import show
 from memchat.cli.options import App, Json, Limit, Offset, User, Yes, confirm, group, open_store
-from memchat.types import to_json
+from memchat.types import Undone, to_json
 
 app = group("See, end and delete conversations.")
 
@@ -68,7 +69,8 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
             lines.append(session.summary)
         for message in messages:
             mark = "" if message.status == "complete" else f" ({message.status})"
-            lines += ["", f"{message.role}, {show.time(message.created_at, zone)}{mark}"]
+            head = f"{message.role}, {show.time(message.created_at, zone)}{mark}"
+            lines += ["", f"{head}  #{message.id}"]
             lines.append(message.content)
         if usage:
             lines += ["", *(f"used  {show.used(total)}" for total in usage)]
@@ -87,17 +89,55 @@ def end(session_id: Id, user: User, app: App = "default") -> None:
 
 
 @app.command()
-def delete(session_id: Id, user: User, app: App = "default", yes: Yes = False) -> None:
-    """Delete a conversation for good.
+def delete(
+    session_id: Id,
+    user: User,
+    app: App = "default",
+    message: Annotated[
+        int | None,
+        typer.Option("--message", metavar="ID", help="Delete only this message of it."),
+    ] = None,
+    keep_memories: Annotated[
+        bool, typer.Option("--keep-memories", help="Leave what was learnt from it.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would become of the memories.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Delete a conversation for good, and what only it taught.
 
-    Its memories stay, without the words that proved them.
+    What it had replaced comes back; what was also said elsewhere stays.
     """
     with open_store() as mc:
         session = mc.find_session(session_id, user=user, app=app)
-        title = f" “{session.title}”" if session.title else ""
-        confirm(
-            f"Delete session {session_id}{title}, {session.message_count} messages, for good?",
-            yes=yes,
-        )
-        mc.delete_session(session_id, user=user, app=app)
-        show.notice(f"deleted session {session_id}")
+        if message is None:
+            what = f"session {session_id}"
+            title = f" “{session.title}”" if session.title else ""
+            question = f"Delete {what}{title}, {session.message_count} messages, for good?"
+            remove = partial(mc.delete_session, session_id)
+        else:
+            turns = {turn.id for turn in mc.messages(session_id, user=user, app=app)}
+            if message not in turns:
+                raise typer.BadParameter(f"session {session_id} has no message {message}")
+            what = f"message {message}"
+            question = f"Delete {what} of session {session_id} for good?"
+            remove = partial(mc.delete_message, message)
+        remove = partial(remove, user=user, app=app, keep_memories=keep_memories)
+        _show_undone(remove(dry_run=True))
+        if dry_run:
+            show.notice("a dry run: nothing was deleted")
+            return
+        confirm(question, yes=yes)
+        remove()
+        show.notice(f"deleted {what}")
+
+
+def _show_undone(undone: Undone) -> None:
+    for what, found in (
+        ("goes", undone.gone),
+        ("comes back", undone.back),
+        ("stays, known from elsewhere too", undone.kept),
+    ):
+        for memory in found:
+            print(show.plain(f"{what}: {memory.id}  {memory.key}: {memory.value}"))

@@ -26,6 +26,7 @@ VARIABLES = {
     "timeout": "MEMCHAT_TIMEOUT",
     "context_tokens": "MEMCHAT_CONTEXT",
     "idle_minutes": "MEMCHAT_IDLE_MINUTES",
+    "mask_before_extraction": "MEMCHAT_MASK",
 }
 
 

@@ -32,6 +32,9 @@ def chat(
 ) -> None:
     """Talk; when the conversation ends, what matters is remembered.
 
+    “Remember that …”, “forget …” (it shows what, and asks) and “what do you remember about me?”
+    are carried out at once.
+
     An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
     Without a terminal each line of standard input is one turn.
     """
@@ -135,7 +138,21 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         show.notice(reply.shown.degraded)
     if used := show.remembered(reply.shown):
         show.notice(used)
+    if done := _done(reply):
+        show.notice(done)
     return True
+
+
+def _done(reply: Reply) -> str:
+    """What a turn did to the memory, by code's own count: a model's words prove nothing."""
+    forgotten = sum(change.kind == "forgotten" for change in reply.done)
+    lines = [
+        f"{change.kind} #{change.memory.id} {change.memory.key}"
+        for change in reply.done
+        if change.memory is not None
+    ]
+    lines += [f"forgotten {forgotten}"] if forgotten else []
+    return f"memory: {', '.join(lines)}" if lines else ""
 
 
 def _stream(reply: Reply) -> None:

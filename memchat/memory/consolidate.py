@@ -8,16 +8,15 @@ inactive, with the reason and a link, and can be brought back. Nearness alone ne
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import buried, keys, markers, text
+from memchat.memory import buried, guards, keys, text
 from memchat.memory.candidate import Relation
-from memchat.memory.sentences import says
-from memchat.store import evidence, inbox, memories
+from memchat.store import evidence, inbox, memories, succession
 from memchat.store.events import Cause
 from memchat.store.inbox import Held
 from memchat.store.memories import NewMemory
@@ -142,27 +141,29 @@ class Consolidation:
 
     def _repeat(self, fact: Fact, known: Memory) -> Change:
         scope = self._scope_of(known)
-        memories.repeat(self.tx, known, scope, fact.said_at, self.cause)
+        messages = {message_id for message_id, _, _ in fact.proofs}
+        # Words that were read before, as by "remember that …", are not said once more.
+        if not messages or messages - evidence.messages_of(self.tx, known.id):
+            memories.repeat(self.tx, known, scope, fact.said_at, self.cause)
         if fact.said_at >= known.said_at and not self._is_beyond(fact, known):
             self._prolong(fact, known, scope)
         evidence.add(self.tx, known.id, fact.proofs)
         return Change("repeated", self._fresh(known.id), fact.quotes)
 
     def _restate(self, fact: Fact, known: Memory) -> Change:
-        """The same in other words. Where they say more, they stand for both, and can be undone."""
-        fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
-        late = fact.said_at < known.said_at
-        if guards.covers(known.value, fact.value) or late or not fuller:
-            return self._repeat(fact, known)
-        if self._is_beyond(fact, known):
+        """The same in other words. Both rows stay, the fuller in use: it can be undone."""
+        if guards.covers(known.value, fact.value) or self._is_beyond(fact, known):
             return self._repeat(fact, known)
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
         until = fact.expires_at if fact.expires_at or over else known.expires_at
-        new_id = self._add_row(replace(fact, expires_at=until))
-        memories.deactivate(
-            self.tx, known, self._scope_of(known), "merged", self.cause, replaced_by=new_id
-        )
-        return Change("merged", self._fresh(new_id), fact.quotes, before=known.value)
+        new = self._fresh(self._add_row(replace(fact, expires_at=until)))
+        fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
+        if fact.said_at < known.said_at or not fuller:
+            memories.deactivate(self.tx, new, self.own, "merged", self.cause, replaced_by=known.id)
+            return self._repeat(fact, known)
+        scope = self._scope_of(known)
+        memories.deactivate(self.tx, known, scope, "merged", self.cause, replaced_by=new.id)
+        return Change("merged", self._fresh(new.id), fact.quotes, before=known.value)
 
     def _prolong(self, fact: Fact, known: Memory, scope: int) -> None:
         """Take over a new last day. Silence about it ends only one that is over, or a hand's."""
@@ -206,24 +207,7 @@ class Consolidation:
         return None
 
     def _insert(self, fact: Fact, target: Memory | None) -> Change:
-        many = self._many(fact)
-        memory_id = memories.insert_new(
-            self.tx,
-            self.own,
-            NewMemory(
-                memory_type=fact.memory_type,
-                key=fact.key,
-                value=fact.value,
-                many=many,
-                search_text=fact.search_text,
-                said_at=fact.said_at,
-                created_by=fact.created_by,
-                expires_at=fact.expires_at,
-            ),
-            self.cause,
-        )
-        self.written.append(memory_id)
-        evidence.add(self.tx, memory_id, fact.proofs)
+        memory_id = self._add_row(fact)
         newer = self._newer_than(fact, target, memory_id)
         if newer is not None:
             new = self._fresh(memory_id)
@@ -239,6 +223,26 @@ class Consolidation:
         merged = self._merge_near(fact, memory_id)
         kind = "added" if merged is None else "merged"
         return Change(kind, self._fresh(memory_id), fact.quotes, before=merged)
+
+    def _add_row(self, fact: Fact) -> int:
+        memory_id = memories.insert_new(
+            self.tx,
+            self.own,
+            NewMemory(
+                memory_type=fact.memory_type,
+                key=fact.key,
+                value=fact.value,
+                many=self._many(fact),
+                search_text=fact.search_text,
+                said_at=fact.said_at,
+                created_by=fact.created_by,
+                expires_at=fact.expires_at,
+            ),
+            self.cause,
+        )
+        self.written.append(memory_id)
+        evidence.add(self.tx, memory_id, fact.proofs)
+        return memory_id
 
     def _newer_than(self, fact: Fact, target: Memory | None, new_id: int) -> Memory | None:
         """What was said later than this fact and stands in its place, as when read late."""
@@ -358,7 +362,7 @@ def bring_back(
         return None
     before = [
         old
-        for old in memories.replaced_by(tx, memory.id)
+        for old in succession.replaced_by(tx, memory.id)
         if old.inactive_reason == "superseded" and (old.expires_at or today) >= today
     ]
     latest = max(before, key=lambda old: (old.said_at, old.id), default=None)

@@ -6,30 +6,28 @@ and refuses what nobody said. A wrong acceptance is worse than a review.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Literal
 from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
-from memchat.memory import markers, pointing, sentences
+from memchat.memory import claims, echo, foreign, markers, orders, pointing, sentences
 from memchat.memory.candidate import Candidate, Quote
 from memchat.memory.expiry import check_until
 from memchat.memory.keys import canonical, cardinality, normalise_key
 from memchat.memory.links import check_link
-from memchat.memory.secrets import PERSONAL, find_secrets, mask
+from memchat.memory.secrets import PERSONAL, betrays, find_secrets, mask, spoken
 from memchat.memory.text import (
     Span,
     content_words,
     find_span,
     find_spans,
-    fold,
-    foreign_spans,
-    names,
+    next_sentence,
     normal_value,
-    numbers,
     sentence_around,
+    visible,
 )
 from memchat.types import MemoryType, Role
 
@@ -128,8 +126,9 @@ def judge(
         candidate = check_link(candidate, found, known)
         target = next((fact for fact in known if fact.id == candidate.to), None)
         sentences.check_sentences(candidate, found)
-        _check_words(candidate, found, target)
+        claims.check_claim(candidate, found, target)
         candidate = _check_flags(candidate, found)
+        candidate = echo.check_echo(candidate, found, known, injected)
         candidate, until = check_until(candidate, found, zone or ZoneInfo("UTC"))
     secret = _check_secrets(candidate, found)
     return _verdict(candidate, found, until, masked=secret)
@@ -173,7 +172,9 @@ def _shape(candidate: Candidate, found: Findings) -> Candidate:
         except InputError:
             key = "note"
             found.doubts.append(f"the key cannot be used: {error}")
+    claims.check_key(key, found)
     key, many = canonical(key), candidate.many
+    candidate = candidate.model_copy(update={"value": visible(candidate.value)})
     words = content_words(candidate.value)
     if words and words <= set(key.split("_")) and cardinality(key) is None:
         many = True
@@ -200,6 +201,8 @@ def _locate_quotes(
         if not own:
             found.notes.append("the words stand in pasted or quoted text")
             continue
+        if own[0].start >= foreign.open_paste(turn.text):
+            found.doubts.append("it stands behind something pasted, whose end is not marked")
         found.proofs.append((turn, own[0]))
         quotes.append(Quote(msg=turn.id, text=quote.text))
         if len(own) > 1:
@@ -238,49 +241,9 @@ def _why_missing(
 
 
 def _foreign(text: str, span: Span) -> bool:
-    return any(a < end and start < b for a, b in foreign_spans(text) for start, end in span.pieces)
-
-
-def _check_words(candidate: Candidate, found: Findings, target: KnownFact | None) -> None:
-    """Numbers stand in the quotes or the cited span, names in the quoted messages or the known
-    fact, and some word of the value was said at all."""
-    value = candidate.value
-    messages = " \n".join(turn.text for turn in found.quoted())
-    cited = found.ref[1].text if found.ref else ""
-    held = pointing.numbers_said(found.said())
-    if found.ref and not pointing.asks(found.ref[0].text, found.ref[1]):
-        held |= numbers(cited)
-    missing = sorted(numbers(value) - held)
-    if missing:
-        found.doubts.append(f"the quotes do not hold {', '.join(missing)}")
-    around = " \n".join((messages, cited, target.value if target else ""))
-    nouns = _value_names(value)
-    unsaid = sorted(name for name in nouns if not sentences.says(around, name))
-    if unsaid:
-        found.doubts.append(f"the quoted messages do not hold the name {', '.join(unsaid)}")
-    words = content_words(value)
-    if candidate.relation != "ends" and words and not missing:
-        known_words = f"{messages} {cited}"
-        if not any(sentences.says(known_words, word) for word in words):
-            found.doubts.append("the value says it in other words than the user")
-        elif not found.ref and not any(
-            sentences.says(_sentences_said(found), word) for word in words
-        ):
-            found.doubts.append("the quoted sentence holds no word of the value")
-
-
-def _sentences_said(found: Findings) -> str:
-    return " \n".join(
-        sentence_around(turn.text, span.start, span.end).text for turn, span in found.proofs
+    return any(
+        a < end and start < b for a, b in foreign.foreign_spans(text) for start, end in span.pieces
     )
-
-
-def _value_names(value: str) -> set[str]:
-    inner = names(value)
-    every = names(value, from_start=True)
-    if all(w[0].isupper() for w in value.split() if fold(w).text not in markers.FUNCTION_WORDS):
-        return every
-    return inner
 
 
 def _check_flags(candidate: Candidate, found: Findings) -> Candidate:
@@ -289,14 +252,32 @@ def _check_flags(candidate: Candidate, found: Findings) -> Candidate:
         found.doubts.append("the model marked it as sensitive")
     if "unsure" in flags:
         found.doubts.append("the model was not sure")
-    if "asked" in flags and not markers.REMEMBER.search(_sentences_said(found)):
+    if "asked" in flags and not markers.REMEMBER.search(claims.sentences_said(found)):
         flags = tuple(flag for flag in flags if flag != "asked")
-    texts = (candidate.value, found.said())
-    if any(markers.ATTACK.search(text) for text in texts) or (
-        candidate.type != "preference" and any(markers.INSTRUCTION.search(t) for t in texts)
+    if any(markers.NOT_TO_KEEP.search(text) for text in _said_here(found)):
+        found.refusals.append("the person asked that it is not remembered")
+    _check_orders(candidate, found)
+    return candidate.model_copy(update={"flags": flags})
+
+
+def _said_here(found: Findings) -> Iterator[str]:
+    """The sentences that the quotes stand in, each with the one after it."""
+    for turn, span in found.proofs:
+        sentence = sentence_around(turn.text, span.start, span.end)
+        after = next_sentence(turn.text, sentence.end)
+        yield f"{sentence.text} {after}"
+
+
+def _check_orders(candidate: Candidate, found: Findings) -> None:
+    messages = [turn.text for turn in found.quoted()]
+    texts = (candidate.value, claims.sentences_said(found))
+    wish = candidate.type == "preference"
+    if any(map(orders.override, (*texts, *messages))) or any(
+        orders.order(text, wish=wish) for text in texts
     ):
         found.doubts.append("it reads as an instruction, not as a fact about the user")
-    return candidate.model_copy(update={"flags": flags})
+    disguises = map(orders.disguised, (candidate.value, candidate.key, *messages))
+    found.doubts += list(filter(None, disguises))[:1]
 
 
 def _check_secrets(candidate: Candidate, found: Findings) -> bool:
@@ -310,20 +291,22 @@ def _check_secrets(candidate: Candidate, found: Findings) -> bool:
     texts += [quote.text for quote in candidate.quotes]
     kinds = {secret.kind for text in texts for secret in find_secrets(text)}
     compact = normal_value(candidate.value)
-    for turn in found.turns:
-        for secret in find_secrets(turn.text):
-            hidden = normal_value(turn.text[secret.start : secret.end])
-            in_quote = any(
-                t.id == turn.id and a < secret.end and secret.start < b
-                for t, span in found.proofs
-                for a, b in span.pieces
-            )
-            if in_quote or (hidden and hidden in compact):
-                kinds.add(secret.kind)
+    for number, secret in spoken([turn.text for turn in found.turns]):
+        turn = found.turns[number]
+        words = turn.text[secret.start : secret.end]
+        in_quote = any(
+            t.id == turn.id and a < secret.end and secret.start < b
+            for t, span in found.proofs
+            for a, b in span.pieces
+        )
+        if in_quote or normal_value(words) in compact:
+            kinds.add(secret.kind)
+        if normal_value(words) not in compact and betrays(candidate.value, words):
+            kinds.add(f"part of a {secret.kind}")
     if not kinds:
         return False
     listed = ", ".join(sorted(kinds))
-    asked = found.proofs and markers.REMEMBER.search(_sentences_said(found))
+    asked = found.proofs and markers.REMEMBER.search(claims.sentences_said(found))
     if kinds <= PERSONAL and asked:
         found.doubts.append(f"it holds {listed}; keep it only if you want to")
         return False

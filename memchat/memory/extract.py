@@ -14,7 +14,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.errors import ExtractionError
-from memchat.memory import candidate, text
+from memchat.memory import candidate, foreign
 from memchat.memory.candidate import MAX_FACTS, Answer
 from memchat.memory.evidence import KnownFact
 from memchat.prompts import Prompts
@@ -39,7 +39,7 @@ class Line:
     words: str
 
     def to_json(self) -> dict[str, str]:
-        marked = text.mark_foreign(self.words)
+        marked = foreign.mark_foreign(self.words)
         return {"id": self.id, "role": self.role, "said": self.said, "text": marked}
 
 

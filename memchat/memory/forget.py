@@ -35,6 +35,7 @@ from memchat.store import (
     messages,
     meta,
     sessions,
+    succession,
     tombstones,
 )
 from memchat.store.database import Database
@@ -127,8 +128,9 @@ def forget(
     jobs.cancel(tx, "embed", ids)
     jobs.cancel(tx, "forget", [i for i in ids if gone[i].inactive_reason != FORGOTTEN])
     memories.remove(tx, ids)
-    for app_id, values in traces.scopes.items():
-        _blank_inbox(tx, app_id, values)
+    if bury:
+        for app_id, values in traces.scopes.items():
+            _blank_inbox(tx, app_id, values)
     rewritten = _blank_sessions(tx, traces, keep_transcript)
     touched = evidence.proved_by(tx, rewritten)
     embeddings.drop_unused(tx, hashes)
@@ -138,6 +140,18 @@ def forget(
         events.record(tx, memory_id, app_id, "forget", cause)
     _to_scrub(tx)
     return stale | _reindex(tx, touched, zone, cause, without=rewritten if keep_transcript else ())
+
+
+def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: datetime) -> set[int]:
+    """Remove one turn; title and summary of its conversation go with it where they speak of it.
+
+    Gives the scope rows whose saved vectors know too much now.
+    """
+    touched = _drop_turns(tx, [message])
+    messages.remove(tx, [message.id])
+    _blank_description(tx, message.session_id, [message.content])
+    _to_scrub(tx)
+    return _reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetime) -> set[int]:
@@ -196,7 +210,7 @@ def _with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
         memory = todo.pop()
         if memory.id not in gone:
             gone[memory.id] = memory
-            replaced = memories.replaced_by(tx, memory.id)
+            replaced = succession.replaced_by(tx, memory.id)
             todo += [other for other in replaced if other.inactive_reason in ("merged", FORGOTTEN)]
     return gone
 

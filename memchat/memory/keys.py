@@ -97,7 +97,8 @@ def normalise_key(raw: str) -> str:
     Raises InputError for one that is empty, over 64 characters, or holds a digit (a slot's name
     never holds the value).
     """
-    text = unicodedata.normalize("NFKC", raw).casefold()
+    text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", raw).casefold())
+    text = text.replace("i\u0307", "i").replace("ı", "i")  # one letter, as capitals make it
     if any(unicodedata.category(c).startswith("N") for c in text):
         raise InputError("the key holds a digit; name the slot and put the number in the value")
     kept = "".join(c if c.isalpha() or unicodedata.category(c)[0] == "M" else " " for c in text)

@@ -18,10 +18,10 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.memory import evidence, keys, windows
+from memchat.memory import evidence, keys, secrets, windows
 from memchat.memory.candidate import Answer
 from memchat.memory.consolidate import Consolidation, Fact
-from memchat.memory.evidence import Verdict
+from memchat.memory.evidence import KnownFact, Verdict
 from memchat.memory.extract import Extractor, Window
 from memchat.memory.meaning import Meaning
 from memchat.memory.proposals import fallback_title, held, honest, settle, to_fact
@@ -41,7 +41,7 @@ from memchat.store import (
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.types import Change, Learned, Scope
+from memchat.types import Change, Learned, Message, Scope
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -84,7 +84,10 @@ class Learner:
         extractor = Extractor(self._model(), self._prompts, self._settings.zone)
         try:
             for window in windows.cut(
-                reading.turns, reading.first_unread, extractor.model.window, self._settings.zone
+                self._sent(reading.turns),
+                reading.first_unread,
+                extractor.model.window,
+                self._settings.zone,
             ):
                 self._read(extractor, reading, window)
                 if not self._keep_claim(claim):
@@ -122,7 +125,7 @@ class Learner:
             shown = reading.show(tx, meaning, window, self._today(), self._settings.zone)
             in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
-        extraction = extractor.read(window, shown, keys_shown)
+        extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
         reading.usage += extraction.usage
         known = [fact for fact, _ in shown]
         turns = reading.as_judged()
@@ -139,6 +142,17 @@ class Learner:
                 reading.verdicts.append(reading.only_unread(verdict))
         self._describe(reading, extraction.answers[0])
 
+    def _sent(self, turns: list[Message]) -> list[Message]:
+        """The turns as the model may read them. The gate judges the words as they were said."""
+        if not self._settings.mask_before_extraction:
+            return turns
+        return [replace(turn, content=secrets.mask(turn.content)) for turn in turns]
+
+    def _sent_facts(self, shown: list[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
+        if not self._settings.mask_before_extraction:
+            return shown
+        return [(replace(fact, value=secrets.mask(fact.value)), day) for fact, day in shown]
+
     def _as_fact(self, reading: Reading) -> Callable[[Verdict], Fact]:
         said = {turn.id: turn for turn in reading.turns}
         zone = self._settings.zone
@@ -149,7 +163,7 @@ class Learner:
         return fact
 
     def _describe(self, reading: Reading, answer: Answer) -> None:
-        said = " ".join(turn.content for turn in reading.turns)
+        said = [turn.content for turn in reading.turns]
         if reading.title is None:
             reading.title = honest(answer.title, said)
         summary = honest(answer.summary, said)
@@ -251,9 +265,19 @@ class Learner:
             found = []
             for fact in facts:
                 vector = vectors.get(memories.text_hash(fact.search_text))
-                near = () if vector is None else meaning.index.search(tx, [own], vector, NEAREST)
-                found.append(replace(fact, near=tuple(near)))
+                if vector is not None:
+                    near = self._nearest(tx, own, meaning, vector)
+                    fact = replace(fact, near=near)
+                found.append(fact)
         return found
+
+    def _nearest(
+        self, tx: Connection, own: int, meaning: Meaning, vector: Vectors
+    ) -> tuple[tuple[int, float], ...]:
+        """The nearest of the memories in use; replaced values are in the index too."""
+        wide = meaning.index.search(tx, [own], vector, 4 * NEAREST)
+        rows = memories.by_ids(tx, [own], [i for i, _ in wide])
+        return tuple((i, cosine) for i, cosine in wide if rows[i].active)[:NEAREST]
 
     def _keep_vectors(
         self,

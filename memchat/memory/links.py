@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memchat.memory import markers
+from memchat.memory import guards
 from memchat.memory.candidate import Candidate
 from memchat.memory.keys import canonical
 from memchat.memory.sentences import says
-from memchat.memory.text import content_words, fold, names, normal_value, numbers
+from memchat.memory.text import content_words, names, numbers, sentence_around
 
 if TYPE_CHECKING:
     from memchat.memory.evidence import Findings, KnownFact
@@ -41,31 +41,13 @@ def _unlinked(candidate: Candidate, found: Findings) -> Candidate:
     return candidate.model_copy(update={"to": None, "relation": "new"})
 
 
-def _differs(a: str, b: str) -> str | None:
-    """What two values disagree on: numbers, names or negation; None where they may agree."""
-    if numbers(a) != numbers(b):
-        return "number"
-    named_a, named_b = names(a, from_start=True), names(b, from_start=True)
-    if any(not says(b, name, loosely=False) for name in names(a) & named_a) or any(
-        not says(a, name, loosely=False) for name in names(b) & named_b
-    ):
-        return "name"
-    if not _same_words(a, b) and len(content_words(a)) == len(content_words(b)) == 1:
-        return "name"
-    negated = [bool(markers.marked("negation", fold(v).text, ())) for v in (a, b)]
-    return "negation" if negated[0] != negated[1] else None
-
-
-def _same_words(a: str, b: str) -> bool:
-    return normal_value(a) == normal_value(b) or all(says(b, word) for word in content_words(a))
-
-
 def _check_same(candidate: Candidate, target: KnownFact, found: Findings) -> Candidate:
-    difference = _differs(candidate.value, target.value)
+    difference = guards.differs(candidate.value, target.value)
+    one_slot = candidate.key == target.key and not target.many
+    if one_slot and (difference or guards.replaced(candidate.value, target.value)):
+        return candidate.model_copy(update={"relation": "updates"})  # the newer words in its place
     if difference is None:
         return candidate.model_copy(update={"key": target.key, "many": target.many})
-    if candidate.key == target.key and not target.many:
-        return candidate.model_copy(update={"relation": "updates"})
     found.doubts.append(f"it is said to be the same as a memory with another {difference}")
     return candidate.model_copy(update={"relation": "beside"})
 
@@ -74,11 +56,31 @@ def _check_update(candidate: Candidate, target: KnownFact, found: Findings) -> C
     if canonical(target.key) != canonical(candidate.key):
         found.doubts.append(f"it would replace a memory under another key, {target.key}")
         return candidate.model_copy(update={"relation": "beside"})
+    if target.many and not _takes_its_place(candidate, target, found):
+        return candidate.model_copy(update={"relation": "beside"})
     dropped = _dropped(candidate, target.value, found)
     if dropped:
         found.doubts.append(f"the earlier value also says {', '.join(dropped)}; both may hold")
         return candidate.model_copy(update={"relation": "beside"})
     return candidate.model_copy(update={"key": target.key, "many": target.many})
+
+
+def _takes_its_place(candidate: Candidate, target: KnownFact, found: Findings) -> bool:
+    """Whether the words say that one of several values is replaced: they stand side by side
+    otherwise, and only a reader can tell."""
+    said = _around(found)
+    if guards.added(said):
+        return False
+    if not guards.changed(said, target.value, found.languages):
+        found.doubts.append(f"{target.key} holds several values, and no word says that one is over")
+    return not found.doubts
+
+
+def _around(found: Findings) -> str:
+    """The sentences that the quotes stand in."""
+    return " \n".join(
+        sentence_around(turn.text, span.start, span.end).text for turn, span in found.proofs
+    )
 
 
 def _dropped(candidate: Candidate, old: str, found: Findings) -> list[str]:
@@ -134,3 +136,5 @@ def _check_end(target: KnownFact, found: Findings) -> None:
     said = " ".join(turn.text for turn in found.quoted())
     if not any(says(said, word) for word in words):
         found.doubts.append("the words do not name the memory that they end")
+    if not guards.over(_around(found), target.value, found.languages):
+        found.doubts.append("the words do not say that it is over")

@@ -1,8 +1,8 @@
 """The words, by language, that change what the words beside them mean.
 
 Lists exist for English, German, French, Spanish, Italian, Portuguese, Dutch, Turkish, Russian,
-Japanese, Chinese, Arabic and Hindi. In any other language short quotes go to review. Patterns are
-written as ``text.fold`` leaves text: case folded, straight apostrophes, no dotless i.
+Japanese, Chinese, Arabic, Hindi, Korean and Thai. In any other language short quotes go to review.
+Patterns are written as ``text.fold`` leaves text: case folded, straight apostrophes, no dotless i.
 """
 
 # ruff: noqa: E501  (word lists are read along, not down)
@@ -197,7 +197,7 @@ LANGUAGES: dict[str, Language] = {
         r"いや|違う|間違え|やっぱり|冗談|訂正",
         r"今日|今夜|今週|今月|今は|まで|明日|しばらく",
         r"はい|うん|ええ|そう|それ|これ|最初|一番目|二番目|1番|2番|3番|両方|お願い|いい",
-        r"なければ|問題ない|かもしれないけど",
+        r"なければ|問題ない|かもしれないけど|いつも",
         spaced=False,
     ),
     "zh": Language(
@@ -243,6 +243,35 @@ LANGUAGES: dict[str, Language] = {
         r"हाँ|हां|ठीक|जी|पहला|पहली|पहले|दूसर\S+|तीसर\S+|आखिर\S+|वही|यही|दोनों|\d",
         r"कोई बात नहीं",
     ),
+    "ko": Language(
+        "",
+        r"안|못|전혀|결코|절대|없\w*|않\w*|아니\w*|아닌|싫\w*|\w+없\w*|끊었\w*|그만두\w*|말고",
+        r"만약|만일|아마도?|혹시|가정\w*|\w+[라다]면|상상\w*|\w+지도 모\w*|것 같\w*",
+        r"\w+[라다]고 (?:말\w*|했\w*|생각\w*|들\w*)|\w+에 따르면|\w+대요",
+        r"그는|그녀\w*|그들\w*|(?:제|내|우리)(?: \w+)?? ?(?:어머니|엄마|아버지|아빠|누나|언니|형|오빠|동생|아내|남편|아들|딸|친구|상사|동료|부모님|이웃|선생님)\w*",
+        r"저는|나는|전|난|제가|내가|제|내|저희\w*|우리\w*|저도|나도",
+        r"(?:무엇|뭐|어디|언제|왜|누구|어떻게|몇)\w*|\w+(?:니까|나요|까요)",
+        r"역할극\w*|\w*척 ?하\w*|(?:소설|이야기|시)를 써\w*",
+        r"사실은|아니|잠깐\w*|농담\w*|정정\w*",
+        r"오늘\w*|이번 ?[주달]\w*|지금\w*|당분간|내일\w*|\w*까지|현재\w*|잠시",
+        r"네|예|응|그래\w*|좋아\w*|첫 ?번째\w*|두 ?번째\w*|세 ?번째\w*|마지막\w*|그거|이거|둘 다|\d",
+        r"문제 ?없\w*|뿐만? 아니라",
+    ),
+    "th": Language(
+        "",
+        r"ไม่|มิได้|เลิก|เกลียด|อย่า|ห้าม",
+        r"ถ้า|หาก|อาจ|คงจะ|น่าจะ|สมมติ|สมมุติ|บางที",
+        r"(?:เขา|เธอ|แม่|พ่อ|เพื่อน|หัวหน้า|หมอ)(?:บอก|พูด|คิด|เชื่อ)ว่า|ได้ยินว่า|ว่ากันว่า",
+        r"เขา|เธอ|(?:คุณ)?(?:แม่|พ่อ|พี่สาว|พี่ชาย|น้องสาว|น้องชาย|ภรรยา|สามี|ลูกสาว|ลูกชาย|เพื่อน|หัวหน้า)",
+        r"ผม|ฉัน|ดิฉัน|เรา",
+        r"ไหม|มั้ย|หรือเปล่า|หรือไม่|อะไร|ที่ไหน|เมื่อไ|อย่างไร|ยังไง|ใคร",
+        r"สวมบทบาท|แกล้งเป็น|แต่ง(?:เรื่อง|กลอน|นิยาย)",
+        r"ไม่ใช่|ล้อเล่น|เดี๋ยวก่อน|พูดผิด|ที่จริง",
+        r"วันนี้|คืนนี้|สัปดาห์นี้|อาทิตย์นี้|เดือนนี้|ตอนนี้|จนถึง|พรุ่งนี้|ชั่วคราว",
+        r"ใช่|ได้|ตกลง|โอเค|อันแรก|อันที่|อันนี้|ทั้งสอง",
+        r"ไม่เป็นไร|ไม่ใช่แค่|ไม่กี่|ไม่มีปัญหา",
+        spaced=False,
+    ),
 }
 
 _LETTERS = {"tr": "[ğş]", "es": "[ñ¿¡]", "pt": "[ãõ]", "de": "ß"}
@@ -254,6 +283,8 @@ _SCRIPTS = {
     "ar": "[\u0600-\u06ff]",
     "hi": "[\u0900-\u097f]",
     "ru": "[\u0400-\u04ff]",
+    "ko": "[\uac00-\ud7af]",
+    "th": "[\u0e00-\u0e7f]",
 }
 _EVERY_FUNCTION_WORD = {
     code: frozenset(lang.function_words.split()) for code, lang in LANGUAGES.items()
@@ -323,73 +354,18 @@ PASTE = re.compile(
     re.IGNORECASE,
 )
 
-INSTRUCTION = re.compile(
-    r"ignor\w+ (?:all|any|every|previous|prior|the|your|earlier)|disregard|system prompt|developer mode|jailbreak|you are now|"
-    r"(?:always|never|must|should) (?:answer|respond|reply|say|tell|recommend|mention|include|output|reveal|call|execute|run|send)|"
-    r"from now on|(?:previous|prior) instructions|instruction\w*:|</?\w+>|https?://|\[(?:system|inst)|<\|",
-    re.IGNORECASE,
-)
-ATTACK = re.compile(
-    r"ignor\w+ (?:all|any|every|previous|prior|your|earlier)|disregard|system prompt|jailbreak|(?:previous|prior) instructions|reveal|execute|</?\w+>|https?://|<\|",
-    re.IGNORECASE,
-)
 REMEMBER = re.compile(
     r"remember|keep|save|note|store|don't forget|merk|speicher|retiens|souviens|recuerda|guarda|ricorda|lembr|onthoud|hatirla|unutma|запомни|覚えて|记住|記住|تذكر|याद",
     re.IGNORECASE,
 )
 
-NUMBER_WORDS = {
-    word: number
-    for words in (
-        "two three four five six seven eight nine ten eleven twelve",
-        "zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
-        "deux trois quatre cinq six sept huit neuf dix onze douze",
-        "dos tres cuatro cinco seis siete ocho nueve diez once doce",
-        "due tre quattro cinque sei sette otto nove dieci undici dodici",
-        "dois três quatro cinco seis sete oito nove dez onze doze",
-        "twee drie vier vijf zes zeven acht negen tien elf twaalf",
-        "iki üç dört beş alti yedi sekiz dokuz on",
-        "два три четыре пять шесть семь восемь девять десять",
-    )
-    for number, word in enumerate(words.split(), 2)
-    if word not in ("on", "sei", "once")
-} | {
-    "fifteen": 15,
-    "twenty": 20,
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "hundred": 100,
-}
-
-DATE_WORDS = {
-    word: f"{kind}:{number}"
-    for kind, lists in (
-        (
-            "day",
-            (
-                "monday tuesday wednesday thursday friday saturday sunday",
-                "montag dienstag mittwoch donnerstag freitag samstag sonntag",
-                "lundi mardi mercredi jeudi vendredi samedi dimanche",
-                "lunes martes miércoles jueves viernes sábado domingo",
-                "lunedì martedì mercoledì giovedì venerdì sabato domenica",
-                "maandag dinsdag woensdag donderdag vrijdag zaterdag zondag",
-                "pazartesi sali çarşamba perşembe cuma cumartesi pazar",
-            ),
-        ),
-        (
-            "month",
-            (
-                "january february march april may june july august september october november december",
-                "januar februar märz april mai juni juli august september oktober november dezember",
-                "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
-                "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
-                "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
-                "ocak şubat mart nisan mayis haziran temmuz ağustos eylül ekim kasim aralik",
-            ),
-        ),
-    )
-    for words in lists
-    for number, word in enumerate(words.split(), 1)
-}
+NOT_TO_KEEP = re.compile(
+    r"(?<!\bi )(?<!\bwe )(?<!\bthey )(?<!\byou )(?<!\bto )"
+    r"\b(?:don['’]?t|do not|never|stop|without) (?:remember|sav|stor|keep|memori[sz]|note)"
+    r"|\b(?:merk\w* (?:dir|euch) (?:das |es )?nicht|nicht (?:merken|speichern))\b"
+    r"|\bne (?:retiens|retenez|note|notez|m[ée]morise) pas\b|\bno (?:recuerdes|guardes|anotes)\b"
+    r"|\bnon (?:ricordare|salvare|memorizzare)\b|\bn[ãa]o (?:guardes?|lembres?|anotes?)\b"
+    r"|\bonthoud \w* ?niet\b|\bniet (?:onthouden|opslaan)\b",
+    re.IGNORECASE,
+)
+"""A person's wish that something is not remembered."""

@@ -38,6 +38,9 @@ _CLAUSE = re.compile(
 )
 
 
+_ENDING = re.compile("[\u3041-\u309f]+")
+
+
 def numbers_said(text: str) -> set[str]:
     """The numbers of a text, with 1 where a word for one stands in it."""
     return numbers(text) | ({"1"} if _ONE.search(fold(text).text) else set())
@@ -96,17 +99,22 @@ def _check_pointer(
     inside = fold(quote.text).text
     clauses = [clause for clause in _CLAUSE.split(inside) if clause.strip()] or [inside]
     offered = content_words(span.text) | content_words(candidate.value)
+    offered = {word for word in offered if not _ENDING.fullmatch(word)}
     shared = [c for c in clauses if any(says(c, word) for word in offered)]
     ordinal = [c for c in clauses if _ordinal(c) is not None]
     accepting = [c for c in clauses if markers.marked("acceptance", c, languages)]
     pointer = shared or ordinal or accepting
     if not pointer and not asks(cited.text, span):
         found.doubts.append("the quote neither accepts nor names what is cited")
+    if not (shared or ordinal) and "?" not in fold(cited.text[span.start :]).text:
+        found.doubts.append("the assistant states it and does not ask, so a yes proves nothing")
     if any(markers.marked("negation", clause, languages) for clause in pointer):
         found.doubts.append("the user refuses it in the same breath")
     elif not (shared or ordinal):
         sentence = sentence_around(user.text, quote.start, quote.end).text
-        if markers.marked("negation", fold(sentence).text, languages) and not markers.marked(
+        # A bare "no" is a word of several languages, and a refusal in each.
+        lists = languages if len(sentence.split()) > 2 else ()
+        if markers.marked("negation", fold(sentence).text, lists) and not markers.marked(
             "negation", fold(candidate.value).text, languages
         ):
             found.doubts.append("there is a refusal in the same sentence")

@@ -98,16 +98,17 @@ def held(verdict: Verdict) -> Held:
     )
 
 
-def honest(words: str | None, transcript: str) -> str | None:
+def honest(words: str | None, said: Sequence[str]) -> str | None:
     """A title or summary, unless it holds a number or name that nobody said; secrets masked."""
     if not words:
         return None
-    said_secrets = (transcript[s.start : s.end] for s in secrets.find_secrets(transcript))
-    if any(text.find_span(secret, words) or secret in words for secret in said_secrets):
+    told = (said[number][s.start : s.end] for number, s in secrets.spoken(said))
+    if any(secrets.betrays(words, secret) for secret in told):
         return None  # without the word beside it, it is not recognised as a secret
+    transcript = " ".join(said)
     foreign = text.numbers(words) - text.numbers(transcript)
-    said = text.fold(transcript).text
-    foreign |= {name for name in text.names(words) if text.fold(name).text not in said}
+    plain = text.fold(transcript).text
+    foreign |= {name for name in text.names(words) if text.fold(name).text not in plain}
     return None if foreign else secrets.mask(words)
 
 

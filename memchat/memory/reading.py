@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -14,10 +15,16 @@ from memchat.memory.evidence import KnownFact, Turn, Verdict
 from memchat.memory.extract import Line, Window
 from memchat.memory.meaning import Meaning, shortened
 from memchat.memory.proposals import known_fact
-from memchat.store import apps, embeddings, keywords, memories
+from memchat.store import apps, embeddings, keywords, memories, succession
 from memchat.types import Message, Scope, Session, Usage
 
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
 NEAREST = 5
+_BY_MEANING = 0.7
+_LOOKED_AT = 20
+"""Replaced values are found too: they point at the one in use, and take no place from it."""
 PROFILE_MOST = 15
 MESSAGES_ASKED = 60
 """User messages of a window whose neighbours are looked up: its first and last."""
@@ -85,7 +92,11 @@ class Reading:
         """
         ids = apps.find(tx, self.scope).ids
         near = self._near(tx, meaning, ids, window)
-        rows = memories.by_ids(tx, ids, list(near))
+        # What is near to a replaced value may speak of the one that is there now.
+        now = succession.present(tx, ids, list(near))
+        for found, memory in now.items():
+            near[memory.id] = max(near.get(memory.id, 0.0), near[found])
+        rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
         profile = memories.listed(
             tx, ids, status="active", today=today, memory_types=("profile",), limit=PROFILE_MOST
@@ -114,16 +125,39 @@ class Reading:
             vectors = embeddings.get(tx, meaning.service_id, wanted)
         near: dict[int, float] = {}
         for words in asked:
-            vector = vectors.get(embeddings.query_hash(words))
-            if meaning is not None and vector is not None:
-                found = meaning.index.search(tx, ids, vector, NEAREST)
-            else:
-                found = keywords.search(tx, "memories", ids, keywords.query_terms(words), NEAREST)
-                best = max((score for _, score in found), default=1.0) or 1.0
-                found = [(i, score / best / 2) for i, score in found]
-            for memory_id, score in found:
+            found = self._found(tx, meaning, ids, words, vectors.get(embeddings.query_hash(words)))
+            in_use = succession.present(tx, ids, [i for i, _ in found])
+            nearest: dict[int, float] = {}
+            for found_id, score in found:
+                if found_id in in_use and len(nearest) < NEAREST:
+                    nearest.setdefault(in_use[found_id].id, score)
+            for memory_id, score in nearest.items():
                 near[memory_id] = max(near.get(memory_id, 0.0), score)
         return near
+
+    def _found(
+        self,
+        tx: Connection,
+        meaning: Meaning | None,
+        ids: Sequence[int],
+        words: str,
+        vector: Vectors | None,
+    ) -> list[tuple[int, float]]:
+        """Memory ids with their scores, best first. By meaning and by words: a long message that
+        says one short thing among others is near to none, and still names what it changes."""
+        terms = keywords.query_terms(words)
+        bm25 = dict(keywords.search(tx, "memories", ids, terms, _LOOKED_AT))
+        best = max(bm25.values(), default=1.0) or 1.0
+        cosine: dict[int, float] = {}
+        if meaning is not None and vector is not None:
+            cosine = dict(meaning.index.search(tx, ids, vector, _LOOKED_AT))
+            unscored = [i for i in bm25 if i not in cosine]
+            cosine |= meaning.index.scores(tx, ids, vector, unscored)
+        scores = {
+            i: _BY_MEANING * cosine.get(i, 0.0) + (1 - _BY_MEANING) * bm25.get(i, 0.0) / best
+            for i in bm25.keys() | cosine.keys()
+        }
+        return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
     def _asked(self, window: Window) -> list[str]:
         by_id = {windows.turn_id(i, m): m for i, m in enumerate(self.turns)}

@@ -17,9 +17,10 @@ from memchat.memory import render
 from memchat.memory.meaning import Meaning, Question, shortened
 from memchat.memory.text import normal_value
 from memchat.prompts import Prompts
-from memchat.store import apps, embeddings, keywords, memories, messages
+from memchat.store import apps, embeddings, keywords, memories, messages, succession
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
+from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Recalled, Scope, clean_text
 
@@ -27,6 +28,8 @@ CANDIDATES = 20
 COSINE_WEIGHT = 0.7
 PINNED_MOST = 100
 MOMENTS = 5
+PAST_MOST = 3
+"""Replaced values that a line tells of."""
 
 
 class Recall:
@@ -97,9 +100,9 @@ class Recall:
 
     def _pinned(self, tx: Connection, scope_ids: ScopeIds) -> list[Hit]:
         rows = memories.pinned(tx, scope_ids.ids, self._today(), PINNED_MOST)
-        before = memories.values_before(tx, scope_ids.ids, [m.id for m in rows])
+        before = succession.replaced(tx, scope_ids.ids, [m.id for m in rows])
         return [
-            self._hit(m, before.get(m.id), 1.0, None, None, "pinned")
+            self._hit(m, before.get(m.id, [])[:1], 1.0, None, None, "pinned")
             for m in self._unshadowed(tx, scope_ids, rows)
         ]
 
@@ -126,13 +129,13 @@ class Recall:
         floor = meaning.embedder.service.floor if meaning is not None else 0.0
         passing = self._above_floor(tx, ids, words, cosine, bm25, floor)
         best = max(bm25.values(), default=0.0)
-        rows = list(memories.by_ids(tx, ids, sorted(passing)).values())
-        rows = self._unshadowed(tx, scope_ids, rows)
-        before = memories.values_before(tx, ids, [memory.id for memory in rows])
+        asked = self._credited(tx, ids, passing, cosine, bm25)
+        rows = self._unshadowed(tx, scope_ids, asked)
+        before = succession.replaced(tx, ids, [memory.id for memory in rows])
         hits = [
             self._hit(
                 memory,
-                before.get(memory.id),
+                _worth_telling(before.get(memory.id, []), passing),
                 _score(cosine.get(memory.id), bm25.get(memory.id), best, bool(cosine)),
                 cosine.get(memory.id),
                 bm25.get(memory.id),
@@ -142,6 +145,25 @@ class Recall:
         ]
         hits.sort(key=lambda h: (-h.score, -(h.said_at or self._clock()).timestamp(), h.id))
         return hits[:limit]
+
+    def _credited(
+        self,
+        tx: Connection,
+        ids: Sequence[int],
+        passing: set[int],
+        cosine: dict[int, float],
+        bm25: dict[int, float],
+    ) -> list[Memory]:
+        """The memories in use that were found, or stand in the place of a replaced value that was:
+        that value's scores are theirs where they are higher."""
+        now = succession.present(tx, ids, sorted(passing))
+        for found, memory in now.items():
+            for scores in (cosine, bm25):
+                if found in scores:
+                    scores[memory.id] = max(scores[found], scores.get(memory.id, scores[found]))
+        today = self._today()
+        distinct = {memory.id: memory for memory in now.values()}
+        return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= today]
 
     def _above_floor(
         self,
@@ -195,7 +217,7 @@ class Recall:
     def _hit(
         self,
         memory: Memory,
-        before: str | None,
+        before: Sequence[Past],
         score: float,
         cosine: float | None,
         bm25: float | None,
@@ -227,6 +249,11 @@ class Recall:
 
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
+
+
+def _worth_telling(past: Sequence[Past], passing: set[int]) -> list[Past]:
+    """Of the values a memory replaced the latest, and those that were asked for."""
+    return [p for n, p in enumerate(past) if n == 0 or p.id in passing][:PAST_MOST]
 
 
 def _score(cosine: float | None, bm25: float | None, best: float, with_meaning: bool) -> float:

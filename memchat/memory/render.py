@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import re
 import secrets
+import unicodedata
 from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
+from memchat.memory.secrets import mask
+from memchat.memory.text import visible
 from memchat.prompts import Prompts
+from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Memory, Message
 
-_ESCAPES = str.maketrans({"<": "‹", ">": "›", "`": "ʼ", "\u2028": " ", "\u2029": " "})
+_BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
+_ESCAPES = {"<": "‹", ">": "›", "`": "ʼ"}
 
 
-def line(memory: Memory, zone: ZoneInfo, before: str | None = None) -> str:
+def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
     """A memory on one line: type, key, value, when it was said, until when it holds.
 
-    ``before`` is the value that it replaced, and that held until it was said.
+    ``before`` are values that it replaced, the newest first.
     """
     said = day(memory.said_at, zone)
     text = f"[{memory.memory_type}] {memory.key}: {memory.value} (said {said}"
     if memory.expires_at:
         text += f"; until {memory.expires_at.isoformat()}"
-    if before is not None:
-        text += f"; before: {before}, until {said}"
+    if before:
+        told = (f"{past.value}, until {day(past.until, zone)}" for past in before)
+        text += f"; before: {'; '.join(told)}"
     return escaped(text + ")")
 
 
 def moment(message: Message, zone: ZoneInfo, limit: int = 400) -> str:
     """An earlier turn on one line."""
-    words = " ".join(message.content.split())
+    words = " ".join(mask(message.content).split())
+    if _BARE_CODE.fullmatch(words):
+        words = "[code]"  # the answer to a question that nobody sees here
     words = words if len(words) <= limit else words[: limit - 1] + "…"
     return escaped(f"[conversation] {day(message.created_at, zone)} {message.role}: {words}")
 
@@ -55,5 +64,7 @@ def day(moment_: datetime, zone: ZoneInfo) -> str:
 
 
 def escaped(text: str) -> str:
-    """On one line, with nothing that could pass for a fence or markup."""
-    return " ".join(text.translate(_ESCAPES).split())
+    """On one line, with nothing that could pass for a fence or markup, in any of its forms."""
+    return "".join(
+        _ESCAPES.get(unicodedata.normalize("NFKC", char), char) for char in visible(text)
+    )

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from memchat.memory import markers
 from memchat.memory.candidate import Candidate
+from memchat.memory.foreign import quoted_spans
 from memchat.memory.text import (
     Span,
     content_words,
     find_span,
     fold,
     next_sentence,
-    quoted_spans,
     sentence_around,
 )
 
@@ -37,13 +37,18 @@ _KIN = re.compile(
     r"|kid|uncle|aunt|cousin|niece|nephew|gran|friend|boss|manager|colleague|coworker|neighbou?r|mate|landlord|teacher|doctor|family|relative|in_law"
 )
 _HARMLESS_LEADS = """
-remember know please btw thanks hi hello hey also anyway still now well note tell say fyi yes no
-actually currently because since though übrigens bitte auch merk seit aussi car donc también
-porque además anche perché também ook omdat train wait forward ayrica çünkü кстати тоже
+update edit ps nb remember know please btw thanks hi hello hey also anyway still now well note tell
+say fyi yes no actually currently because since though übrigens bitte auch merk seit aussi car donc
+también porque además anche perché também ook omdat train wait forward ayrica çünkü кстати тоже
 """
 _LEAD_INS = frozenset(_HARMLESS_LEADS.split())
 """Words before a quote that do not change it."""
-_VERB_LAST = ("ja", "zh", "tr", "hi")
+_LABEL = re.compile(r"\W*(?:\w+ )?(\w+) ?: *")
+_WRITING = re.compile(
+    r"write|draft|compose|schreib|écri|escri|scriv|escrev|schrijf|напиши|写|اكتب"
+    r"|\S* ?लिख|\w+ yaz|in |dans |en "
+)
+_VERB_LAST = ("ja", "ko", "zh", "tr", "hi")
 """Where what turns a clause stands at its end, or no spaces part words."""
 _AND = re.compile(r"(?:^|\s)(?:and|und|et|y|e|en|и|و) *$")
 _AND_WORDS = ("and", "und", "et", "y", "e", "en")
@@ -88,7 +93,8 @@ def says(text: str, word: str, *, loosely: bool = True) -> bool:
         if token == wanted or (wanted in token.split("-") or wanted in token.split(".")):
             return True
         extra = len(token) - len(wanted)
-        if len(wanted) >= 3 and token.startswith(wanted) and extra <= 3:
+        shortest = 2 if "\uac00" <= wanted[0] <= "\ud7af" else 3  # a syllable is a whole block
+        if len(wanted) >= shortest and token.startswith(wanted) and extra <= 3:
             return True
         if len(token) >= 3 and wanted.startswith(token) and wanted[len(token) :] in ("s", "'s"):
             return True
@@ -177,14 +183,54 @@ def _check_place(candidate: Candidate, found: Findings, turn: Turn, span: Span) 
         "hypothetical", place.sentence, place.languages
     ):
         found.doubts.append("it may be an if, a wish or a guess")
+    if _plays(turn, found):
+        found.doubts.append("a game was begun before it")
     if markers.marked("fiction", place.earlier, place.languages):
         found.doubts.append("it may be part of a game or a text to be written")
     _check_somebody_else(place, slot, value, found)
+    if _is_line_of_a_talk(place):
+        found.doubts.append("a name and a colon stand before it, as in a conversation written down")
     if _is_question(place):
         found.doubts.append("it stands in a question")
     if any(a < span.start and span.end < b for a, b in quoted_spans(turn.text)):
         found.doubts.append("it stands in quotation marks")
+    if any(
+        a < span.end and span.start < b and _first_person_within(turn.text[a:b], place)
+        for a, b in quoted_spans(turn.text)
+    ):
+        found.doubts.append("it holds the words of somebody else")
     _check_corrected(place, turn, span, value, found)
+
+
+def _plays(turn: Turn, found: Findings) -> bool:
+    """Whether an earlier message began a game; a poem that was asked for is over when it came."""
+    for before in found.turns:
+        if before.role == "user" and before.message_id < turn.message_id:
+            said = markers.marked("fiction", fold(before.text).text, found.languages)
+            first = min(said, key=lambda match: match.start(), default=None)
+            if first is not None and _WRITING.match(first[0]) is None:
+                return True
+    return False
+
+
+def _first_person_within(quoted: str, place: _Place) -> bool:
+    inner = fold(quoted).text
+    return any(
+        markers.opens_with("first_person", inner[found.start() :], place.languages)
+        for found in re.finditer(r"\w+", inner)
+    )
+
+
+def _is_line_of_a_talk(place: _Place) -> bool:
+    """ "Ada: I live in Turin" is what Ada says."""
+    text = place.before + place.inside
+    label = _LABEL.match(text)
+    return (
+        label is not None
+        and label[1] not in _LEAD_INS
+        and not markers.opens_with("first_person", text, place.languages)
+        and markers.opens_with("first_person", text[label.end() :], place.languages)
+    )
 
 
 def _carries(kind: str, value: str, place: _Place) -> bool:

@@ -11,7 +11,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memchat.memory.markers import DATE_WORDS, FUNCTION_WORDS, NUMBER_WORDS, PASTE
+from memchat.memory.markers import FUNCTION_WORDS
+from memchat.memory.number_words import DATE_WORDS, NUMBER_WORDS
 
 _MARKS = {ord(c): "'" for c in "‘’‚‛′´`ʼ＇"}
 _MARKS |= {ord(c): '"' for c in "“”„‟″«»「」『』＂〝〞"}
@@ -348,60 +349,12 @@ def normal_value(text: str) -> str:
     return _trim(fold(text).text)
 
 
-_FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
-_INLINE_FENCE = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
-_BLOCK_QUOTE = re.compile(r"^[ \t]*>.*(?:\n[ \t]*>.*)*", re.MULTILINE)
-_QUOTED = re.compile(
-    r"\"[^\"\n]{2,}\"|“[^”]{2,}”|„[^“”]{2,}[“”]|«[^»]{2,}»|»[^«]{2,}«|「[^」]{2,}」|『[^』]{2,}』"
-)
-_SINGLE_QUOTED = re.compile(
-    r"(?<!\w)'[^'\n]{2,300}(?:'[a-z][^'\n]{0,300}){0,4}'(?!\w)|‘[^’\n]{2,300}’(?!\w)"
-)
-
-
-@lru_cache(maxsize=512)
-def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """Where text stands in quotation marks."""
-    return tuple(m.span() for m in (*_QUOTED.finditer(text), *_SINGLE_QUOTED.finditer(text)))
-
-
-@lru_cache(maxsize=512)
-def foreign_spans(text: str) -> tuple[tuple[int, int], ...]:
-    """The parts of a message that are not its writer's own words: fenced blocks, block quotes, and
-    after a verb such as "translate" what stands in quotation marks or behind its colon."""
-    found = [m.span() for p in (_FENCE, _INLINE_FENCE, _BLOCK_QUOTE) for m in p.finditer(text)]
-    quoted = quoted_spans(text)
-    at = len(text)
-    for verb in PASTE.finditer(text):
-        at = min(at, verb.end())
-        line_end = text.find("\n", verb.end())
-        line_end = len(text) if line_end < 0 else line_end
-        colon = text.find(":", verb.end(), line_end)
-        if colon >= 0:
-            rest = text[colon + 1 : line_end].strip()
-            found.append((colon + 1, line_end if rest else len(text)))
-    found += [span for span in quoted if span[0] >= at]
-    return tuple(_merged(found))
-
-
-def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    out: list[tuple[int, int]] = []
-    for start, end in sorted(span for span in spans if span[0] < span[1]):
-        if out and start <= out[-1][1]:
-            out[-1] = (out[-1][0], max(end, out[-1][1]))
-        else:
-            out.append((start, end))
-    return out
-
-
-def mark_foreign(text: str) -> str:
-    """The text with ⟦ and ⟧ around its foreign parts; such marks of its own become square ones."""
-
-    def plain(piece: str) -> str:
-        return piece.replace("⟦", "[[").replace("⟧", "]]")
-
-    out, at = [], 0
-    for start, end in foreign_spans(text):
-        out.append(f"{plain(text[at:start])}⟦{plain(text[start:end])}⟧")
-        at = end
-    return "".join(out) + plain(text[at:])
+def visible(text: str) -> str:
+    """The text on one line, without the characters that nobody can see or type: controls, marks of
+    direction, tags. Joiners stay where a script or an emoji needs them."""
+    kept = []
+    for place, char in enumerate(text):
+        joins = char in "\u200c\u200d" and place > 0 and ord(text[place - 1]) > 0x5FF
+        hidden = unicodedata.category(char) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp")
+        kept.append(char if joins or not hidden else " " if char.isspace() else "")
+    return " ".join("".join(kept).split())

@@ -28,18 +28,29 @@ class Completion:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A tool that a model calls. Its arguments are JSON as the model wrote it, broken perhaps."""
+
+    name: str
+    arguments: str
+
+
 class ChatStream(Protocol):
     """A reply as it arrives: iterate for non-empty pieces of text.
 
     A broken stream raises ProviderError after the pieces that came. ``close`` cuts the connection
     and may be called at any time, also twice. ``usage`` is complete once the iteration ended; after
-    an early ``close`` it holds an estimate.
+    an early ``close`` it holds an estimate. ``calls`` are the tools called, in their order; there
+    are none before the reply came to its own end.
     """
 
     def __iter__(self) -> Iterator[str]: ...
     def close(self) -> None: ...
     @property
     def usage(self) -> Usage: ...
+    @property
+    def calls(self) -> Sequence[ToolCall]: ...
 
 
 class ChatModel(Protocol):
@@ -60,8 +71,18 @@ class ChatModel(Protocol):
         """The model's context window in tokens."""
         ...
 
-    def stream(self, messages: Sequence[ChatMessage]) -> ChatStream:
-        """Start a reply. One request, no retry: a person is waiting and can ask again."""
+    @property
+    def tools(self) -> bool:
+        """Whether the model can call tools."""
+        ...
+
+    def stream(
+        self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
+    ) -> ChatStream:
+        """Start a reply. One request, no retry: a person is waiting and can ask again.
+
+        ``tools`` are function schemas in OpenAI's form that the model may call.
+        """
         ...
 
     def complete(

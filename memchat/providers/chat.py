@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
+import re
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from memchat.errors import ProviderError
-from memchat.providers import Completion
+from memchat.providers import Completion, ToolCall
 from memchat.providers.failures import Call, ContextOverflow, translate, unusable
 from memchat.providers.keys import find_key, provider_of
 from memchat.providers.lite import LOCAL, cost_usd, failures, gemini_client, litellm, warm
@@ -18,6 +20,8 @@ from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
 
 __all__ = ["ContextOverflow", "LiteLLMChat", "warm"]
+
+log = logging.getLogger(__name__)
 
 DEFAULT_WINDOW = 8192
 REMEDY = (
@@ -45,6 +49,7 @@ class LiteLLMChat:
         self._timeout = timeout
         self._api_base = api_base
         self._context_tokens = context_tokens
+        self._tools_refused = False
 
     @property
     def name(self) -> str:
@@ -76,14 +81,36 @@ class LiteLLMChat:
             return False
         return bool(litellm().supports_response_schema(self._model))
 
-    def stream(self, messages: Sequence[ChatMessage]) -> LiteLLMStream:
+    @property
+    def tools(self) -> bool:
+        """Whether the model can call tools: litellm says so, and its endpoint refused none."""
+        return self._takes_tools and not self._tools_refused
+
+    @functools.cached_property
+    def _takes_tools(self) -> bool:
+        if self._model.startswith(LOCAL):
+            return False
+        return bool(litellm().supports_function_calling(self._model))
+
+    def stream(
+        self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
+    ) -> LiteLLMStream:
         """A reply; its one request goes out when the first piece is asked for.
 
-        Raises ConfigError for a missing key; the iteration raises what goes wrong after.
+        Raises ConfigError for a missing key; the iteration raises what goes wrong after. Where the
+        endpoint refuses ``tools``, it is asked once more without them, and from then on always.
         """
         options = self._options(messages)
         options |= {"stream": True, "stream_options": {"include_usage": True}}
-        return LiteLLMStream(self._model, options, messages, Call(self._model, self._timeout))
+        if tools and self.tools:
+            options["tools"] = list(tools)
+            # Its gateway for MCP tools, looked for at each call with tools, needs a package more.
+            options["_skip_mcp_handler"] = True
+        call = Call(self._model, self._timeout)
+        return LiteLLMStream(self._model, options, messages, call, self._refuse_tools)
+
+    def _refuse_tools(self) -> None:
+        self._tools_refused = True
 
     def complete(
         self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
@@ -136,12 +163,20 @@ class LiteLLMStream:
     """A reply as it arrives. Leaving the iteration early cuts the connection, as ``close`` does."""
 
     def __init__(
-        self, model: str, options: dict[str, Any], messages: Sequence[ChatMessage], call: Call
+        self,
+        model: str,
+        options: dict[str, Any],
+        messages: Sequence[ChatMessage],
+        call: Call,
+        tools_refused: Callable[[], None],
     ) -> None:
         self._model = model
         self._options = options
         self._messages = messages
         self._call = call
+        self._tools_refused = tools_refused
+        self._building = _Calls()
+        self._whole = False
         self._closed = threading.Event()
         self._wrapper: Any = None
         self._text = ""
@@ -159,13 +194,22 @@ class LiteLLMStream:
                 if not chunk.choices:
                     continue
                 reason = chunk.choices[0].finish_reason or reason
-                if piece := chunk.choices[0].delta.content:
+                delta = chunk.choices[0].delta
+                for part in getattr(delta, "tool_calls", None) or ():
+                    self._building.add(part)
+                if piece := delta.content:
                     self._text += piece
                     yield piece
-            if not self._text and not self._closed.is_set():
+            self._whole = reason is not None and not self._closed.is_set()
+            if not (self._text or self.calls or self._closed.is_set()):
                 raise _silent(self._model, reason)
         finally:
             self.close()
+
+    @property
+    def calls(self) -> Sequence[ToolCall]:
+        """The tools called; none where the reply was cut before its end."""
+        return self._building.made if self._whole else ()
 
     def close(self) -> None:
         """Cut the connection. May be called at any time, from any thread, also twice."""
@@ -180,21 +224,73 @@ class LiteLLMStream:
     def usage(self) -> Usage:
         """What the reply took: the provider's figures, or an estimate where they did not come."""
         seconds = (self._ended or time.perf_counter()) - self._started
-        return _usage("chat", self._model, self._messages, self._text, self._seen, seconds)
+        came = self._text + "".join(call.arguments for call in self._building.made)
+        return _usage("chat", self._model, self._messages, came, self._seen, seconds)
 
     def _chunks(self) -> Iterator[Any]:
         if self._closed.is_set():
             return
         self._started = time.perf_counter()
         try:
-            self._wrapper = litellm().completion(**self._options)
-            for chunk in self._wrapper:
-                if self._closed.is_set():
-                    return
-                yield chunk
+            yield from self._sent()
         except failures() as error:
             if not self._closed.is_set():  # reading on from a stream that was closed is no failure
                 raise translate(error, self._call) from error
+
+    def _sent(self) -> Iterator[Any]:
+        """The chunks of the request; where its tools are refused, of one without them."""
+        begun = False
+        try:
+            for chunk in self._request():
+                begun = True
+                yield chunk
+            return
+        except failures() as error:
+            if begun or "tools" not in self._options or not _refuses_tools(error):
+                raise
+        log.info("%s takes no tools; it is asked again without them", self._model)
+        self._tools_refused()
+        del self._options["tools"]
+        yield from self._request()
+
+    def _request(self) -> Iterator[Any]:
+        self._wrapper = litellm().completion(**self._options)
+        for chunk in self._wrapper:
+            if self._closed.is_set():
+                return
+            yield chunk
+
+
+class _Calls:
+    """Tool calls put together from the parts they are streamed in."""
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[object, object, list[str], list[str]]] = []
+
+    def add(self, part: Any) -> None:
+        """One part: of the call with its place in the list, or the first of the next call."""
+        called = part.function
+        at, key = part.index, part.id
+        known = next((p for p in reversed(self._parts) if p[0] == at), None)
+        # Some endpoints count every call as the first; a name and an id of its own tell it apart.
+        if known is None or (called.name and key and known[1] and key != known[1]):
+            known = (at, key, [], [])
+            self._parts.append(known)
+        known[2].append(called.name or "")
+        known[3].append(called.arguments or "")
+
+    @property
+    def made(self) -> tuple[ToolCall, ...]:
+        return tuple(
+            ToolCall("".join(name), "".join(arguments)) for _, _, name, arguments in self._parts
+        )
+
+
+def _refuses_tools(error: Exception) -> bool:
+    """Whether an endpoint turned the request away for the tools in it."""
+    status = getattr(error, "status_code", None)
+    said = re.search(r"\btools?\b|function[ _-]?call", str(error), re.IGNORECASE)
+    return status in (400, 404, 405, 422, 501) and said is not None
 
 
 def _silent(model: str, reason: str | None) -> ProviderError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, delete, func, insert, select
 
-from memchat.store.schema import embeddings, memories, services
+from memchat.store.schema import embeddings, memories, searched, services
 from memchat.types import Service
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
 def of_memories(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
 ) -> tuple[list[int], Vectors]:
-    """Ids and vectors, shape (n, dimensions), of a scope row's active memories that have one.
+    """Ids and vectors, shape (n, dimensions), of a scope row's searched memories that have one.
 
     With ``ids`` only of those.
     """
@@ -120,7 +120,7 @@ def of_memories(
     query = (
         select(_m.id, _e.embedding)
         .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.app_id == app_id, _m.active == 1)
+        .where(_m.app_id == app_id, searched)
     )
     parts = (
         [query]
@@ -133,12 +133,12 @@ def of_memories(
 
 
 def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
-    """(app id, active memories, those with a vector) of every scope row, the largest first."""
+    """(app id, searched memories, those with a vector) of every scope row, the largest first."""
     embedded = func.count(_e.hash)
     query = (
         select(_m.app_id, func.count(), embedded)
         .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.active == 1)
+        .where(searched)
         .group_by(_m.app_id)
         .order_by(embedded.desc(), _m.app_id)
     )
@@ -146,11 +146,11 @@ def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
 
 
 def embedded_ids(tx: Connection, service_id: int, app_id: int) -> set[int]:
-    """The active memories of a scope row that have a vector."""
+    """The searched memories of a scope row that have a vector."""
     query = (
         select(_m.id)
         .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.app_id == app_id, _m.active == 1)
+        .where(_m.app_id == app_id, searched)
     )
     return set(tx.execute(query).scalars())
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from memchat.store.schema import memory_events
 from memchat.types import Event
@@ -59,22 +59,14 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
     e = memory_events.c
     rows = tx.execute(select(memory_events).where(e.memory_id == memory_id).order_by(e.id))
-    return [
-        Event(
-            id=r.id,
-            memory_id=r.memory_id,
-            kind=r.kind,
-            at=r.at,
-            actor=r.actor,
-            cause=r.cause,
-            session_id=r.session_id,
-            message_id=r.message_id,
-            related_id=r.related_id,
-            old=_load(r.old),
-            new=_load(r.new),
-        )
-        for r in rows
-    ]
+    return [_event(row) for row in rows]
+
+
+def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
+    """What these messages did to any memory, in order."""
+    e = memory_events.c
+    query = select(memory_events).where(e.message_id.in_(list(message_ids)))
+    return [_event(row) for row in tx.execute(query.order_by(e.id))]
 
 
 def latest(tx: Connection, app_id: int) -> int:
@@ -112,6 +104,12 @@ def mark(tx: Connection, event_id: int) -> str:
     return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
 
 
+def explain(tx: Connection, event_id: int, cause: str) -> None:
+    """Say of a past event why it no longer counts."""
+    e = memory_events.c
+    tx.execute(update(memory_events).where(e.id == event_id).values(cause=cause))
+
+
 def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
     """Take the words out of these memories' events; that they happened stays."""
     e = memory_events.c
@@ -134,6 +132,22 @@ def detach_session(tx: Connection, session_id: int) -> None:
 def drop_app(tx: Connection, app_id: int) -> None:
     """Remove every event of a deleted app."""
     tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
+
+
+def _event(row: Row[Any]) -> Event:
+    return Event(
+        id=row.id,
+        memory_id=row.memory_id,
+        kind=row.kind,
+        at=row.at,
+        actor=row.actor,
+        cause=row.cause,
+        session_id=row.session_id,
+        message_id=row.message_id,
+        related_id=row.related_id,
+        old=_load(row.old),
+        new=_load(row.new),
+    )
 
 
 def _dump(value: dict[str, Any] | None) -> str | None:

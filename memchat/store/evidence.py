@@ -53,6 +53,12 @@ def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
     ]
 
 
+def messages_of(tx: Connection, memory_id: int) -> set[int]:
+    """The messages whose words prove a memory."""
+    query = select(_s.message_id).where(_s.memory_id == memory_id)
+    return set(tx.execute(query).scalars())
+
+
 def proved_by(tx: Connection, message_ids: Sequence[int]) -> list[int]:
     """The memories that words of these messages prove."""
     query = select(_s.memory_id).where(_s.message_id.in_(message_ids)).distinct()

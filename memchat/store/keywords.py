@@ -22,6 +22,15 @@ _UNSPACED = re.compile(
 )
 _MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-\u065f\u0670]")
 """Accents, and the vowel signs that Hebrew and Arabic are mostly written without."""
+_ASIDE = re.compile(
+    "[你我您他她吗呢吧嘛的了是在有]|什么|哪[里儿]?|谁|怎么|为什么|多少|几点|(?:です|ます|ました|でした)[かね]?|どこ|いつ|だれ|なに|なぜ"
+    "|(?<=[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff])[はがをにでのともかへや]"
+)
+"""What a Chinese or Japanese question holds beside the words that it looks for."""
+_STROKES = str.maketrans(
+    {"đ": "d", "ł": "l", "ø": "o", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"}
+)
+"""Letters that no normal form takes apart, and the plain ones that people type for them."""
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
 """Those of the tokenizer: what else separates words there separates them in a question."""
 _MOST_TERMS = 48
@@ -52,10 +61,15 @@ def terms(text: str) -> str:
 
 def query_terms(question: str) -> list[str]:
     """The distinct words of a question worth looking for, in order."""
-    paired = _UNSPACED.sub(lambda run: f" {_pairs(run[0]) or run[0]} ", _folded(question))
+    paired = _UNSPACED.sub(_asked, _folded(question))
     words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in paired)
     kept = dict.fromkeys(word for word in words.split() if word not in STOP_WORDS)
     return list(kept)[:_MOST_TERMS]
+
+
+def _asked(run: re.Match[str]) -> str:
+    parts = [part for part in _ASIDE.split(run[0]) if part] or [run[0]]
+    return " " + " ".join(_pairs(part) or part for part in parts) + " "
 
 
 def _pairs(run: str) -> str:
@@ -63,10 +77,10 @@ def _pairs(run: str) -> str:
 
 
 def _folded(text: str) -> str:
-    # The tokenizer folds Latin letters one by one; this is what it leaves apart: ß and ss, Greek
-    # accents, full-width forms, vowel signs.
+    # The tokenizer folds Latin letters one by one; this is what it leaves apart: ß and ss, strokes,
+    # Greek accents, full-width forms, vowel signs.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()))
-    return unicodedata.normalize("NFC", bare)
+    return unicodedata.normalize("NFC", bare.translate(_STROKES))
 
 
 def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
@@ -93,6 +107,13 @@ def scrub(tx: Connection) -> None:
         deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
         command = "rebuild" if deep else "optimize"
         tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
+
+
+def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
+    """The rows of a scope that are indexed."""
+    match = f"scope:{_token(app_id)}"
+    found = tx.exec_driver_sql(f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ?", (match,))
+    return {row[0] for row in found}
 
 
 def count(tx: Connection, kind: Kind) -> int:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_,
 
 from memchat.store import events, keywords
 from memchat.store.events import Cause
-from memchat.store.schema import apps, memories
+from memchat.store.schema import apps, memories, searched
 from memchat.types import CreatedBy, Memory, MemoryType
 
 _m = memories.c
@@ -96,11 +96,12 @@ def deactivate(
     replaced_by: int | None = None,
     said_at: datetime | None = None,
 ) -> None:
-    """Keep the row, out of use and of keyword search, with the reason.
+    """Keep the row, out of use, with the reason; a replaced value can still be searched for.
 
     One of superseded, merged, expired, ended. ``said_at`` is when that was said, where it was.
     """
-    keywords.remove(tx, "memories", [memory.id])
+    if reason != "superseded":
+        keywords.remove(tx, "memories", [memory.id])
     tx.execute(
         update(memories)
         .where(_m.id == memory.id)
@@ -154,6 +155,11 @@ def repeat(tx: Connection, memory: Memory, app_id: int, said_at: datetime, cause
     events.record(tx, memory.id, app_id, "repeat", cause)
 
 
+def amend(tx: Connection, memory_id: int, **columns: Any) -> None:
+    """Correct what is counted and noted about a fact; nothing happened to the fact itself."""
+    tx.execute(update(memories).where(_m.id == memory_id).values(**columns))
+
+
 def set_expiry(
     tx: Connection, memory: Memory, app_id: int, expires_at: date | None, cause: Cause
 ) -> None:
@@ -192,20 +198,16 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
             updated_at=cause.at,
         )
     )
-    if memory.active:
+    if memory.active or memory.inactive_reason == "superseded":
         keywords.write(tx, "memories", memory.id, app_id, new.search_text)
     events.record(tx, memory.id, app_id, "edit", cause, old=_state(memory), new=_state(new))
 
 
 def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
     """New words to search by, the fact itself unchanged (a quote of it was blanked, say)."""
-    active = tx.execute(
-        update(memories)
-        .where(_m.id == memory_id)
-        .values(search_text=search_text, text_hash=text_hash(search_text))
-        .returning(_m.active)
-    ).scalar_one()
-    if active:
+    changed = update(memories).where(_m.id == memory_id)
+    tx.execute(changed.values(search_text=search_text, text_hash=text_hash(search_text)))
+    if tx.execute(select(_m.id).where(_m.id == memory_id, searched)).first() is not None:
         keywords.write(tx, "memories", memory_id, app_id, search_text)
     events.record(tx, memory_id, app_id, "reindex", cause)
 
@@ -256,32 +258,24 @@ def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     return [to_memory(row) for row in tx.execute(query.order_by(_m.said_at.desc(), _m.id.desc()))]
 
 
-def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
-    """The inactive memories that this one replaced."""
-    return [to_memory(row) for row in tx.execute(WITH_SCOPE.where(_m.replaced_by == memory_id))]
-
-
-def values_before(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, str]:
-    """For each of these memories that took another's place: the latest value it replaced."""
-    query = select(_m.replaced_by, _m.value).where(
-        _m.app_id.in_(app_ids), _m.replaced_by.in_(ids), _m.inactive_reason == "superseded"
-    )
-    return {row[0]: row[1] for row in tx.execute(query.order_by(_m.said_at, _m.id))}
-
-
 def listed(
     tx: Connection,
     app_ids: Sequence[int],
     *,
     status: str,
     today: date,
+    by: date | None = None,
     memory_types: Sequence[str] = (),
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Memory]:
-    """Memories of a status (active, inactive, expired, all), newest said first."""
-    query = _filtered(_SELECT, app_ids, status, today, memory_types)
-    query = query.order_by(_m.said_at.desc(), _m.id.desc()).offset(offset)
+    """Memories of a status (active, inactive, expired, expiring, all), newest said first.
+
+    Those expiring end no later than ``by``, the soonest first.
+    """
+    query = _filtered(_SELECT, app_ids, status, today, memory_types, by)
+    first = [_m.expires_at] if status == "expiring" else []
+    query = query.order_by(*first, _m.said_at.desc(), _m.id.desc()).offset(offset)
     return [to_memory(row) for row in tx.execute(query if limit is None else query.limit(limit))]
 
 
@@ -291,6 +285,7 @@ def counted(
     *,
     status: str,
     today: date,
+    by: date | None = None,
     memory_types: Sequence[str] = (),
 ) -> int:
     """How many ``listed`` would give without a limit."""
@@ -300,6 +295,7 @@ def counted(
         status,
         today,
         memory_types,
+        by,
     )
     return int(tx.execute(query).scalar_one())
 
@@ -361,19 +357,32 @@ def of_app(tx: Connection, app_id: int) -> dict[int, str]:
     return {row[0]: row[1] for row in rows}
 
 
-def active_anywhere(tx: Connection) -> int:
-    """How many rows are active, of everybody."""
-    return int(tx.execute(select(func.count()).where(_m.active == 1)).scalar_one())
+def searched_texts(tx: Connection, app_id: int) -> dict[int, str]:
+    """What of a scope row search is to find: id → text."""
+    rows = tx.execute(select(_m.id, _m.search_text).where(_m.app_id == app_id, searched))
+    return {row[0]: row[1] for row in rows}
+
+
+def counts_anywhere(tx: Connection) -> tuple[int, int]:
+    """How many rows of everybody are active, and how many search is to find."""
+    active = tx.execute(select(func.count()).where(_m.active == 1)).scalar_one()
+    return int(active), int(tx.execute(select(func.count()).where(searched)).scalar_one())
 
 
 def _filtered(
-    query: Select[Any], app_ids: Sequence[int], status: str, today: date, types: Sequence[str]
+    query: Select[Any],
+    app_ids: Sequence[int],
+    status: str,
+    today: date,
+    types: Sequence[str],
+    by: date | None = None,
 ) -> Select[Any]:
     over = and_(_m.active == 1, _m.expires_at < today)
     conditions = {
         "active": and_(_m.active == 1, or_(_m.expires_at.is_(None), _m.expires_at >= today)),
         "inactive": _m.active == 0,
         "expired": or_(_m.inactive_reason == "expired", over),
+        "expiring": and_(_m.active == 1, _m.expires_at.between(today, by)),
     }
     query = query.where(_m.app_id.in_(app_ids))
     if status != "all":

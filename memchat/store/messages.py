@@ -103,6 +103,13 @@ def sessions_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> list[i
     return list(tx.execute(query).scalars())
 
 
+def received(tx: Connection, kind: str, item_ids: Sequence[int]) -> set[int]:
+    """Which of these items were injected for any reply."""
+    c = receipts.c
+    query = select(c.item_id).where(c.kind == kind, c.item_id.in_(item_ids)).distinct()
+    return set(tx.execute(query).scalars())
+
+
 def drop_receipts(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
     """Take these items out of every receipt."""
     tx.execute(delete(receipts).where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)))

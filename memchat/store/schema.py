@@ -25,6 +25,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    or_,
     text,
 )
 from sqlalchemy.engine import Dialect
@@ -187,6 +188,10 @@ memories = Table(
     ),
     sqlite_autoincrement=True,
 )
+
+searched = or_(memories.c.active == 1, memories.c.inactive_reason == "superseded")
+"""Which memories have a keyword row and a vector in the index: those in use, and replaced values,
+by which people ask for what is there now."""
 
 memory_sources = Table(
     "memory_sources",

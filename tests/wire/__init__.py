@@ -10,9 +10,22 @@ Unscripted requests are answered with ``server.reply(messages)``.
 
 from tests.wire.gemini import GeminiServer
 from tests.wire.openai import OpenAIServer
-from tests.wire.server import Cut, Empty, Endless, Fail, Hang, Raw, Received, Rows, Say, WireServer
+from tests.wire.server import (
+    Call,
+    Cut,
+    Empty,
+    Endless,
+    Fail,
+    Hang,
+    Raw,
+    Received,
+    Rows,
+    Say,
+    WireServer,
+)
 
 __all__ = [
+    "Call",
     "Cut",
     "Empty",
     "Endless",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from tests.wire.server import (
+    Call,
     Cut,
     Empty,
     Endless,
@@ -93,6 +94,7 @@ class GeminiHandler(Handler):
         if "systemInstruction" in body:
             check_content(body["systemInstruction"])
         check_config(body.get("generationConfig", {}))
+        check_tools(body.get("tools", []))
         step = self.server_side.next_step(body["contents"])
         if self.play_common(step):
             return
@@ -101,6 +103,12 @@ class GeminiHandler(Handler):
         last = candidate(None, reason, len(text))
         if not streamed:
             self.send_json(candidate(text or None, reason, len(text)))
+        elif isinstance(step, Call):
+            events = [*pieces(words(step.text) if step.text else []), *calling(step)]
+            if step.cut:
+                self.stream_cut(events[:-1])
+            else:
+                self.send_events([*events, json.dumps(last)])
         elif isinstance(step, Cut):
             self.stream_cut(pieces(words(text)))
         elif isinstance(step, Endless):
@@ -192,6 +200,30 @@ def check_schema(schema: dict[str, Any], allowed: set[str]) -> None:
         check_schema(part, allowed)
     if "items" in schema:
         check_schema(schema["items"], allowed)
+
+
+def check_tools(tools: list[dict[str, Any]]) -> None:
+    """Function declarations with parameters in the words that a schema has here."""
+    for tool in tools:
+        declared = named(tool, {"functionDeclarations"}, "tools")["functionDeclarations"]
+        require(isinstance(declared, list) and declared != [], "tools.function_declarations")
+        for function in declared:
+            only(function, {"name", "description", "parameters"}, "function_declarations", UNKNOWN)
+            require(bool(re.fullmatch(r"[a-zA-Z_][\w.-]{0,63}", function["name"])), "bad name")
+            shape = function.get("parameters")
+            if shape is not None:
+                require(shape.get("type", "").lower() == "object", "parameters: object expected")
+                require(bool(shape.get("properties")), "parameters.properties: should be non-empty")
+                check_schema(shape, OPENAPI_WORDS)
+
+
+def calling(step: Call) -> Iterator[str]:
+    """Each call whole in a part of its own, as this endpoint sends them."""
+    for name, arguments in step.calls:
+        made = candidate(None, None, len(arguments))
+        call = {"functionCall": {"name": name, "args": json.loads(arguments)}}
+        made["candidates"][0]["content"] = {"role": "model", "parts": [call]}
+        yield json.dumps(made)
 
 
 def candidate(text: str | None, reason: str | None, length: int) -> dict[str, Any]:

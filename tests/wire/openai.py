@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar
 
 from tests.wire.server import (
+    Call,
     Cut,
     Empty,
     Endless,
@@ -60,6 +61,7 @@ class OpenAIHandler(Handler):
         only(body, CHAT_FIELDS, "body", "Unrecognized request argument supplied:")
         check_messages(body.get("messages"))
         check_format(body.get("response_format"))
+        check_tools(body)
         streamed = body.get("stream", False)
         require(streamed or "stream_options" not in body, "stream_options needs stream")
         step = self.server_side.next_step(body["messages"])
@@ -70,6 +72,12 @@ class OpenAIHandler(Handler):
         if not streamed:
             reason = step.reason if isinstance(step, Empty) else "stop"
             self.send_json(whole(body["model"], text or None, reason, usage))
+        elif isinstance(step, Call):
+            events = [*pieces(body, words(step.text) if step.text else []), *calling(body, step)]
+            if step.cut:
+                self.stream_cut(events[:-1])
+            else:
+                self.send_events([*events, *ending(body, "tool_calls", usage)])
         elif isinstance(step, Cut):
             self.stream_cut(pieces(body, words(text)))
         elif isinstance(step, Endless):
@@ -147,6 +155,25 @@ def check_format(given: Any) -> None:
             check_strict(part, name)
 
 
+def check_tools(body: dict[str, Any]) -> None:
+    """Function tools by the rules of the chat endpoint."""
+    tools = body.get("tools")
+    if tools is None:
+        require("tool_choice" not in body, "tool_choice is only allowed with tools")
+        return
+    require(isinstance(tools, list) and tools != [], "'tools' must not be empty")
+    for tool in tools:
+        only(tool, {"type", "function"}, "tools")
+        require(tool.get("type") == "function", "bad tool type")
+        function = tool.get("function") or {}
+        only(function, {"name", "description", "parameters", "strict"}, "tools.function")
+        name = function.get("name", "")
+        require(bool(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name)), "bad function name")
+        shape = function.get("parameters", {"type": "object"})
+        require(shape.get("type") == "object", "parameters must be an object")
+        require(set(shape.get("required", ())) <= set(shape.get("properties", {})), "required")
+
+
 def check_strict(schema: dict[str, Any], where: str) -> None:
     """Every property required, nothing additional, only the words strict mode knows."""
     say = f"Invalid schema for response_format '{where}':"
@@ -195,6 +222,20 @@ def pieces(body: dict[str, Any], parts: Iterable[str]) -> Iterator[str]:
     yield chunk(body, [{"index": 0, "delta": first, "finish_reason": None}])
     for part in parts:
         yield chunk(body, [{"index": 0, "delta": {"content": part}, "finish_reason": None}])
+
+
+def calling(body: dict[str, Any], step: Call) -> Iterator[str]:
+    """Each call in several deltas: its name first, then its arguments in three pieces."""
+    for place, (name, arguments) in enumerate(step.calls):
+        opening = {"id": f"call_{place}", "type": "function"}
+        third = len(arguments) // 3 + 1
+        parts = [arguments[at : at + third] for at in range(0, len(arguments), third)]
+        for number, part in enumerate(["", *parts]):
+            function = {"arguments": part} if number else {"name": name, "arguments": part}
+            delta: dict[str, Any] = {"index": place, "function": function}
+            delta = delta if number else opening | delta
+            choice = {"index": 0, "delta": {"tool_calls": [delta]}, "finish_reason": None}
+            yield chunk(body, [choice])
 
 
 def ending(body: dict[str, Any], reason: str, usage: dict[str, int]) -> Iterator[str]:

@@ -22,6 +22,16 @@ class Say:
 
 
 @dataclass(frozen=True)
+class Call:
+    """Answer with tool calls, each a name and its arguments as JSON, after this text if any."""
+
+    calls: tuple[tuple[str, str], ...]
+    text: str = ""
+    cut: bool = False
+    """Whether the connection is dropped in the middle of the last call."""
+
+
+@dataclass(frozen=True)
 class Fail:
     """Answer with an error status."""
 
@@ -74,7 +84,7 @@ class Rows:
     vectors: list[list[float]]
 
 
-Step = Say | Fail | Hang | Cut | Endless | Empty | Raw | Rows
+Step = Say | Call | Fail | Hang | Cut | Endless | Empty | Raw | Rows
 
 
 @dataclass(frozen=True)

@@ -64,7 +64,8 @@ _FILLER = re.compile(
     r"""^(?:(?:and|but|so|also|well|oh|ok(?:ay)?|yes|yeah|yep|no|hi|hello|hey|hallo|btw|by\ the\ way
         |actually|anyway|please|thanks|thank\ you|great|right|sure|fine|sorry|fyi|for\ the\ record
         |just\ so\ you\ know|as\ i\ (?:said|told\ you)|as\ you\ know|in\ fact|now|today|currently
-        |(?:please\s+)?(?:remember|note|keep\ in\ mind|do(?:n['’]t|\ not)\ forget)(?:\ that)?
+        |(?:please\s+)?(?:remember|note|keep\ in\ mind|(?:do(?:n['’]t|\ not)|never)\ forget)
+         (?:\ that)?
         |i\ said|i\ think|i\ told\ you(?:\ that)?|und|aber|also|übrigens)\b[\s,:!.–-]*)+""",
     re.IGNORECASE | re.VERBOSE,
 )

@@ -33,22 +33,40 @@ _GERMAN_DAYS = {
     "samstag": "sat",
     "sonntag": "sun",
 }
-_COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6}
+_COUNTS = {"a": 1, "eine": 1, "einen": 1, "ein": 1} | {
+    word: number
+    for words in (
+        "one two three four five six seven eight nine ten eleven twelve",
+        "- zwei drei vier fünf sechs sieben acht neun zehn elf zwölf",
+    )
+    for number, word in enumerate(words.split(), 1)
+    if word != "-"
+}
+_PERIODS = {"woche": "week", "monat": "month", "monats": "month", "jahr": "year", "jahres": "year"}
+_UNITS = {"t": "d", "j": "y"}
+"""Tage and Jahre; the other units begin as in English."""
+_NOT_AHEAD = re.compile(
+    r"\b(?:last|past|every|each|since|letzte[nrs]?|jede[nrs]?|seit(?:\ dem)?)\s+$", re.IGNORECASE
+)
 _AT = r"(?:\s+at\s+\d{1,2}(?:[:.]\d{2})?(?:\s?[ap]\.?m\b\.?)?)?"
 
 _PHRASE = re.compile(
     rf"""(?<![\w-])
-    (?P<lead>(?:until|till|up\ to|through|by|on|before|from|in|during|for|at|to|bis|am|im)\s+)?
+    (?P<lead>(?:until|till|up\ to|through|by|on|before|from|in|during|for|at|to|bis|am|im|für)\s+)?
     (?P<when>
         (?P<iso>\d{{4}}-\d{{2}}-\d{{2}})
-      | (?:the\s+)?end\s+of\s+(?:the\s+|this\s+)?(?P<end>week|month|year|{_MONTHS})
+      | (?:the\s+)?end\s+of\s+(?:the\s+|this\s+)?(?P<end>week|month|year|q[1-4]|{_MONTHS})
+      | (?:zum\s+)?ende\s+(?:der\s+|des\s+)?(?P<ende>{"|".join(_PERIODS)}|{_MONTHS})
       | (?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?(?P<month>{_MONTHS})
         (?:,?\s+(?P<year>\d{{4}}))?
       | (?P<month2>{_MONTHS})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?!\d)
         (?:,?\s+(?P<year2>\d{{4}}))?
       | (?:next\s+|this\s+|coming\s+|nächsten\s+)?(?P<weekday>{_DAYS}|{"|".join(_GERMAN_DAYS)})
       | this\s+(?P<this>week|month|year|spring|summer|autumn|winter)
-      | (?:the\s+next\s+)?(?P<count>\d{{1,3}}|{"|".join(_COUNTS)})\s+(?P<unit>day|week|month|year)s?
+      | diese[nrs]?\s+(?P<diese>{"|".join(_PERIODS)})
+      | (?:the\s+next\s+)?(?P<count>\d{{1,3}}|{"|".join(_COUNTS)})\s+
+        (?P<unit>days?|weeks?|months?|years?|tage?|wochen?|monate?|jahre?)
+      | a\s+(?P<fortnight>fortnight)
       | (?P<near>today|tonight|tomorrow|heute|morgen)
       | (?P<bare>{_MONTHS})
     )(?![\w-]){_AT}""",
@@ -75,6 +93,8 @@ def find_when(clause: str) -> list[When]:
     """The time phrases of a clause, in their order."""
     found = []
     for match in _PHRASE.finditer(clause):
+        if _NOT_AHEAD.search(clause[: match.start()]):
+            continue
         lead = (match["lead"] or "").strip().casefold()
         code = _code(match, lead)
         if code is not None:
@@ -89,15 +109,20 @@ def _code(match: re.Match[str], lead: str) -> str | None:
         return part["iso"]
     if "end" in part:
         return _month(part["end"]) if part["end"] in _MONTH_NUMBER else f"end:{part['end']}"
+    if "ende" in part or "diese" in part:
+        name = part.get("ende") or part["diese"]
+        return _month(name) if name in _MONTH_NUMBER else f"end:{_PERIODS[name]}"
+    if "fortnight" in part:
+        return "+2w" if lead == "for" else None
     if "day" in part or "day2" in part:
         return _day(part)
     if "weekday" in part:
         return f"weekday:{_GERMAN_DAYS.get(part['weekday'], part['weekday'][:3])}"
     if "this" in part:
         return f"end:{part['this']}"
-    if "count" in part and lead == "for":
-        count = part["count"]
-        return f"+{_COUNTS.get(count) or int(count)}{part['unit'][0]}"
+    if "count" in part and lead in ("for", "für"):
+        count, unit = part["count"], part["unit"][0]
+        return f"+{_COUNTS.get(count) or int(count)}{_UNITS.get(unit, unit)}"
     if "near" in part:
         return "tomorrow" if part["near"] in ("tomorrow", "morgen") else "today"
     if "bare" in part and lead in ("until", "till", "by", "in", "through", "during", "bis", "im"):

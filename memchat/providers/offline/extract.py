@@ -147,7 +147,8 @@ def _forget_requests(turn: Mapping[str, Any], known: Sequence[Known]) -> list[di
 def _title(turns: Sequence[Mapping[str, Any]]) -> str | None:
     """The first words of the conversation, without a greeting."""
     for turn in turns:
-        text = re.sub(r"⟦.*?(?:⟧|\Z)", " ", str(turn["text"])[:1000], flags=re.DOTALL)
+        # Pasted text and, as runs of dots, what was forgotten since.
+        text = re.sub(r"⟦.*?(?:⟧|\Z)|·{2,}", " ", str(turn["text"])[:1000], flags=re.DOTALL)
         words = without_filler(" ".join(text.split()))
         sentence = re.split(r"(?<=[.!?。！？])\s", words)[0].strip(" .!,;:")
         if sentence and not is_secret(sentence):

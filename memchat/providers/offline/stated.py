@@ -63,7 +63,7 @@ _TRIP = re.compile(
 )
 _STAY = re.compile(rf"^{IM}{ADV}(?P<v>(?:in|at|on|visiting)\s+.+)$", re.IGNORECASE)
 _ASKED = re.compile(
-    r"^(?:please\s+)?(?:remember|note|keep\s+in\s+mind|do(?:n['’]t|\s+not)\s+forget)\b"
+    r"^(?:please\s+)?(?:remember|note|keep\s+in\s+mind|(?:do(?:n['’]t|\s+not)|never)\s+forget)\b"
     r"(?:\s+that)?[\s,:]*",
     re.IGNORECASE,
 )

@@ -1,7 +1,8 @@
 """A session: the TURN route whole, and ``end``, which queues the END route.
 
-text → message row → recall → prompt (system + memories + window of turns) → model stream → reply
-row with the exact memories shown. What a person wrote is on disk before any model is asked.
+text → message row → recall → prompt (system + memories + window of turns) → model stream → what
+code did and says → reply row with the exact memories shown. What a person wrote is on disk before
+any model is asked.
 
 An incognito session lives in this object alone: no row, no job, no receipt, no usage, no vector.
 """
@@ -10,21 +11,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from memchat import processes
+from memchat.chat.reply import Reply, once
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
-from memchat.memory import render
-from memchat.memory.meaning import Question
+from memchat.memory import asked
+from memchat.memory.commands import Commands, Place
 from memchat.memory.recall import Recall
+from memchat.memory.told import Choice
 from memchat.prompts import Prompts
-from memchat.providers import ChatModel, ChatStream
+from memchat.providers import ChatModel
 from memchat.store import apps, jobs, messages, sessions, usage
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
@@ -33,11 +36,12 @@ from memchat.types import (
     Learned,
     MemorySwitch,
     Message,
-    Recalled,
     Role,
     Scope,
     clean_text,
 )
+
+__all__ = ["Chat", "Parts", "Reply", "once"]
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +66,7 @@ class Parts:
     model: Callable[[], ChatModel]
     recall: Recall
     worker: Worker
+    commands: Commands
 
     def switch(self, scope: Scope) -> MemorySwitch:
         """The scope's memory switch as it stands now."""
@@ -93,6 +98,8 @@ class Chat:
         self._beat: threading.Thread | None = None
         self._reader: threading.Thread | None = None
         self._reply: Reply | None = None
+        self._choice: Choice | None = None
+        self._to_embed = False
         if resume is not None and incognito:
             raise InputError("a stored session cannot go on incognito; begin a new one")
         if resume is not None:
@@ -130,13 +137,25 @@ class Chat:
             raise InputError("the message is empty; write something first")
         self._settle_reply()
         switch = self.memory
+        choice, self._choice = self._choice, None
+        command = asked.command(content)
+        # There is nothing to learn from a message that only tells memory what to do.
+        bare = command is not None and command.whole and command.kind != "remember"
+        bare = bare or (choice is not None and choice.answered_by(content) is not None)
         now = self._parts.clock()
         if self.incognito:
             self._turns.append(Message(0, 0, "user", content, now))
         else:
-            self._keep_turn(content, now, switch.on)
-        self._reply = Reply(self, self._parts, switch, content)
+            self._keep_turn(content, now, switch.on and not bare)
+        self._reply = Reply(self, self._parts, switch, content, command, choice)
         return self._reply
+
+    @property
+    def place(self) -> Place | None:
+        """Where the person spoke last, for commands; None where nothing is kept."""
+        if self.incognito or self.session_id is None or not self._turns:
+            return None
+        return Place(self.scope, self.session_id, self._turns[-1])
 
     def end(self, *, wait: bool = True) -> Learned | None:
         """End the session; with ``wait`` also read it, and give what it taught.
@@ -144,6 +163,7 @@ class Chat:
         May be called again, and after it the conversation may go on with ``send``.
         """
         self._settle_reply()
+        self._choice = None
         self._stop.set()
         if self._reader is not None:
             self._reader.join()
@@ -173,6 +193,10 @@ class Chat:
             self._beat.join(timeout=5)
 
     def _read(self) -> Learned | None:
+        if self._to_embed:
+            # Before the conversation is read, so that its reader is shown what was saved in it.
+            self._to_embed = False
+            self._parts.worker.run(user=self.scope.user, kinds=("embed",))
         done = self._parts.worker.run(kinds=("extract",), target_id=self.session_id)
         self.learned = next((one for one in done.learned if one.skipped is None), self.learned)
         self.failure = done.errors[-1] if done.errors else None
@@ -249,6 +273,8 @@ class Chat:
     def after_reply(self, reply: Reply, status: str) -> None:
         """Keep a reply, whole or partial, with its receipt; called by the reply itself."""
         now = self._parts.clock()
+        self._choice = reply.told.choice if status == "complete" else None
+        self._to_embed |= any(change.memory is not None for change in reply.done)
         turn = Message(0, 0, "assistant", reply.received, now, status)
         if self.incognito or self.session_id is None:
             if reply.received:
@@ -267,9 +293,10 @@ class Chat:
                     reply.received,
                     now,
                     status,
-                    memory=reply.switch.on,
+                    memory=reply.switch.on and reply.stream is not None,
                 )
-                messages.keep_receipt(tx, reply.message_id, reply.shown.hits)
+                shown = (*reply.shown.hits, *reply.told.hits)
+                messages.keep_receipt(tx, reply.message_id, shown)
                 sessions.touch(tx, self.session_id, now)
             if reply.stream is not None:
                 usage.add(tx, own, self.session_id, reply.stream.usage, now)
@@ -286,10 +313,9 @@ class Chat:
             self._reader = threading.Thread(target=self._read, name="memchat-reader", daemon=True)
             self._reader.start()
 
-    def window(self, memory_block: str) -> tuple[list[ChatMessage], list[int]]:
+    def window(self, system: str) -> tuple[list[ChatMessage], list[int]]:
         """The system prompt and the newest turns that fit the model, and the ids that do not."""
         parts = self._parts
-        system = parts.prompts.render("chat", memories=memory_block)
         room = parts.model().window * (_REPLY_SHARE - 1) // _REPLY_SHARE - estimate_tokens(system)
         kept = 0
         for turn in reversed(self._turns):
@@ -307,79 +333,6 @@ class Chat:
         return [ChatMessage("system", system), *_alternating(self._turns[split:])], dropped
 
 
-class Reply:
-    """A reply as it arrives: iterate for its pieces, or read ``text`` for all of it.
-
-    ``shown`` are the memories that were injected, ``message_id`` its row once it is kept.
-    """
-
-    def __init__(self, chat: Chat, parts: Parts, switch: MemorySwitch, asked: str) -> None:
-        self.switch = switch
-        self._asked = asked
-        self._stopped = False
-        self.shown = Recalled()
-        self.message_id: int | None = None
-        self.dropped_turns = 0
-        self.question: Question | None = None
-        self.stream: ChatStream | None = None
-        self.received = ""
-        self._chat = chat
-        self._parts = parts
-        self._pieces = self._run()
-
-    def __iter__(self) -> Iterator[str]:
-        return self._pieces
-
-    @property
-    def text(self) -> str:
-        """The whole reply; waits for what is still to come."""
-        for _ in self._pieces:
-            pass
-        return self.received
-
-    def stop(self) -> None:
-        """Cut the reply; what came of it is kept as a partial one. Any thread may call it."""
-        self._stopped = True
-        try:
-            self._pieces.close()
-        except ValueError:
-            # Another thread waits for the next piece: without a connection there is none.
-            if self.stream is not None:
-                self.stream.close()
-
-    def _run(self) -> Generator[str, None, None]:
-        status = "partial"
-        try:
-            self.stream = self._parts.model().stream(self._prompt())
-            for piece in self.stream:
-                self.received += piece
-                yield piece
-                if self._stopped:
-                    return
-            status = "partial" if self._stopped else "complete"
-        finally:
-            if self.stream is not None:
-                self.stream.close()
-                self._chat.after_reply(self, status)
-
-    def _prompt(self) -> list[ChatMessage]:
-        """The messages to send. The window is cut twice: the memories found may need some room."""
-        prompt, dropped = self._chat.window("")
-        if self.switch.on:
-            self.question = self._parts.recall.question(self._asked)
-            self.shown = self._parts.recall.for_prompt(
-                self._chat.scope, self.question, dropped=dropped
-            )
-            block = render.block(self._parts.prompts, [hit.text for hit in self.shown.hits])
-            try:
-                prompt, dropped = self._chat.window(block)
-            except InputError:
-                # The message fits alone: it goes without the memories, and the result says so.
-                self.shown = Recalled(degraded="the message left no room for memories")
-        self.dropped_turns = len(dropped)
-        return prompt
-
-
 def _alternating(turns: Sequence[Message]) -> list[ChatMessage]:
     """The turns as providers want them: beginning with the user, never two of one role in a row."""
     merged: list[tuple[Role, str]] = []
@@ -389,17 +342,3 @@ def _alternating(turns: Sequence[Message]) -> list[ChatMessage]:
         elif merged or turn.role == "user":
             merged.append((turn.role, turn.content))
     return [ChatMessage(role, content) for role, content in merged]
-
-
-def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
-    """One answer with what is remembered, outside any session; writes nothing at all."""
-    content = clean_text(prompt)
-    if not content.strip():
-        raise InputError("the message is empty; write something first")
-    shown = Recalled()
-    if parts.switch(scope).on:
-        shown = parts.recall.for_prompt(scope, parts.recall.question(content))
-    block = render.block(parts.prompts, [hit.text for hit in shown.hits])
-    system = parts.prompts.render("chat", memories=block)
-    stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
-    return "".join(stream), shown

@@ -1,0 +1,104 @@
+"""An extraction model for evaluations: any litellm model, or its answers read from a file.
+
+One line of such a file is one call: ``{"case": …, "model": …, "answer": raw text}``; a case that
+took several calls has several lines, in their order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from memchat.errors import ConfigError, ProviderError
+from memchat.providers import ChatModel, ChatStream, Completion
+from memchat.testing import ScriptedModel
+from memchat.tokens import estimate_tokens
+from memchat.types import ChatMessage, Usage
+
+
+class Answers:
+    """A ``ChatModel`` that answers for a named case, and keeps what was answered.
+
+    What stands in ``taught`` is answered first and not kept: the lines that set a case up.
+    """
+
+    def __init__(self, model: ChatModel | None, recorded: Path | None = None) -> None:
+        self.taught = ScriptedModel(name="set-up")
+        self.case = ""
+        self.kept: list[dict[str, str]] = []
+        self.missing: set[str] = set()
+        self.tokens = 0
+        """Prompt and completion tokens of all calls; estimated where they were recorded."""
+        self._model = model
+        self._recorded: dict[str, deque[str]] = {}
+        lines = _read(recorded) if recorded is not None else []
+        for line in lines:
+            self._recorded.setdefault(line["case"], deque()).append(line["answer"])
+        names = sorted({line["model"] for line in lines})
+        self.name = model.name if model is not None else ", ".join(names)
+        self.by = self.name if model is not None else f"recorded answers ({self.name})"
+        self.stand_in = model is not None and model.stand_in
+        self.window = 8192 if model is None else model.window
+        self.schema_mode = model is not None and model.schema_mode
+        self.tools = False
+
+    def stream(
+        self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
+    ) -> ChatStream:
+        """Not asked for: this model only reads."""
+        raise ProviderError(f"{self.name} answers no chat here; give the chat another model")
+
+    def complete(
+        self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
+    ) -> Completion:
+        """The next answer of the case. Raises ProviderError where none was recorded."""
+        if self.taught.replies:
+            return self.taught.complete(messages, purpose=purpose, schema=schema)
+        if self._model is not None:
+            done = self._model.complete(messages, purpose=purpose, schema=schema)
+        else:
+            done = self._replay(messages, purpose)
+        self.tokens += done.usage.prompt_tokens + done.usage.completion_tokens
+        self.kept.append({"case": self.case, "model": self.name, "answer": done.text})
+        return done
+
+    def said(self, case: str) -> list[str]:
+        """The raw answers of a case so far."""
+        return [line["answer"] for line in self.kept if line["case"] == case]
+
+    def save(self, path: Path) -> None:
+        """Write what was answered, so that it can be replayed."""
+        lines = (json.dumps(line, ensure_ascii=False) for line in self.kept)
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def _replay(self, messages: Sequence[ChatMessage], purpose: str) -> Completion:
+        left = self._recorded.get(self.case)
+        if not left:
+            self.missing.add(self.case)
+            raise ProviderError(f"no answer is recorded for {self.case}; record it with --model")
+        text = left.popleft()
+        sent = sum(estimate_tokens(message.content) for message in messages)
+        usage = Usage(purpose, self.name, sent, estimate_tokens(text), None, 0.0)
+        return Completion(text, usage)
+
+
+def named(model: str) -> Answers:
+    """The answers of a litellm model, asked now, with the settings of the environment."""
+    from memchat import config
+    from memchat.providers import choose
+
+    return Answers(choose.extract_model(config.load().with_(extract_model=model)))
+
+
+def _read(path: Path) -> list[dict[str, str]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found = [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the answers in {path.name} cannot be read: {error}") from error
+    if not all({"case", "model", "answer"} <= line.keys() for line in found):
+        raise ConfigError(f"{path.name}: each line needs case, model and answer")
+    return found

@@ -1,0 +1,103 @@
+"""Facts that were learnt in a chat, deleted, and read again from the very same transcript."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from benchmarks.lifecycle.figure import Figure
+from benchmarks.lifecycle.stage import Stage, answer, fact
+from memchat.providers import Embedder
+from memchat.store import apps, jobs
+from memchat.types import Scope
+
+FACTS = (
+    # key, value, as said, in other words, under another key
+    ("hobby", "falconry", "I practise falconry.", "keeps falconry going", "pastime_kind"),
+    ("allergy", "celeriac", "I am allergic to celeriac.", "celeriac intolerance", "health_note"),
+    ("city", "Ouagadougou", "I live in Ouagadougou.", "home is Ouagadougou", "whereabouts"),
+    ("employer", "Brandvold", "I work for Brandvold.", "Brandvold employee", "paymaster"),
+    ("pet", "ferret Zibeline", "I have a ferret Zibeline.", "Zibeline the ferret", "animal"),
+    ("child", "son Thorkild", "I have a son Thorkild.", "Thorkild, a son", "offspring"),
+    ("project", "zeppelin model", "I build a zeppelin model.", "builds zeppelins", "workshop"),
+    ("language", "Tagalog", "I speak Tagalog.", "Tagalog speaker", "tongue"),
+    ("food_dislike", "keinen Rosenkohl", "Ich mag keinen Rosenkohl.", "Rosenkohl nie", "essen"),
+    ("hobby", "buceo nocturno", "Me gusta el buceo nocturno.", "bucea: buceo", "aficion"),
+    ("hobby", "la ferronnerie", "J'aime la ferronnerie.", "ferronnerie d'art", "loisir"),
+    ("food_like", "味噌ラーメン", "味噌ラーメンが好きです。", "好物は味噌ラーメン", "menu"),
+)
+
+
+def measure(embedder: Embedder | None = None) -> list[Figure]:
+    """Teach, delete, replay with an extractor that repeats and paraphrases; look everywhere."""
+    back: list[str] = []
+    left: list[str] = []
+    replays = 0
+    with Stage(embedder) as stage:
+        for number, (key, value, line, paraphrase, other_key) in enumerate(FACTS):
+            for kept in (False, True):
+                user = f"forgets {number} {kept}"
+                chat = stage.tell(user, line, facts=[fact(line, key, value, many=True)])
+                for item in stage.mc.inbox(user=user):
+                    stage.mc.accept(item.id, user=user)
+                for memory in stage.mc.memories(user=user):
+                    stage.mc.delete(memory.id, user=user, keep_transcript=kept)
+                stage.clock.advance(days=1)
+                assert chat.session_id is not None
+                again = [
+                    fact(line, key, value, many=True),
+                    fact(line, key, paraphrase, many=True),
+                    fact(line, other_key, paraphrase, many=True),
+                    fact(value, other_key, value, many=True),
+                ]
+                replays += len(again)
+                replay(stage, user, chat.session_id, again)
+                back += _returned(stage, user, value)
+                if not kept:
+                    left += _traces(stage, value)
+    both = len(back) + len(left)
+    note = f"{2 * len(FACTS)} facts, half with --keep-transcript; prompt, memories, inbox"
+    note += f"; {len(left)} still in a table or file where the transcript was to go"
+    found = f": {', '.join(dict.fromkeys(back + left))}" if both else ""
+    return [
+        Figure(
+            "resurrected after forget and replay",
+            f"{both} of {replays} proposals",
+            "0",
+            both == 0,
+            "scripted: repeats and paraphrases",
+            note=note + found,
+        )
+    ]
+
+
+def replay(stage: Stage, user: str, session_id: int, facts: Sequence[dict[str, Any]]) -> None:
+    """Read a session once more from its first message, as if it had never been read."""
+    database = stage.mc._database
+    with database.write() as tx:
+        own = apps.find(tx, Scope(user)).own
+        assert own is not None
+        tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0 WHERE id = ?", (session_id,))
+        jobs.enqueue(tx, "extract", own, "session", session_id, stage.clock())
+    stage.extract.replies.append(answer(*facts))
+    stage.mc.run_jobs(user=user)
+    stage.extract.replies.clear()  # where nothing was left to read, the model was not asked
+
+
+def _returned(stage: Stage, user: str, value: str) -> list[str]:
+    prompt = stage.prompt(user, "What do you know about me, what do I like and have?")
+    rows = [m.value for m in stage.mc.memories(user=user, status="all")]
+    waiting = [f"{item.value} {item.quote}" for item in stage.mc.inbox(user=user)]
+    word = _telling(value)
+    return [value] if any(word in text for text in (prompt, *rows, *waiting)) else []
+
+
+def _traces(stage: Stage, value: str) -> list[str]:
+    word = _telling(value)
+    found = word.encode() in stage.bytes() or word in stage.rows()
+    return [f"{value} (bytes)"] if found else []
+
+
+def _telling(value: str) -> str:
+    """The longest word of a value: the one that would give it away."""
+    return max(value.split(), key=len)

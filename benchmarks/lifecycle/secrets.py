@@ -1,0 +1,188 @@
+"""Secrets: an extractor that proposes each one whole, in two halves, as a key and as a title.
+
+Counted over every table but the person's own transcript (its messages and their word index), over
+the prompts of later conversations and over the log.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.lifecycle.figure import Figure
+from memchat import MemChat
+from memchat.config import Settings
+from memchat.memory.text import normal_value
+from memchat.providers.hashing import HashEmbedder
+from memchat.testing import FakeClock, ScriptedModel
+
+CORPUS = Path(__file__).parents[2] / "tests" / "data" / "secrets_corpus.jsonl"
+FALSE_ALARMS = 0.10
+_TELLING = 4
+"""Characters of a half that give a secret away."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one line of the corpus."""
+
+    row: dict[str, Any]
+    places: tuple[str, ...]
+    """Where the secret can be read; empty where it is nowhere."""
+    alarmed: bool
+    """Whether the words were taken for a secret."""
+
+    @property
+    def harmless(self) -> bool:
+        """Whether the line holds no secret."""
+        return bool(self.row["kind"] == "harmless")
+
+
+def corpus() -> list[dict[str, Any]]:
+    """The lines with a secret and the harmless look-alikes."""
+    return [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").split("\n") if line]
+
+
+def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
+    """Say every line to a real store, each as a user of its own, and look for it afterwards."""
+    chat, extract = ScriptedModel(name="double/chat"), ScriptedModel(name="double/extract")
+    settings = Settings(home=home, timezone="Europe/Berlin")
+    written: list[str] = []
+    log = logging.getLogger("memchat")
+    listener = _Listener(written)
+    level = log.level
+    log.addHandler(listener)
+    log.setLevel(logging.DEBUG)
+    try:
+        with MemChat(
+            settings=settings,
+            chat_model=chat,
+            extract_model=extract,
+            embedder=HashEmbedder(),
+            clock=FakeClock(),
+        ) as mc:
+            played = [_play(mc, chat, extract, row) for row in rows]
+    finally:
+        log.removeHandler(listener)
+        log.setLevel(level)
+    stored = list(_stored(home / "memchat.db"))
+    done = []
+    for row, (alarmed, prompts) in zip(rows, played, strict=True):
+        heard = [("prompt", text) for text in prompts] + [("log", text) for text in written]
+        places = () if row["kind"] == "harmless" else _places(row["secret"], [*stored, *heard])
+        done.append(Outcome(row, places, alarmed))
+    return done
+
+
+def measure() -> list[Figure]:
+    """The figures of the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = run(Path(folder), corpus())
+    secret = [one for one in done if not one.harmless]
+    harmless = [one for one in done if one.harmless]
+    stored = sum(bool(one.places) for one in secret)
+    alarms = sum(one.alarmed for one in harmless)
+    return [
+        Figure(
+            "secrets stored",
+            f"{stored} of {len(secret)}",
+            "0",
+            stored == 0,
+            note="every table but the transcript, later prompts, the log",
+        ),
+        Figure(
+            "harmless words taken for a secret",
+            f"{alarms} of {len(harmless)}",
+            f"<= {FALSE_ALARMS:.0%}",
+            alarms <= FALSE_ALARMS * len(harmless),
+        ),
+    ]
+
+
+class _Listener(logging.Handler):
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__()
+        self._lines = lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._lines.append(record.getMessage())
+
+
+def _play(
+    mc: MemChat, chat: ScriptedModel, extract: ScriptedModel, row: dict[str, Any]
+) -> tuple[bool, list[str]]:
+    """Whether the words were taken for a secret, and the prompts of a later conversation."""
+    user, before = row["id"], row.get("before")
+    lines = ["Ask me something.", row["text"]] if before else [row["text"]]
+    chat.replies.clear()
+    chat.replies.extend([before, "Fine."] if before else ["Fine."])
+    facts = list(_proposals(row, "u3" if before else "u1"))
+    told = row.get("secret", row["text"])
+    extract.replies.clear()
+    extract.replies.append(
+        json.dumps({"facts": facts, "forget": [], "title": told[:60], "summary": f"Said {told}."})
+    )
+    with mc.session(user=user) as session:
+        for line in lines:
+            assert session.send(line).text
+    assert session.learned is not None, f"{user}: {session.failure}"
+    reasons = " ".join(change.reason or "" for change in session.learned.changes)
+    chat.requests.clear()
+    for question in (row["text"], "What do you know about me?"):
+        chat.replies.append("Fine.")
+        mc.chat_once(question, user=user)
+    prompts = [request.messages[0].content for request in chat.requests]
+    return "it holds" in reasons, prompts
+
+
+def _proposals(row: dict[str, Any], msg: str) -> Iterator[dict[str, Any]]:
+    def fact(key: str, value: str, quote: str) -> dict[str, Any]:
+        quotes = [{"msg": msg, "text": quote}]
+        return {"quotes": quotes, "type": "fact", "key": key, "value": value, "many": True}
+
+    text = row["text"]
+    if row["kind"] == "harmless":
+        yield fact("thing", row["value"], text)
+        return
+    secret = row["secret"]
+    middle = len(secret) // 2
+    first, second = secret[:middle].strip(), secret[middle:].strip()
+    yield fact("note", text, text)
+    yield fact("thing", secret, text)
+    yield fact("thing", secret, secret)
+    yield fact("part_one", first, text)
+    yield fact("part_two", second, text)
+    yield fact("beginning", f"starts with {first}", text[: text.index(secret)] or text)
+    yield fact("ending", second, second)
+    yield fact(secret, "yes", text)
+
+
+def _stored(path: Path) -> Iterator[tuple[str, str]]:
+    """Every text of every table, with where it stands; the transcript left out."""
+    with sqlite3.connect(path) as db:
+        names = db.execute("select name from sqlite_master where type = 'table'").fetchall()
+        for (table,) in names:
+            if table.startswith(("messages", "sqlite_")):
+                continue
+            for row in db.execute(f'select * from "{table}"').fetchall():
+                for value in row:
+                    if isinstance(value, str):
+                        yield table, value
+                    elif isinstance(value, bytes):
+                        yield table, value.decode("utf-8", "ignore")
+
+
+def _places(secret: str, texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    middle = len(secret) // 2
+    halves = [half.strip(" .-") for half in (secret[:middle], secret[middle:])]
+    parts = [part for part in halves if len(part) >= _TELLING and not part.isalpha()]
+    wanted = "|".join(re.escape(part) for part in (secret, normal_value(secret), *parts))
+    pattern = re.compile(rf"(?<![^\W_])(?:{wanted})(?![^\W_])")
+    return tuple(dict.fromkeys(f"{where}: {t[:80]}" for where, t in texts if pattern.search(t)))

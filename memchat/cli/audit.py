@@ -1,0 +1,62 @@
+"""``memchat audit``: what among the memories should not be there, or not like this."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import Annotated
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import App, Json, User, Yes, open_store
+from memchat.types import Audit, Finding, to_json
+
+
+def audit(
+    user: User,
+    app: App = "default",
+    fix: Annotated[
+        bool, typer.Option("--fix", help="Show what mending would do, and do it with --yes.")
+    ] = False,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option("--kind", metavar="KIND", help="Only findings of this kind; may be repeated."),
+    ] = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Look through the memories for what should not be there.
+
+    Secrets, contradictions, duplicates, stale and expiring facts, missing evidence, suspected junk,
+    what was never recalled, and an index that differs from the rows.
+    """
+    with open_store() as mc:
+        seen = mc.audit(user=user, app=app)
+        found = [f for f in seen.findings if not kind or f.kind in kind]
+        if as_json and not fix:
+            show.print_json(to_json(seen) | {"findings": [to_json(finding) for finding in found]})
+            return
+        _report(seen, found, user, app)
+        if not fix:
+            return
+        mendable = [finding for finding in found if finding.fix is not None]
+        if not mendable:
+            show.notice("nothing here can be mended unasked")
+            return
+        if not yes:
+            show.notice("a dry run: nothing was changed; add --yes to do it")
+            return
+        print(f"mended {mc.mend(mendable, user=user, app=app)} of {len(mendable)}")
+
+
+def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:
+    print(f"{seen.active} memories in use, {seen.inactive} kept aside ({user} in {app})")
+    if not found:
+        print("nothing found")
+    for kind, group in groupby(found, key=lambda finding: finding.kind):
+        findings = list(group)
+        print(f"\n{kind} ({len(findings)})")
+        for finding in findings:
+            print(show.plain(f"  {finding.what}"))
+            if finding.fix is not None:
+                print(show.plain(f"    mend: {finding.fix}"))

@@ -1,0 +1,150 @@
+"""Taking back what a conversation taught, exactly: its events undone, the last one first.
+
+What it added goes, unless words said elsewhere prove it too or a person took it into their own
+hands; what it retired comes back, unless something newer stands in that place; what it revived is
+retired again; a day it changed is as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+
+from sqlalchemy import Connection
+
+from memchat.store import events, evidence, memories
+from memchat.store.events import Cause
+from memchat.types import Event, Evidence, Memory, Undone
+
+DELETED = "conversation deleted"
+TAKEN_BACK = "taken back"
+_UNDONE = (DELETED, TAKEN_BACK)
+_BY_HAND = ("add", "edit", "restore", "repeat")
+RETIRING = {"supersede": "superseded", "merge": "merged", "end": "ended"}
+
+
+@dataclass(slots=True)
+class Undoing:
+    """One conversation, or some of its messages, about to be deleted in the caller's transaction.
+
+    The memories of ``gone`` are left for the caller to forget.
+    """
+
+    tx: Connection
+    app_ids: Sequence[int]
+    message_ids: Collection[int]
+    now: datetime
+    gone: dict[int, Memory] = field(default_factory=dict)
+    back: dict[int, Memory] = field(default_factory=dict)
+    kept: dict[int, Memory] = field(default_factory=dict)
+
+    def run(self) -> Undone:
+        """Undo it all; what that did."""
+        for memory_id in evidence.proved_by(self.tx, list(self.message_ids)):
+            memory = memories.get(self.tx, self.app_ids, memory_id)
+            if memory is not None:
+                stays = self._proved_since(memory_id, 0) or self._is_their_own(memory)
+                (self.kept if stays else self.gone)[memory_id] = memory
+        for event in reversed(events.of_messages(self.tx, self.message_ids)):
+            if event.memory_id not in self.gone and self._undo(event):
+                events.explain(self.tx, event.id, TAKEN_BACK)
+        for memory_id in self.kept:
+            self._date_anew(memory_id)
+        return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
+
+    @property
+    def _cause(self) -> Cause:
+        return Cause(self.now, "user", DELETED)
+
+    def _undo(self, event: Event) -> bool:
+        """Undo one event; False where that is not to be done."""
+        memory = memories.get(self.tx, self.app_ids, event.memory_id)
+        if memory is None or self._overtaken(event):
+            return False
+        if event.kind in RETIRING and memory.inactive_reason == RETIRING[event.kind]:
+            self._reinstate(memory)
+        elif event.kind == "restore" and memory.active:
+            return self._retire_again(memory, event)
+        elif event.kind == "edit" and event.old is not None and event.new is not None:
+            before = event.old.get("expires_at")
+            until = date.fromisoformat(before) if before else None
+            memories.set_expiry(self.tx, memory, self._scope(memory), until, self._cause)
+        elif event.kind == "repeat":
+            memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
+        else:
+            return False
+        return True
+
+    def _overtaken(self, event: Event) -> bool:
+        """Whether the memory changed since, by other words or hands: that is not ours to undo."""
+        changes = {*RETIRING, "restore", "edit", "expire"}
+        later = [
+            e
+            for e in events.of_memory(self.tx, event.memory_id)
+            if e.id > event.id and e.kind in changes and e.cause not in _UNDONE
+        ]
+        return event.kind != "repeat" and any(e.message_id not in self.message_ids for e in later)
+
+    def _reinstate(self, memory: Memory) -> None:
+        """What was retired comes back, or is retired by what stands in its place by now."""
+        winner = self._winner(memory)
+        if winner is None:
+            memories.reactivate(self.tx, memory, self._scope(memory), self._cause)
+            self.back[memory.id] = memory
+        elif winner.id != memory.replaced_by:
+            memories.amend(self.tx, memory.id, replaced_by=winner.id)
+
+    def _winner(self, memory: Memory) -> Memory | None:
+        """The active memory that stands in a retired one's place and is not about to go."""
+        seen, next_id = {memory.id}, memory.replaced_by
+        while next_id is not None and next_id not in seen:
+            seen.add(next_id)
+            found = memories.get(self.tx, self.app_ids, next_id)
+            if found is None or found.active:
+                return None if found is None or next_id in self.gone else found
+            next_id = found.replaced_by
+        return None
+
+    def _retire_again(self, memory: Memory, event: Event) -> bool:
+        """What was revived is retired as it was before; False where it was said again since."""
+        past = reversed(events.of_memory(self.tx, memory.id))
+        reasons = RETIRING | {"expire": "expired"}
+        before = next(
+            (e for e in past if e.id < event.id and e.kind in reasons and e.cause not in _UNDONE),
+            None,
+        )
+        if before is None or self._proved_since(memory.id, max(self.message_ids)):
+            return False
+        memories.deactivate(
+            self.tx,
+            memory,
+            self._scope(memory),
+            reasons[before.kind],
+            self._cause,
+            replaced_by=before.related_id,
+        )
+        return True
+
+    def _date_anew(self, memory_id: int) -> None:
+        """When it was said is when the words that still prove it were."""
+        left = [p.said_at for p in self._others(memory_id)]
+        if left:
+            memories.amend(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
+
+    def _others(self, memory_id: int) -> list[Evidence]:
+        proofs = evidence.of_memory(self.tx, memory_id)
+        return [p for p in proofs if p.role == "user" and p.message_id not in self.message_ids]
+
+    def _proved_since(self, memory_id: int, message_id: int) -> bool:
+        return any(p.message_id > message_id for p in self._others(memory_id))
+
+    def _is_their_own(self, memory: Memory) -> bool:
+        past = events.of_memory(self.tx, memory.id)
+        by_hand = any(
+            e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past
+        )
+        return memory.created_by != "auto" or by_hand
+
+    def _scope(self, memory: Memory) -> int:
+        return memories.app_id_of(self.tx, memory.id)

@@ -1,0 +1,73 @@
+"""Which memory stands in whose place: what each replaced, and what replaced it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from memchat.store.memories import WITH_SCOPE, by_ids, to_memory
+from memchat.store.schema import memories
+from memchat.types import Memory
+
+_m = memories.c
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A value that was replaced, and until when it held: what replaced it was said then."""
+
+    id: int
+    value: str
+    until: datetime
+
+
+def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
+    """The inactive memories that this one replaced."""
+    return [to_memory(row) for row in tx.execute(WITH_SCOPE.where(_m.replaced_by == memory_id))]
+
+
+def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
+    """For each of these memories the values that it and its predecessors replaced; newest first."""
+    found: dict[int, list[Past]] = {}
+    stands = {i: i for i in ids}  # each row → the one of ``ids`` that stands in its place
+    newer, seen = list(ids), set(ids)
+    after = memories.alias()
+    while newer:
+        query = (
+            select(_m.id, _m.value, _m.replaced_by, _m.updated_at, after.c.said_at)
+            .join(after, after.c.id == _m.replaced_by)
+            .where(
+                _m.app_id.in_(app_ids),
+                _m.replaced_by.in_(newer),
+                _m.inactive_reason == "superseded",
+            )
+            .order_by(_m.said_at.desc(), _m.id.desc())
+        )
+        rows = [row for row in tx.execute(query) if row.id not in seen]
+        for row in rows:
+            stands[row.id] = stands[row.replaced_by]
+            # What replaced it may have been said again since; it was retired at the first time.
+            until = min(row.said_at, row.updated_at)
+            found.setdefault(stands[row.id], []).append(Past(row.id, row.value, until))
+        newer = [row.id for row in rows]
+        seen |= set(newer)
+    return found
+
+
+def present(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
+    """For each of these memories the active one that is it, or has taken its place by now."""
+    found: dict[int, Memory] = {}
+    heads = {i: i for i in ids}
+    seen: set[int] = set()
+    while heads:
+        rows = by_ids(tx, app_ids, sorted(set(heads.values())))
+        seen |= rows.keys()
+        found |= {i: rows[h] for i, h in heads.items() if h in rows and rows[h].active}
+        following = {
+            i: rows[h].replaced_by for i, h in heads.items() if h in rows and i not in found
+        }
+        heads = {i: h for i, h in following.items() if h is not None and h not in seen}
+    return found
