@@ -27,7 +27,7 @@ from memchat import MemChat
 from memchat.chat import Chat
 from memchat.config import OFFLINE_EXTRACT, Settings
 from memchat.errors import MemChatError
-from memchat.memory.text import content_words, find_span, fold, numbers
+from memchat.memory.gate.text import content_words, find_span, fold, numbers
 from memchat.providers import Embedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Memory

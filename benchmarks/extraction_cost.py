@@ -25,8 +25,8 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.memory.by_hand import VALUE_LIMIT
-from memchat.memory.candidate import MAX_FACTS
 from memchat.memory.consolidate import search_text
+from memchat.memory.gate.candidate import MAX_FACTS
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, embeddings, memories, meta
 from memchat.store.database import Database

@@ -18,11 +18,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from memchat import config
-from memchat.errors import InputError, NotFound, SchemaError
-from memchat.prompts import Prompts
+from memchat.assembly import Assembly
+from memchat.errors import InputError, NotFound
 from memchat.store import (
     apps,
-    embeddings,
     events,
     evidence,
     hidden,
@@ -30,11 +29,9 @@ from memchat.store import (
     jobs,
     memories,
     messages,
-    meta,
     sessions,
     usage,
 )
-from memchat.store.database import Database
 from memchat.types import (
     KEEP,
     AppInfo,
@@ -57,11 +54,10 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
-    from memchat.chat import Chat, Parts
+    from memchat.chat import Chat
     from memchat.doctor import Check
-    from memchat.jobs import JobsDone, Worker
+    from memchat.jobs import JobsDone
     from memchat.memory.by_hand import ByHand
-    from memchat.memory.meaning import Meaning
     from memchat.providers import ChatModel, Embedder
 
 BACKGROUND_SECONDS = 5.0
@@ -102,13 +98,11 @@ class MemChat:
         settings = settings or config.load()
         self.settings = settings.with_(home=Path(home)) if home is not None else settings
         self._clock = clock or _now
-        self._database = Database(self.settings.home)
-        self._prompts = Prompts(self.settings.home / "prompts")
-        self._given = (chat_model, extract_model)
-        self._embedder = embedder
-        self._lock = threading.RLock()
-        self._sense: tuple[Meaning | None, str | None] | None = None
-        self._assembled: Parts | None = None
+        self._assembly = Assembly(self.settings, self._clock, chat_model, extract_model, embedder)
+        self._database = self._assembly.database
+        self._meaning = self._assembly.meaning
+        self._parts = self._assembly.parts
+        self._drop_vectors = self._assembly.drop_vectors
         self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()
         self._behind: list[threading.Thread] = []
 
@@ -127,10 +121,7 @@ class MemChat:
             chat.abandon()
         for thread in self._behind:
             thread.join(timeout=BACKGROUND_SECONDS)
-        if self._sense is not None and self._sense[0] is not None:
-            with self._database.read() as tx:
-                self._sense[0].index.save(tx)
-        self._database.close()
+        self._assembly.close()
 
     # Conversation
 
@@ -149,7 +140,7 @@ class MemChat:
         """
         from memchat.chat import Chat
 
-        if self._given[0] is None:
+        if not self._assembly.chat_model_known:
             from memchat.providers import lite
 
             lite.warm()  # while the person types their first words
@@ -297,7 +288,7 @@ class MemChat:
             purge_at = now + timedelta(seconds=hold)
             self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at, how=how))
         if not hold:
-            self._worker().run(kinds=("forget",), target_id=memory_id)
+            self._parts().worker.run(kinds=("forget",), target_id=memory_id)
 
     def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
@@ -343,7 +334,7 @@ class MemChat:
         with self._database.read() as tx:
             waiting = jobs.due(tx, scope.user, self._clock(), kind="embed")
         if waiting:
-            self._worker().run(user=scope.user, kinds=("embed",))
+            self._parts().worker.run(user=scope.user, kinds=("embed",))
         recall = self._parts().recall
         return recall.search(scope, recall.question(query), limit)
 
@@ -569,7 +560,7 @@ class MemChat:
         """End abandoned sessions, then do all that is due, of these kinds or of any."""
         from memchat.jobs import KINDS
 
-        worker = self._worker()
+        worker = self._parts().worker
         worker.end_abandoned(user)
         return worker.run(user=user, kinds=KINDS if kinds is None else kinds)
 
@@ -578,7 +569,7 @@ class MemChat:
         meaning, _ = self._meaning()
         if meaning is None or not (meaning.embedder.service.local or remote):
             return 0
-        return self._worker().run(kinds=("embed",)).done
+        return self._parts().worker.run(kinds=("embed",)).done
 
     def retry_jobs(self, *, user: str, job_id: int | None = None) -> int:
         """Put failed or waiting jobs first in line again; how many."""
@@ -596,105 +587,10 @@ class MemChat:
 
         return doctor.examine(self._database, self.settings, self._meaning, self._clock())
 
-    # Putting it together
-
-    def _parts(self) -> Parts:
-        from memchat.chat import Parts
-        from memchat.jobs import Worker
-        from memchat.memory.commands import Commands
-        from memchat.memory.learn import Learner
-        from memchat.memory.recall import Recall
-
-        with self._lock:
-            if self._assembled is None:
-                common = (self._database, self.settings)
-                learner = Learner(
-                    *common, self._prompts, self._clock, self._extract_model, self._meaning
-                )
-                recall = Recall(*common, self._prompts, self._clock, self._meaning)
-                self._assembled = Parts(
-                    database=self._database,
-                    settings=self.settings,
-                    prompts=self._prompts,
-                    clock=self._clock,
-                    model=self._chat_model,
-                    recall=recall,
-                    worker=Worker(*common, self._clock, learner, self._meaning, self._drop_vectors),
-                    commands=Commands(
-                        *common, self._prompts, self._clock, recall, self._drop_vectors
-                    ),
-                )
-            return self._assembled
-
-    def _worker(self) -> Worker:
-        return self._parts().worker
-
-    def _chat_model(self) -> ChatModel:
-        with self._lock:
-            if self._given[0] is None:
-                from memchat.providers import choose
-
-                self._given = (choose.chat_model(self.settings), self._given[1])
-            model = self._given[0]
-        assert model is not None
-        return model
-
-    def _extract_model(self) -> ChatModel:
-        with self._lock:
-            if self._given[1] is None:
-                from memchat.providers import choose
-
-                self._given = (self._given[0], choose.extract_model(self.settings))
-            model = self._given[1]
-        assert model is not None
-        return model
-
-    def _meaning(self) -> tuple[Meaning | None, str | None]:
-        """The store's sense of meaning, or None and why there is none; made at first need."""
-        with self._lock:
-            if self._sense is None:
-                self._sense = self._make_meaning()
-            return self._sense
-
-    def _make_meaning(self) -> tuple[Meaning | None, str | None]:
-        from memchat.memory.meaning import Meaning
-        from memchat.providers import choose
-        from memchat.vectors.index import VectorIndex
-
-        embedder, why_not = self._embedder, None
-        if embedder is None:
-            embedder, why_not = choose.embedder_for(self.settings, self._stored_service())
-        if embedder is None:
-            return None, why_not
-        service = embedder.service
-        with self._database.write() as tx:
-            stored = meta.get(tx, "service_id")
-            service_id = embeddings.register(tx, service, self._clock())
-            if stored is not None and not embeddings.any_of(tx, int(stored)):
-                stored = None  # chosen once, but nothing was ever embedded with it
-            if stored is not None and int(stored) != service_id:
-                known = embeddings.service(tx, int(stored))
-                held = known.name if known else "another service"
-                sizes = f"{known.dimensions if known else '?'} and {service.dimensions} numbers"
-                raise SchemaError(
-                    f"the vectors of this store are {held}'s and not {service.name}'s ({sizes} "
-                    f"each); set MEMCHAT_EMBED_MODEL={held}, or begin a new store with MEMCHAT_HOME"
-                )
-            if stored is None:
-                meta.put(tx, "service_id", str(service_id))
-                meta.put(tx, "embed_dim", str(service.dimensions))
-            store_id = meta.store_id(tx)
-        index = VectorIndex(self.settings.home, store_id, service_id, service)
-        return Meaning(self._database, embedder, index, service_id), None
-
-    def _stored_service(self) -> str | None:
-        with self._database.read() as tx:
-            stored = meta.get(tx, "service_id")
-            known = embeddings.service(tx, int(stored)) if stored else None
-        return known.name if known else None
+    # Within
 
     def _resume(self, user: str) -> None:
-        worker = self._worker()
+        worker = self._parts().worker
         worker.end_abandoned(user)
         worker.expire(user)
         with self._database.read() as tx:
@@ -705,18 +601,6 @@ class MemChat:
             )
             self._behind.append(thread)
             thread.start()
-
-    def _drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
-        """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:
-        they can always be made again."""
-        from memchat.vectors import index
-
-        store_id, service_id = meta.get(tx, "store_id"), meta.get(tx, "service_id")
-        for app_id in app_ids:
-            if self._sense is not None and self._sense[0] is not None:
-                self._sense[0].index.forget(app_id)
-            elif store_id is not None and service_id is not None:
-                index.unlink(self.settings.home, store_id, int(service_id), app_id)
 
     def _read_on(self, tx: Connection, user: str, app: str | None) -> None:
         """Queue what was said with memory on and not read because it went off before."""

@@ -8,7 +8,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import InputError, NotFound
-from memchat.memory.guards import agree
+from memchat.memory.gate.guards import agree
 from memchat.testing import FakeClock
 from tests.conftest import answer, fact
 from tests.test_learn import talk

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.memory.dates import until_date
+from memchat.memory.gate.dates import until_date
 
 UTC_ZONE = ZoneInfo("UTC")
 FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)

@@ -10,9 +10,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memchat.memory.candidate import Candidate, Quote, Ref
-from memchat.memory.evidence import KnownFact, Turn, Verdict, dedupe_session, judge
-from memchat.memory.text import sentence_around
+from memchat.memory.gate.candidate import Candidate, Quote, Ref
+from memchat.memory.gate.evidence import KnownFact, Turn, Verdict, dedupe_session, judge
+from memchat.memory.gate.text import sentence_around
 
 DATA = Path(__file__).parent / "data"
 AT = datetime(2026, 11, 20, 10, tzinfo=UTC)

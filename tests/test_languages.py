@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.memory.keys import normalise_key
-from memchat.memory.text import find_span, normal_value, numbers
+from memchat.memory.gate.keys import normalise_key
+from memchat.memory.gate.text import find_span, normal_value, numbers
 from tests.conftest import answer, fact
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from benchmarks.lifecycle import attacks
 from benchmarks.lifecycle.attacks import HONEST_GOAL, Outcome
-from memchat.memory import foreign, orders, render
+from memchat.memory import render
+from memchat.memory.gate import foreign, orders
 from tests.conftest import Opener, answer, fact
 
 

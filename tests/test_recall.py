@@ -109,7 +109,7 @@ def test_a_fact_without_its_vector_is_found_by_its_words_and_stands_lower(mc) ->
         tx.exec_driver_sql(
             "DELETE FROM embeddings WHERE hash = (SELECT text_hash FROM memories WHERE id = 2)"
         )
-    mc._sense = None
+    mc._assembly._sense = None
     hits = mc.recall("red bike", user="ana").hits
     assert [(h.memory.value, h.channel) for h in hits] == [
         ("a red bike", "both"),

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memchat.memory.foreign import foreign_spans, mark_foreign
-from memchat.memory.text import (
+from memchat.memory.gate.foreign import foreign_spans, mark_foreign
+from memchat.memory.gate.text import (
     content_words,
     find_span,
     fold,

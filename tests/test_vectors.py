@@ -435,7 +435,7 @@ def test_a_vector_made_for_one_app_is_in_the_index_of_every_app_with_the_same_wo
 
     assert held() == [set(), set()]  # both shards are read before the vectors come
     for memory in (one, two):  # as two workers would, one memory each
-        mc._worker().run(kinds=("embed",), target_id=memory.id)
+        mc._parts().worker.run(kinds=("embed",), target_id=memory.id)
     assert held() == [{one.id}, {two.id}]
 
 

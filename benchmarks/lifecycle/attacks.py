@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory.text import fold
+from memchat.memory.gate.text import fold
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import ChatMessage, Memory

@@ -16,8 +16,8 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.memory.candidate import Candidate, Quote
-from memchat.memory.evidence import Turn, Verdict, judge
+from memchat.memory.gate.candidate import Candidate, Quote
+from memchat.memory.gate.evidence import Turn, Verdict, judge
 
 PHRASES = Path(__file__).parents[2] / "tests" / "data" / "expiry_phrases.jsonl"
 INSTANTS = {

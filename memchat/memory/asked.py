@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memchat.memory import foreign, text
+from memchat.memory.gate import foreign, text
 
 _READ = 2_000
 """Characters of a message in which a command is looked for."""

@@ -16,8 +16,9 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import forget, guards, keys, secrets, text
+from memchat.memory import forget
 from memchat.memory.consolidate import bring_back
+from memchat.memory.gate import guards, keys, secrets, text
 from memchat.memory.meaning import Meaning
 from memchat.store import apps, embeddings, evidence, inbox, jobs, keywords, memories, messages
 from memchat.store.apps import ScopeIds

@@ -19,15 +19,16 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError
-from memchat.memory import asked, evidence, forget, keys, markers, text, told
+from memchat.memory import asked, forget, told
 from memchat.memory.asked import Command
-from memchat.memory.candidate import Candidate, Quote
 from memchat.memory.consolidate import Consolidation, Fact
-from memchat.memory.evidence import KnownFact, Verdict
+from memchat.memory.gate import evidence, keys, markers, text
+from memchat.memory.gate.candidate import Candidate, Quote
+from memchat.memory.gate.evidence import KnownFact, Verdict
+from memchat.memory.gate.sentences import says
 from memchat.memory.proposals import held, known_fact, settle, to_fact
 from memchat.memory.reading import Reading
 from memchat.memory.recall import Recall
-from memchat.memory.sentences import says
 from memchat.memory.told import Choice, Told
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall

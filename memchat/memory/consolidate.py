@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import buried, guards, keys, text
-from memchat.memory.candidate import Relation
+from memchat.memory import buried
+from memchat.memory.gate import guards, keys, text
+from memchat.memory.gate.candidate import Relation
 from memchat.store import evidence, inbox, memories, succession
 from memchat.store.events import Cause
 from memchat.store.inbox import Held

@@ -14,9 +14,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.errors import ExtractionError
-from memchat.memory import candidate, foreign
-from memchat.memory.candidate import MAX_FACTS, Answer
-from memchat.memory.evidence import KnownFact
+from memchat.memory.gate import candidate, foreign
+from memchat.memory.gate.candidate import MAX_FACTS, Answer
+from memchat.memory.gate.evidence import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.types import ChatMessage, Usage

@@ -19,8 +19,9 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import buried, text
+from memchat.memory import buried
 from memchat.memory.consolidate import search_text
+from memchat.memory.gate import text
 from memchat.memory.meaning import shortened
 from memchat.store import (
     apps,

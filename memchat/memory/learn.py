@@ -18,11 +18,12 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.memory import evidence, keys, secrets, windows
-from memchat.memory.candidate import Answer
+from memchat.memory import windows
 from memchat.memory.consolidate import Consolidation, Fact
-from memchat.memory.evidence import KnownFact, Verdict
 from memchat.memory.extract import Extractor, Window
+from memchat.memory.gate import evidence, keys, secrets
+from memchat.memory.gate.candidate import Answer
+from memchat.memory.gate.evidence import KnownFact, Verdict
 from memchat.memory.meaning import Meaning
 from memchat.memory.proposals import fallback_title, held, honest, settle, to_fact
 from memchat.memory.reading import NEAREST, Reading

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from memchat.memory import evidence, secrets, text
 from memchat.memory.consolidate import Fact, search_text
-from memchat.memory.evidence import KnownFact, Verdict
+from memchat.memory.gate import evidence, secrets, text
+from memchat.memory.gate.evidence import KnownFact, Verdict
 from memchat.store.inbox import Held
 from memchat.types import Change, Memory, Message
 

@@ -11,8 +11,8 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.memory import buried, windows
-from memchat.memory.evidence import KnownFact, Turn, Verdict
 from memchat.memory.extract import Line, Window
+from memchat.memory.gate.evidence import KnownFact, Turn, Verdict
 from memchat.memory.meaning import Meaning, shortened
 from memchat.memory.proposals import known_fact
 from memchat.store import apps, embeddings, keywords, memories, succession

@@ -14,8 +14,8 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.memory import render
+from memchat.memory.gate.text import normal_value
 from memchat.memory.meaning import Meaning, Question, shortened
-from memchat.memory.text import normal_value
 from memchat.prompts import Prompts
 from memchat.store import apps, embeddings, keywords, memories, messages, succession
 from memchat.store.apps import ScopeIds

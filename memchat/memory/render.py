@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from memchat.memory.secrets import mask
-from memchat.memory.text import visible
+from memchat.memory.gate.secrets import mask
+from memchat.memory.gate.text import visible
 from memchat.prompts import Prompts
 from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens

@@ -8,8 +8,9 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
-from memchat.memory import buried, forget, keys
+from memchat.memory import buried, forget
 from memchat.memory.consolidate import Consolidation, Fact, search_text
+from memchat.memory.gate import keys
 from memchat.store import apps, inbox, jobs, memories, messages, tombstones
 from memchat.store.events import Cause
 from memchat.store.tombstones import Mark

@@ -13,15 +13,15 @@ from datetime import date
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from memchat.memory import calendar_words
-from memchat.memory.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS
-from memchat.memory.candidate import Candidate
-from memchat.memory.clauses import clause_around
-from memchat.memory.keys import cardinality
-from memchat.memory.text import Span, fold, sentence_around
+from memchat.memory.gate import calendar_words
+from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.clauses import clause_around
+from memchat.memory.gate.keys import cardinality
+from memchat.memory.gate.text import Span, fold, sentence_around
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, Turn
+    from memchat.memory.gate.evidence import Findings, Turn
 
 
 def _any(words: Mapping[str, object]) -> str:

@@ -11,8 +11,8 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 
-from memchat.memory.number_words import DATE_WORDS, NUMBER_WORDS
-from memchat.memory.text import fold
+from memchat.memory.gate.number_words import DATE_WORDS, NUMBER_WORDS
+from memchat.memory.gate.text import fold
 
 LANGUAGES = frozenset(("en", "de", "fr", "es", "it", "pt", "nl"))
 """Where a phrase in which nothing is recognised names no day."""

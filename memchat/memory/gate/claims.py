@@ -7,15 +7,15 @@ import re
 import unicodedata
 from typing import TYPE_CHECKING
 
-from memchat.memory import markers, orders, pointing
-from memchat.memory.candidate import Candidate
-from memchat.memory.foreign import foreign_spans
-from memchat.memory.keys import cardinality
-from memchat.memory.sentences import says
-from memchat.memory.text import content_words, fold, names, numbers, sentence_around
+from memchat.memory.gate import markers, orders, pointing
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.foreign import foreign_spans
+from memchat.memory.gate.keys import cardinality
+from memchat.memory.gate.sentences import says
+from memchat.memory.gate.text import content_words, fold, names, numbers, sentence_around
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, KnownFact
+    from memchat.memory.gate.evidence import Findings, KnownFact
 
 _FRAME_LIST = """
 user lives live living works work working job likes like liked loves loved enjoys enjoy prefers

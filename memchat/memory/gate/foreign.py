@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
-from memchat.memory.markers import PASTE
+from memchat.memory.gate.markers import PASTE
 
 _STARTS = 60
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 from dateutil.relativedelta import relativedelta
 
-from memchat.memory.calendar_words import Named
+from memchat.memory.gate.calendar_words import Named
 
 _SEASON_MONTHS = {
     "spring": (3, 4, 5, 6),

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
-from memchat.memory import calendar_words, sentences
-from memchat.memory.agreement import agrees, agrees_in_digits
-from memchat.memory.calendar_words import Named
-from memchat.memory.candidate import Candidate
-from memchat.memory.clauses import clause_around
-from memchat.memory.dates import until_date
-from memchat.memory.starts import starts_later, starts_now
-from memchat.memory.text import UNSPACED, Span, find_spans, fold, normal_value, sentence_around
+from memchat.memory.gate import calendar_words, sentences
+from memchat.memory.gate.agreement import agrees, agrees_in_digits
+from memchat.memory.gate.calendar_words import Named
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.clauses import clause_around
+from memchat.memory.gate.dates import until_date
+from memchat.memory.gate.starts import starts_later, starts_now
+from memchat.memory.gate.text import UNSPACED, Span, find_spans, fold, normal_value, sentence_around
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, Turn
+    from memchat.memory.gate.evidence import Findings, Turn
 
 _BESIDE = 25
 """Characters beside a phrase that tell "May" from "may"."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from memchat.memory.text import fold
+from memchat.memory.gate.text import fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that a person may ask to have remembered; the others are refused even then."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from itertools import pairwise
 
-from memchat.memory import markers
-from memchat.memory.sentences import says
-from memchat.memory.text import content_words, fold, names, normal_value, numbers
+from memchat.memory.gate import markers
+from memchat.memory.gate.sentences import says
+from memchat.memory.gate.text import content_words, fold, names, normal_value, numbers
 
 _OPPOSITES = """
 left|right links|rechts gauche|droite izquierd|derech sinistr|destr esquerd|direit sol|sağ лев|прав 左|右 왼쪽|오른쪽

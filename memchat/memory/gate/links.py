@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from memchat.memory import guards
-from memchat.memory.candidate import Candidate
-from memchat.memory.keys import canonical
-from memchat.memory.sentences import says
-from memchat.memory.text import content_words, names, numbers, sentence_around
+from memchat.memory.gate import guards
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.keys import canonical
+from memchat.memory.gate.sentences import says
+from memchat.memory.gate.text import content_words, names, numbers, sentence_around
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, KnownFact
+    from memchat.memory.gate.evidence import Findings, KnownFact
 
 
 def check_link(candidate: Candidate, found: Findings, known: Sequence[KnownFact]) -> Candidate:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
-from memchat.memory import markers
-from memchat.memory.candidate import Candidate
-from memchat.memory.sentences import languages_in, says
-from memchat.memory.text import Span, content_words, find_span, fold, numbers, sentence_around
+from memchat.memory.gate import markers
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.sentences import languages_in, says
+from memchat.memory.gate.text import Span, content_words, find_span, fold, numbers, sentence_around
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, Turn
+    from memchat.memory.gate.evidence import Findings, Turn
 
 _ONE = re.compile(r"(?<!\w)(?:one|a|an|ein\w*|une?|un[oa]?|uma?|een|bir|один|одна)(?!\w)|一")
 _ORDINALS = (

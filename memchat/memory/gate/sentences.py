@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memchat.memory import markers
-from memchat.memory.candidate import Candidate
-from memchat.memory.foreign import quoted_spans
-from memchat.memory.text import (
+from memchat.memory.gate import markers
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.foreign import quoted_spans
+from memchat.memory.gate.text import (
     Span,
     content_words,
     find_span,
@@ -20,7 +20,7 @@ from memchat.memory.text import (
 )
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, Turn
+    from memchat.memory.gate.evidence import Findings, Turn
 
 _AROUND = 400
 _ENGLISH_I = re.compile(r"(?<!\w)I (?=[a-z])")

@@ -13,13 +13,13 @@ from typing import Literal
 from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
-from memchat.memory import claims, echo, foreign, markers, orders, pointing, sentences
-from memchat.memory.candidate import Candidate, Quote
-from memchat.memory.expiry import check_until
-from memchat.memory.keys import canonical, cardinality, normalise_key
-from memchat.memory.links import check_link
-from memchat.memory.secrets import PERSONAL, betrays, find_secrets, mask, spoken
-from memchat.memory.text import (
+from memchat.memory.gate import claims, echo, foreign, markers, orders, pointing, sentences
+from memchat.memory.gate.candidate import Candidate, Quote
+from memchat.memory.gate.expiry import check_until
+from memchat.memory.gate.keys import canonical, cardinality, normalise_key
+from memchat.memory.gate.links import check_link
+from memchat.memory.gate.secrets import PERSONAL, betrays, find_secrets, mask, spoken
+from memchat.memory.gate.text import (
     Span,
     content_words,
     find_span,

@@ -11,16 +11,16 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from memchat.memory import guards, markers
-from memchat.memory.candidate import Candidate
-from memchat.memory.claims import FRAME, sentences_said
-from memchat.memory.keys import cardinality
-from memchat.memory.pointing import asks
-from memchat.memory.sentences import says
-from memchat.memory.text import content_words, fold, normal_value, numbers
+from memchat.memory.gate import guards, markers
+from memchat.memory.gate.candidate import Candidate
+from memchat.memory.gate.claims import FRAME, sentences_said
+from memchat.memory.gate.keys import cardinality
+from memchat.memory.gate.pointing import asks
+from memchat.memory.gate.sentences import says
+from memchat.memory.gate.text import content_words, fold, normal_value, numbers
 
 if TYPE_CHECKING:
-    from memchat.memory.evidence import Findings, KnownFact
+    from memchat.memory.gate.evidence import Findings, KnownFact
 
 _FILLER_LIST = """
 yes yeah yep no ok okay right exactly correct true indeed thanks thank great good nice cool

@@ -11,8 +11,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memchat.memory.markers import FUNCTION_WORDS
-from memchat.memory.number_words import DATE_WORDS, NUMBER_WORDS
+from memchat.memory.gate.markers import FUNCTION_WORDS
+from memchat.memory.gate.number_words import DATE_WORDS, NUMBER_WORDS
 
 _MARKS = {ord(c): "'" for c in "‘’‚‛′´`ʼ＇"}
 _MARKS |= {ord(c): '"' for c in "“”„‟″«»「」『』＂〝〞"}
