@@ -10,9 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
 
 from memchat import MemChat
 from memchat.config import Settings
@@ -25,15 +28,15 @@ from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-BACKUP = f"{FILE}.0001.bak"
+BACKUP = f"{FILE}.0002.bak"
 
 SECOND = '''
 """A step that a later version may take."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 
 
 def upgrade():
@@ -44,8 +47,8 @@ THIRD = '''
 """A step that goes wrong half way."""
 from alembic import op
 
-revision = "0003"
-down_revision = "0002"
+revision = "0004"
+down_revision = "0003"
 
 
 def upgrade():
@@ -57,7 +60,7 @@ def upgrade():
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A store of the first revision that holds one memory."""
+    """A store of this revision that holds one memory."""
     with closing(Database(tmp_path / "store")) as database, database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), NOON)
         fact = NewMemory("profile", "city", "Lisbon", False, "city Lisbon", NOON, "manual")
@@ -72,7 +75,7 @@ def next_version(tmp_path: Path, monkeypatch):
     def become(head: str, *steps: str) -> None:
         scripts = tmp_path / "migrations"
         shutil.copytree(migrate.SCRIPTS, scripts, ignore=shutil.ignore_patterns("__pycache__"))
-        for number, step in enumerate(steps, 2):
+        for number, step in enumerate(steps, 3):
             (scripts / "versions" / f"{number:04}_step.py").write_text(step)
         monkeypatch.setattr(migrate, "SCRIPTS", scripts)
         monkeypatch.setattr(migrate.upgrade, "__defaults__", (scripts,))
@@ -122,13 +125,13 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
     home: Path, next_version
 ) -> None:
     rows = ask(home / FILE, "SELECT id, key, value, sha1 FROM memories")
-    next_version("0002", SECOND)
+    next_version("0003", SECOND)
     Database(home).close()
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0002",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0003",)]
     assert ask(home / FILE, "SELECT id, key, value, sha1 FROM memories") == rows != []
     assert ask(home / FILE, "SELECT mood FROM memories") == [("calm",)]
     assert sorted(files(home)) == [FILE, BACKUP]
-    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0002",)]
     assert ask(home / BACKUP, "SELECT id, key, value, sha1 FROM memories") == rows
     assert stat.S_IMODE((home / BACKUP).stat().st_mode) == 0o600
 
@@ -138,7 +141,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
 
 
 def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_version) -> None:
-    next_version("0002", SECOND)
+    next_version("0003", SECOND)
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
@@ -152,12 +155,12 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
     )
-    next_version("0003", SECOND, THIRD)
+    next_version("0004", SECOND, THIRD)
     for _ in range(2):
         with pytest.raises(StoreError, match="no_such_table") as error:
             Database(home)
         assert "\n" not in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0002",)]
     assert dump == (
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
@@ -167,11 +170,11 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
 
 def test_a_backup_that_cannot_be_made_stops_the_upgrade(home: Path, next_version) -> None:
     (home / BACKUP).mkdir()
-    next_version("0002", SECOND)
+    next_version("0003", SECOND)
     with pytest.raises(StoreError) as error:
         Database(home)
     assert "\n" not in str(error.value) and BACKUP in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0002",)]
     assert {path.name for path in home.iterdir()} == {FILE, BACKUP}
 
 
@@ -249,3 +252,30 @@ def test_a_service_that_differs_only_in_size_is_told_by_its_size(home: Path) -> 
     with MemChat(settings=settings, embedder=other) as mc, pytest.raises(SchemaError) as error:
         mc.recall("baker", user="ana")
     assert "64" in str(error.value) and "768" in str(error.value)
+
+
+def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
+    tmp_path: Path, monkeypatch
+) -> None:
+    home = tmp_path / "store"
+    home.mkdir()
+    with sqlite3.connect(home / FILE) as raw:
+        raw.execute("PRAGMA journal_mode=WAL")
+    engine = create_engine(f"sqlite:///{home / FILE}")
+    with engine.begin() as tx:
+        config = Config()
+        config.set_main_option("script_location", str(migrate.SCRIPTS))
+        config.attributes["connection"] = tx
+        command.upgrade(config, "0001")
+        tx.exec_driver_sql("INSERT INTO apps (user, name) VALUES ('ana', 'default')")
+        for value, active, reason in (("Porto", 1, None), ("Lisbon", 0, "superseded")):
+            tx.exec_driver_sql(
+                "INSERT INTO memories (memory_type, key, value, sha1, app_id, active,"
+                " inactive_reason, replaced_by, search_text, text_hash)"
+                " VALUES ('profile', 'city', ?, ?, 1, ?, ?, ?, ?, 'x')",
+                (value, value, active, reason, None if active else 1, f"city {value}"),
+            )
+    engine.dispose()
+    with MemChat(settings=Settings(home=home, timezone="Europe/Berlin", embed_model="none")) as mc:
+        (hit,) = mc.recall("Lisbon", user="ana").hits
+        assert hit.memory.value == "Porto" and "before: Lisbon" in hit.text
