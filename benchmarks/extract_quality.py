@@ -199,7 +199,7 @@ def _score_expiry(desk: Desk, tests: Sequence[dict[str, Any]], seen: Counter[str
             for hit in desk.mc.recall(test["query"], user=USER).hits
             if hit.memory is not None
         }
-        seen["questions after the end"] += 1
+        seen["questions after the end"] += bool(ending)  # else there is nothing to serve
         seen["expired served"] += any(m.id in shown for m in ending)
 
 

@@ -295,15 +295,12 @@ class MemChat:
 
         What is purged never comes back.
         """
-        from memchat.memory import forget
-
         scope = Scope(user, app)
         with self._database.write() as tx:
             waiting = hidden.listed(tx, apps.find(tx, scope).ids)
             memory = next((m for m in waiting if m.id == memory_id), None)
             if memory is not None:
-                forget.bring_back(tx, memory, self._clock())
-                return _found(tx, scope, memory_id)
+                return self._by_hand(tx, scope).undelete(memory)
             return self._by_hand(tx, scope).restore(_found(tx, scope, memory_id))
 
     def clear(self, *, user: str, app: str = "default") -> int:
@@ -315,10 +312,10 @@ class MemChat:
             ids = sorted(memories.of_app(tx, own))
         for first in range(0, len(ids), CLEAR_BATCH):
             with self._database.write() as tx:
-                found = memories.by_ids(tx, [own], ids[first : first + CLEAR_BATCH])
-                self._drop_vectors(
-                    tx, forget.forget(tx, found.values(), self.settings.zone, self._clock())
-                )
+                batch = ids[first : first + CLEAR_BATCH]
+                found = [*memories.by_ids(tx, [own], batch).values()]
+                found += [m for m in hidden.listed(tx, [own]) if m.id in batch]
+                self._drop_vectors(tx, forget.forget(tx, found, self.settings.zone, self._clock()))
         forget.scrub(self._database)
         return len(ids)
 

@@ -81,8 +81,7 @@ class Worker:
         self._free_abandoned()
         if "forget" in kinds:
             while claimed := self._claim("forget", 1, user, target_id):
-                self._forget(claimed[0])
-                done.done += 1
+                self._forget(claimed[0], done)
         if "extract" in kinds:
             while claimed := self._claim("extract", 1, user, target_id):
                 self._extract(claimed[0], done)
@@ -141,7 +140,17 @@ class Worker:
                 jobs.free(tx, owner)
             jobs.give_up_on_killers(tx, self._clock())
 
-    def _forget(self, claimed: Claim) -> None:
+    def _forget(self, claimed: Claim, done: JobsDone) -> None:
+        try:
+            self._purge(claimed)
+            done.done += 1
+        except Exception as error:
+            # A fault of ours: what is to be forgotten stays out of sight, and is tried again.
+            log.exception("job %s failed", claimed.id)
+            self._failed([claimed], error, done)
+        forget.scrub(self._database)
+
+    def _purge(self, claimed: Claim) -> None:
         now = self._clock()
         with self._database.write() as tx:
             due = [m for m in hidden.listed(tx, [claimed.app_id]) if m.id == claimed.target_id]
@@ -154,7 +163,6 @@ class Worker:
             )
             self._drop_vectors(tx, stale)
             jobs.finish(tx, claimed, now)
-        forget.scrub(self._database)
 
     def _extract(self, claimed: Claim, done: JobsDone) -> None:
         try:

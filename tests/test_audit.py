@@ -84,12 +84,32 @@ def test_what_says_the_same_is_a_duplicate_and_is_merged_so_that_it_can_be_undon
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("flat 15", "flat 51"), ("walks with Ana", "walks without Ana"), ("likes tea", "likes teal")],
+    [
+        ("flat 15", "flat 51"),
+        ("walks with Ana", "walks without Ana"),
+        ("likes tea", "likes teal"),
+        ("vitamin B", "vitamin C"),
+        ("vitamin A", "vitamin"),
+        ("writes C", "writes C++"),
+        ("size S", "size M"),
+        ("🐱", "🐶"),
+        ("Dr. O", "Dr. A"),
+    ],
 )
 def test_what_only_looks_alike_is_no_duplicate(clean, one, other) -> None:
     clean.add("fact", "note", one, user="ana")
     clean.add("fact", "note", other, user="ana")
     assert found(clean, "duplicate") == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("watches tennis", "watches football, not tennis"), ("has a dog Rex", "has a dog Bella")],
+)
+def test_what_may_both_hold_is_no_contradiction(clean, one, other) -> None:
+    clean.add("fact", "note", one, user="ana")
+    clean.add("fact", "note", other, user="ana")
+    assert found(clean) == []
 
 
 def test_what_is_over_and_what_was_a_plan_long_ago_are_stale(clean, clock) -> None:
@@ -140,6 +160,9 @@ def test_a_secret_is_told_without_its_words_and_forgotten_for_good(clean) -> Non
         clean,
         "UPDATE memories SET value = 'the password is Tr0ub4dor' WHERE value = 'to be replaced'",
     )
+    (one,) = found(clean, "secret")
+    assert one.fix is None, "entered by hand: theirs to judge"
+    direct(clean, "UPDATE memories SET created_by = 'auto'")
     (one,) = found(clean, "secret")
     assert "Tr0ub4dor" not in str(clean.audit(user="ana"))
     assert clean.mend([one], user="ana") == 1

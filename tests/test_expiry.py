@@ -335,7 +335,7 @@ def test_what_starts_later_waits(text: str, key: str, value: str) -> None:
         ("I work from home from Monday to Friday.", "work_place", "from home"),
         ("I live in Lisbon, from next month my rent goes up.", "city", "Lisbon"),
         ("I am from March, near Cambridge.", "hometown", "March"),
-        ("From 2019 I worked at Harland.", "employer", "Harland"),
+        ("From 2019 I've worked at Harland.", "employer", "Harland"),
         ("Seit Montag bin ich vegan.", "diet", "vegan"),
         ("Ab sofort bin ich vegan.", "diet", "vegan"),
         ("Depuis lundi je travaille chez Airbus.", "employer", "Airbus"),
@@ -538,3 +538,28 @@ def test_the_command_lists_the_expiring(
     assert listed("--status", "expiring") == ["near", "far"]
     assert main(["memories", "list", "--user", "ana", "7"]) == 2
     assert "goes with --expiring" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "code"),
+    [
+        ("I'm on leave until early January", "until early January", "month:jan"),
+        ("I'm away until mid December", "until mid December", "month:dec"),
+        ("I'm away before Tuesday", "before Tuesday", "weekday:tue"),
+        ("I'm in Rome for a day or two", "for a day or two", "+1d"),
+        ("I'm off until the week after next", "until the week after next", "+1w"),
+        ("I work until 6", "until 6", "2026-12-06"),
+        ("I'm married for 10 years", "for 10 years", "+10y"),
+        ("I'm with Bosch for three years now", "for three years", "+3y"),
+    ],
+)
+def test_a_vague_or_elapsed_time_never_ends_on_a_day(text: str, said: str, code: str) -> None:
+    given = verdict(row(text, said, code, key="status", value=text, quote=text), FRIDAY)
+    assert (given.outcome, given.until) == ("review", None)
+
+
+def test_every_friday_is_a_habit_and_never_an_end() -> None:
+    text = "I'm on call every Friday"
+    proposed = row(text, "every Friday", "weekday:fri", key="status", value=text, quote=text)
+    given = verdict(proposed, FRIDAY)
+    assert (given.outcome, given.until) == ("accept", None)

@@ -614,3 +614,117 @@ def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeyp
     assert files_with(mc, "Anastasia")
     mc.run_jobs()
     assert files_with(mc, "Anastasia") == []
+
+
+def two_of_one_message(mc, extract_model) -> tuple[int, int]:
+    quote = "I live in Zanzibar and I work as a nurse"
+    extract_model.replies.append(
+        answer(fact(quote, "city", "Zanzibar"), fact(quote, "job", "nurse"))
+    )
+    talk(mc, f"{quote}.")
+    by_key = {m.key: m.id for m in mc.memories(user="ana")}
+    return by_key["city"], by_key["job"]
+
+
+def test_two_facts_of_one_message_may_both_wait_for_their_purge(mc, extract_model, clock) -> None:
+    city, job = two_of_one_message(mc, extract_model)
+    mc.delete(city, user="ana", hold=10)
+    mc.delete(job, user="ana", hold=10)
+    clock.advance(seconds=11)
+    done = mc.run_jobs()
+    assert done.failed == [] and rows_with(mc, "Zanzibar") == [] and rows_with(mc, "nurse") == []
+
+
+def test_one_fact_is_purged_while_another_of_its_message_is_held(mc, extract_model, clock) -> None:
+    city, job = two_of_one_message(mc, extract_model)
+    mc.delete(city, user="ana", hold=10)
+    mc.delete(job, user="ana")
+    mc.delete_session(1, user="ana", dry_run=True)
+    assert mc.restore(city, user="ana").value == "Zanzibar"
+
+
+def test_each_of_two_held_deletions_in_a_row_of_values_is_undone_on_its_own(
+    mc, extract_model, clock
+) -> None:
+    old = mc.add("profile", "city", "Zanzibar", user="ana")
+    clock.advance(days=1)
+    new = mc.add("profile", "city", "Porto", user="ana")
+    mc.delete(old.id, user="ana", hold=100)
+    clock.advance(seconds=5)
+    mc.delete(new.id, user="ana", hold=100)
+    assert mc.restore(new.id, user="ana").active
+    assert mc.restore(old.id, user="ana").inactive_reason == "superseded"
+
+
+def test_undoing_one_deletion_leaves_others_that_share_its_words_forgotten(
+    mc, extract_model, clock
+) -> None:
+    with mc.session(user="ana") as chat:
+        assert chat.send("My home town is Lisbon.").text
+        chat.abandon()
+        mc.delete(mc.add("profile", "city", "Lisbon", user="ana").id, user="ana")
+        book = mc.add("fact", "book", "Night Train to Lisbon", user="ana")
+        mc.delete(book.id, user="ana", hold=10)
+        mc.restore(book.id, user="ana")
+        clock.advance(seconds=60)
+        extract_model.replies.append(answer(fact("My home town is Lisbon", "home_town", "Lisbon")))
+    assert [m.value for m in mc.memories(user="ana")] == ["Night Train to Lisbon"]
+
+
+def test_an_undone_deletion_does_not_make_two_values_of_one_slot(mc, clock) -> None:
+    old = mc.add("profile", "city", "Lisbon", user="ana")
+    mc.delete(old.id, user="ana", hold=10)
+    mc.add("profile", "city", "Porto", user="ana")
+    mc.restore(old.id, user="ana")
+    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+
+
+def test_clear_takes_what_was_only_hidden_along(mc) -> None:
+    first = mc.add("profile", "city", "Zanzibar", user="ana")
+    mc.add("profile", "job", "nurse", user="ana")
+    mc.delete(first.id, user="ana", hold=10)
+    mc.clear(user="ana")
+    with pytest.raises(NotFound):
+        mc.restore(first.id, user="ana")
+    assert rows_with(mc, "Zanzibar") == []
+
+
+def test_a_short_value_leaves_the_replies_title_and_summary_too(mc, chat_model, extract_model):
+    chat_model.replies.appendleft("Noted: you are 42, and 42 is fine.")
+    extract_model.replies.append(
+        answer(fact("I am 42 years old", "age", "42"), title="Being 42", summary="Ana's age is 42.")
+    )
+    chat = talk(mc, "I am 42 years old.")
+    (age,) = mc.memories(user="ana")
+    mc.delete(age.id, user="ana")
+    turns = mc.messages(chat.session_id, user="ana")
+    assert [t.content for t in turns][1] == "Noted: you are ··, and ·· is fine."
+    session = mc.sessions(user="ana")[0]
+    assert (session.title, session.summary) == (None, None)
+
+
+def test_a_title_in_other_words_goes_from_the_conversation_that_taught_it(mc, extract_model):
+    extract_model.replies.append(
+        answer(
+            fact("I am allergic to peanuts", "allergy", "peanuts"),
+            title="Peanut allergy",
+            summary="Has a peanut allergy.",
+        )
+    )
+    talk(mc, "I am allergic to peanuts.")
+    mc.delete(mc.memories(user="ana")[0].id, user="ana")
+    assert rows_with(mc, "peanut") == []
+
+
+def test_a_value_replaced_twice_leaves_every_receipt(mc, chat_model, extract_model, clock) -> None:
+    first = mc.add("profile", "city", "Zanzibar", user="ana")
+    for name in ("Porto", "Faro"):
+        clock.advance(days=1)
+        mc.add("profile", "city", name, user="ana")
+    mc.run_jobs()
+    chat_model.replies.appendleft("Once you lived in Zanzibar.")
+    extract_model.replies.append(answer())
+    talk(mc, "Tell me of Zanzibar, the city")
+    assert rows_with(mc, "Zanzibar")
+    mc.delete(first.id, user="ana")
+    assert [line for line in rows_with(mc, "Zanzibar") if "Once" in line or "before" in line] == []

@@ -100,3 +100,24 @@ def test_a_forgotten_message_takes_its_held_back_words_along(mc, extract_model) 
     asthma(mc, extract_model)
     mc.delete_session(mc.sessions(user="ana")[0].id, user="ana")
     assert mc.inbox(user="ana") == []
+
+
+def waiting(mc, extract_model, **more):
+    unsure = fact("I may keep bees", "hobby", "keep bees", flags=["unsure"], **more)
+    extract_model.replies.append(answer(unsure))
+    talk(mc, "I may keep bees")
+    (item,) = mc.inbox(user="ana")
+    return item
+
+
+@pytest.mark.parametrize("value", ["", "   ", "x" * 300])
+def test_a_yes_with_words_that_cannot_be_kept_is_refused(mc, extract_model, value) -> None:
+    item = waiting(mc, extract_model)
+    with pytest.raises(InputError):
+        mc.accept(item.id, user="ana", value=value)
+    assert len(mc.inbox(user="ana")) == 1 and mc.memories(user="ana") == []
+
+
+def test_words_given_with_a_yes_are_one_line(mc, extract_model) -> None:
+    item = waiting(mc, extract_model)
+    assert mc.accept(item.id, user="ana", value="keep\n bees").value == "keep bees"

@@ -247,3 +247,52 @@ def test_the_last_conversation_undone_leaves_the_store_as_it_was_before_it(
             assert state(mc) == seen.pop()
             mc.delete_session(session_id, user="ana")
         assert state(mc) == {}
+
+
+def test_a_hand_entered_fact_that_was_merged_into_one_that_goes_stays(
+    mc, extract_model, clock
+) -> None:
+    mine = mc.add("fact", "note", "My sister Eva plays the cello", user="ana")
+    said = "My sister Eva plays the cello"
+    session = says(mc, extract_model, clock, fact(said, "sister", said, memory_type="fact"))
+    mc.mend([f for f in mc.audit(user="ana").findings if f.fix], user="ana")
+    assert mc.memory(mine.id, user="ana").inactive_reason == "merged"
+    done = mc.delete_session(session, user="ana")
+    assert [m.id for m in done.back] == [mine.id]
+    assert active(mc) == {said}
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_in_whatever_order_conversations_go_the_value_before_them_is_there_again(
+    mc, extract_model, clock, order
+) -> None:
+    ids = [says(mc, extract_model, clock, city(name)) for name in ("Lisbon", "Porto", "Faro")]
+    for place in order:
+        mc.delete_session(ids[place], user="ana")
+    assert active(mc) == {"Lisbon"}
+
+
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+def test_in_whatever_order_they_go_a_last_day_is_as_before_them(
+    mc, extract_model, clock, order
+) -> None:
+    ids = []
+    for until, code in ((None, None), ("until June", "month:jun"), ("until July", "month:jul")):
+        quote = f"I live in Porto {until}" if until else "I live in Porto"
+        ids.append(
+            says(
+                mc, extract_model, clock, fact(quote, "city", "Porto", until_said=until, until=code)
+            )
+        )
+    for place in order:
+        mc.delete_session(ids[place], user="ana")
+    (porto,) = mc.memories(user="ana")
+    assert porto.expires_at is None
+
+
+def test_titles_of_other_conversations_stay(mc, extract_model, clock) -> None:
+    first = says(mc, extract_model, clock, fact("I love weekend walks", "hobby", "weekend walks"))
+    extract_model.replies.append(answer(title="Ideas for the weekend"))
+    talk(mc, "What could I do?")
+    mc.delete_session(first, user="ana")
+    assert mc.sessions(user="ana")[0].title == "Ideas for the weekend"

@@ -15,6 +15,7 @@ from benchmarks.lifecycle import (
     duplicates,
     faults,
     forgotten,
+    honest,
     judged,
     leaks,
     loop,
@@ -42,6 +43,7 @@ def every_part(answers: Answers | None, data: Path | None) -> dict[str, Callable
         "loop": loop.measure,
         "phrases": phrases.measure,
         "attacks": attacks.measure,
+        "honest": honest.measure,
         "secrets": secrets.measure,
         "memorybench": lambda: memorybench.measure(data),
     }

@@ -39,7 +39,8 @@ def audit(
         _report(seen, found, user, app)
         if not fix:
             return
-        mendable = [finding for finding in found if finding.fix is not None]
+        # What cannot be undone is done only where it is named.
+        mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
         if not mendable:
             show.notice("nothing here can be mended unasked")
             return

@@ -257,6 +257,8 @@ def answer(message: str, ids: list[int]) -> tuple[int, ...] | None:
 
     ``ids`` are those that were shown as 1, 2, …; ``#12`` names one by its id.
     """
+    if "?" in message or re.search(r"\d\s*[-–…]\s*\d", message):
+        return None  # a doubt, or a range: nothing is forgotten on either
     said = " ".join(re.sub(r"[^\w\s,;&#]", " ", message.strip().casefold()).split()).strip(" ,;&")
     words = " ".join(re.sub(r"[,;&]", " ", said).split())
     if words in _NO:

@@ -28,7 +28,7 @@ from memchat.types import Audit, Evidence, Finding, Memory, Scope
 SOON = timedelta(days=7)
 OLD_PLAN = timedelta(days=90)
 NEVER_USED = timedelta(days=30)
-PLANS = frozenset({"appointment", "event", "goal", "next_step", "plan", "trip"})
+PLANS = frozenset({"appointment", "event", "next_step", "plan", "trip"})
 """Slots whose values are over some day, said or not."""
 REASONS = {"duplicate": "merged", "contradiction": "superseded"}
 GROUP_MOST = 60
@@ -45,12 +45,14 @@ class Auditor:
     now: datetime
     meaning: Meaning | None
     rows: list[Memory] = field(default_factory=list)
+    proofs: dict[int, list[Evidence]] = field(default_factory=dict)
 
     def look(self) -> Audit:
         """Everything that was found, the worst first."""
         found = apps.find(self.tx, self.scope)
         self.rows = memories.listed(self.tx, found.ids, status="all", today=date.min)
         held = [m for m in self.rows if m.active]
+        self.proofs = evidence.of_memories(self.tx, [m.id for m in held])
         current = [m for m in held if m.expires_at is None or m.expires_at >= self._today]
         findings = [
             *self._secrets(held, found),
@@ -74,9 +76,11 @@ class Auditor:
             kinds = _kinds(f"{memory.key.replace('_', ' ')}: {memory.value}")
             for proof in self._proofs(memory):
                 kinds |= _kinds(proof.quote)
-            if kinds - (secrets.PERSONAL if memory.created_by == "manual" else frozenset()):
+            own = memory.created_by == "manual"
+            if kinds - (secrets.PERSONAL if own else frozenset()):
                 what = f"memory {memory.id} ({memory.key}) holds {', '.join(sorted(kinds))}"
-                yield Finding("secret", (memory.id,), what, "forget it for good")
+                # What a person entered is theirs to judge: it may only look like a secret.
+                yield Finding("secret", (memory.id,), what, None if own else "forget it for good")
         if found.own is not None:
             for item_id, words in inbox.texts(self.tx, found.own).items():
                 if kinds := _kinds(words):
@@ -86,8 +90,7 @@ class Auditor:
     def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
         """Several values where there is place for one, or a value beside its denial."""
         for group in _by_slot(current):
-            one = keys.cardinality(group[0].key) == "one" or not any(m.many for m in group)
-            if one and len(group) > 1:
+            if keys.cardinality(group[0].key) == "one" and len(group) > 1:
                 newest, *others = group
                 what = f"{newest.key} holds one value, and has {len(group)}: {_values(group)}"
                 fix = f"keep the newest, {newest.id}; the others stay as replaced"
@@ -95,11 +98,10 @@ class Auditor:
                 continue
             for new, old in combinations(group[:GROUP_MOST], 2):
                 if guards.negated(new.value) != guards.negated(old.value) and (
-                    guards.covers(new.value, old.value) or guards.covers(old.value, new.value)
+                    guards.covers(new.value, old.value) and guards.covers(old.value, new.value)
                 ):
                     what = f"{new.key}: {_values((new, old))} deny each other"
-                    fix = f"keep the newest, {new.id}; the other stays as replaced"
-                    yield Finding("contradiction", (new.id, old.id), what, fix)
+                    yield Finding("contradiction", (new.id, old.id), what, None)
 
     def _duplicates(self, current: Sequence[Memory]) -> Iterator[Finding]:
         told: set[int] = set()
@@ -133,6 +135,9 @@ class Auditor:
                 yield Finding("stale", (memory.id,), what, "retire it as ended")
 
     def _unproven(self, held: Sequence[Memory]) -> Iterator[Finding]:
+        turns = messages.by_ids(
+            self.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
+        )
         for memory in held:
             if memory.created_by != "auto":
                 continue
@@ -143,7 +148,6 @@ class Auditor:
             elif all(forget.FILLER in proof.quote for proof in proofs):
                 what = f"the words that prove {_line(memory)} were blanked with a forgotten fact"
                 yield Finding("missing evidence", (memory.id,), what, None)
-            turns = messages.by_ids(self.tx, [proof.message_id for proof in proofs])
             for proof in proofs:
                 content = turns[proof.message_id].content
                 if content[proof.start : proof.start + len(proof.quote)] != proof.quote:
@@ -154,8 +158,7 @@ class Auditor:
         for memory in held:
             why = _why_junk(memory)
             if why:
-                fix = "retire it as ended"
-                yield Finding("suspected junk", (memory.id,), f"{_line(memory)}: {why}", fix)
+                yield Finding("suspected junk", (memory.id,), f"{_line(memory)}: {why}", None)
 
     def _expiring(self, current: Sequence[Memory]) -> Iterator[Finding]:
         soon = [m for m in current if m.expires_at and m.expires_at <= self._today + SOON]
@@ -184,15 +187,13 @@ class Auditor:
             if self.meaning.index.ids(self.tx, app_id) != embedded:
                 fix = "drop the saved index; it is rebuilt from the rows"
                 yield Finding("index drift", (), f"the index differs in scope {app_id}", fix)
-            lacking = [
-                i for i in sorted(wanted - embedded) if not jobs.under_way(self.tx, "embed", i)
-            ]
+            lacking = wanted - embedded - jobs.targets(self.tx, "embed", app_id)
             if lacking:
                 what = f"{len(lacking)} memories of scope {app_id} have no vector"
                 yield Finding("index drift", (), what, "queue their embedding")
 
     def _proofs(self, memory: Memory) -> list[Evidence]:
-        return [p for p in evidence.of_memory(self.tx, memory.id) if p.role == "user"]
+        return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
 
 
 def mend(

@@ -31,6 +31,11 @@ def marks_of(key: str, value: str) -> set[Mark]:
     }
 
 
+def marks_of_words(key: str, value: str) -> set[Mark]:
+    """What is lifted when a person says it by hand: this fact, not others that share a name."""
+    return {mark for mark in marks_of(key, value) if mark[0] != "name"}
+
+
 def marks_of_proof(key: str, quote: str, message_id: int) -> set[Mark]:
     """What of a fact's proof is recognised."""
     return {("quote", text.normal_value(quote)), ("source", f"{key}|{message_id}")}

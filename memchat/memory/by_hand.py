@@ -127,9 +127,19 @@ class ByHand:
         self._queue(memory.id)
         return self._fresh(memory.id)
 
+    def undelete(self, memory: Memory) -> Memory:
+        """Undo a deletion whose purge is held back; a value given meanwhile gives way."""
+        forget.bring_back(self.tx, memory, self.now)
+        back = self._fresh(memory.id)
+        if back.active and keys.cardinality(back.key) == "one":
+            app_id = memories.app_id_of(self.tx, back.id)
+            cause = Cause(self.now, "user", "deletion undone")
+            self._retire_rivals(back.id, app_id, back.key, cause)
+        return back
+
     def _clear_the_way(self, app_id: int, kind: MemoryType, key: str, value: str) -> None:
         """A person's own word counts, also for what they had forgotten before."""
-        tombstones.lift(self.tx, [app_id], buried.marks_of(key, value))
+        tombstones.lift(self.tx, [app_id], buried.marks_of_words(key, value))
         sha1 = memories.sha1_of(kind, key, value)
         forget.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
 

@@ -25,7 +25,7 @@ from memchat.memory.consolidate import Consolidation, Fact
 from memchat.memory.gate import evidence, keys, markers, text
 from memchat.memory.gate.candidate import Candidate, Quote
 from memchat.memory.gate.evidence import KnownFact, Verdict
-from memchat.memory.gate.sentences import says
+from memchat.memory.gate.text import says
 from memchat.memory.proposals import held, known_fact, settle, to_fact
 from memchat.memory.reading import Reading
 from memchat.memory.recall import Recall

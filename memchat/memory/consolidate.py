@@ -361,12 +361,18 @@ def bring_back(
     """
     if keys.cardinality(memory.key) != "one" or memories.with_key(tx, [app_id], memory.key):
         return None
-    before = [
-        old
-        for old in succession.replaced_by(tx, memory.id)
-        if old.inactive_reason == "superseded" and (old.expires_at or today) >= today
-    ]
-    latest = max(before, key=lambda old: (old.said_at, old.id), default=None)
+    latest, over = None, [memory]
+    while latest is None and over:
+        # What it replaced may be over by now itself, and had replaced something that is not.
+        before = [
+            old
+            for past in over
+            for old in succession.replaced_by(tx, past.id)
+            if old.inactive_reason == "superseded"
+        ]
+        holding = [old for old in before if (old.expires_at or today) >= today]
+        latest = max(holding, key=lambda old: (old.said_at, old.id), default=None)
+        over = before
     if latest is not None:
         memories.reactivate(tx, latest, app_id, cause)
     return latest

@@ -51,6 +51,7 @@ KEEP_TRANSCRIPT = "keep-transcript"
 """How a purge is queued that leaves people's words where they stand."""
 _SHORTEST_ECHO = 3
 _SHORTEST_UNSPACED = 2
+"""Characters from which a value is blanked wherever it stands; with a digit in it, too."""
 
 
 @dataclass(slots=True)
@@ -76,9 +77,12 @@ def hide(
     """
     gone = _with_merged(tx, [memory])
     for one in gone.values():
+        if one.inactive_reason == FORGOTTEN:
+            continue  # on its own, before: its own purge and undoing stand
         app_id = memories.app_id_of(tx, one.id)
-        tombstones.bury(tx, app_id, _marks(tx, one), now)
+        tombstones.bury(tx, app_id, one.id, _marks(tx, one), now)
         hidden.hide(tx, one, app_id, Cause(now, "user"))
+        _blank_inbox(tx, app_id, {value for _, value in _facts(one, events.of_memory(tx, one.id))})
     app_id = memories.app_id_of(tx, memory.id)
     jobs.enqueue(tx, "forget", app_id, "memory", memory.id, now, run_at=purge_at, how=how)
     return events.scopes(tx, list(gone))
@@ -88,15 +92,20 @@ def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
     """Undo ``hide`` while the purge is still held back."""
     jobs.cancel(tx, "forget", [memory.id])
     for one in _with_merged(tx, [memory]).values():
-        if one.updated_at == memory.updated_at:
+        if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
+            tombstones.exhume(tx, one.id)
             app_id = memories.app_id_of(tx, one.id)
-            tombstones.lift(tx, [app_id], _marks(tx, one))
             hidden.show(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
 
 
 def make_way(tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime) -> None:
-    """Purge a hidden row at once where the very same fact is about to be written by hand."""
-    forget(tx, hidden.listed(tx, [app_id], sha1=sha1), zone, now)
+    """Purge a hidden row at once where the very same fact is about to be written by hand.
+
+    Its vector left the saved index when it was hidden.
+    """
+    for memory in hidden.listed(tx, [app_id], sha1=sha1):
+        kept = jobs.how(tx, "forget", memory.id) == KEEP_TRANSCRIPT
+        forget(tx, [memory], zone, now, keep_transcript=kept)
 
 
 def forget(
@@ -110,11 +119,11 @@ def forget(
 ) -> set[int]:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
-    ``keep_transcript`` leaves what people wrote, but lets nothing be found in it or learnt from it;
-    without ``bury`` the same may be learnt again. Gives the scope rows whose saved vectors know too
-    much now.
+    ``keep_transcript`` leaves what people wrote, but lets nothing be found in it or learnt from it.
+    Without ``bury`` it is these memories alone, the same may be learnt again, and what other
+    conversations were called stays. Gives the scope rows whose saved vectors know too much now.
     """
-    gone = _with_merged(tx, chosen)
+    gone = _with_merged(tx, chosen) if bury else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
     ids = list(gone)
@@ -123,16 +132,17 @@ def forget(
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
     traces = _Traces()
     for memory in gone.values():
-        if bury and memory.inactive_reason != FORGOTTEN:  # else it was when it was hidden
-            tombstones.bury(tx, homes[memory.id], _marks(tx, memory), now)
+        if bury:
+            # What was said between hiding and purging was said after it was forgotten.
+            when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
+            tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory), when)
         _gather(tx, memory, homes[memory.id], traces)
     jobs.cancel(tx, "embed", ids)
-    jobs.cancel(tx, "forget", [i for i in ids if gone[i].inactive_reason != FORGOTTEN])
     memories.remove(tx, ids)
     if bury:
         for app_id, values in traces.scopes.items():
             _blank_inbox(tx, app_id, values)
-    rewritten = _blank_sessions(tx, traces, keep_transcript)
+    rewritten = _blank_sessions(tx, traces, keep_transcript, describe=bury)
     touched = evidence.proved_by(tx, rewritten)
     embeddings.drop_unused(tx, hashes)
     events.blank(tx, ids)
@@ -237,14 +247,17 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
     """Note where the words of a fact stand."""
     past = events.of_memory(tx, memory.id)
     proofs = evidence.of_memory(tx, memory.id)
-    values = {value for _, value in _facts(memory, past)}
+    facts = _facts(memory, past)
+    # However short a value is, memchat's own lines give it away behind its key.
+    values = {value for _, value in facts} | {f"{key}: {value}" for key, value in facts}
     traces.scopes[app_id] |= values
     for proof in proofs:
         traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
         traces.quotes[proof.session_id].add(proof.quote)
         traces.values[proof.session_id] |= values
-    # A value that was replaced is also shown behind the ones that took its place.
-    shown = [memory.id, *(event.related_id for event in past if event.related_id is not None)]
+    # A value that was replaced is also shown behind all that took its place, one after another.
+    related = [event.related_id for event in past if event.related_id is not None]
+    shown = [memory.id, *related, *succession.after(tx, memory.id)]
     for session_id in messages.sessions_given(tx, "memory", shown):
         traces.values[session_id] |= values
     messages.drop_receipts(tx, "memory", shown)
@@ -255,11 +268,16 @@ def _blank_inbox(tx: Connection, app_id: int, values: Iterable[str]) -> None:
     inbox.drop(tx, [item_id for item_id, words in held.items() if _places(values, words)])
 
 
-def _blank_sessions(tx: Connection, traces: _Traces, keep_transcript: bool) -> list[int]:
+def _blank_sessions(
+    tx: Connection, traces: _Traces, keep_transcript: bool, *, describe: bool
+) -> list[int]:
     """Take the words out of every conversation; the turns that held any."""
     every: list[int] = []
     for session_id, values in traces.values.items():
-        _blank_description(tx, session_id, values)
+        if describe and session_id in traces.quotes:
+            sessions.describe(tx, session_id, None, None)  # in whatever words they tell of it
+        elif describe:
+            _blank_description(tx, session_id, values)
         rewritten = _blank_turns(tx, session_id, values, traces, keep_transcript)
         every += rewritten
         messages.drop_receipts(tx, "message", rewritten)
@@ -274,8 +292,8 @@ def _blank_turns(
     app_id = sessions.app_id_of(tx, session_id)
     taught = session_id in traces.quotes
     wanted = values | traces.quotes.get(session_id, set())
-    changed = []
-    for turn in messages.of_session(tx, session_id):
+    changed, turns = [], messages.of_session(tx, session_id)
+    for turn in turns:
         spans = set(traces.spans.get(turn.id, ()))
         # Where it was only shown, the replies echo it; the user's own words are another matter.
         if taught or turn.role == "assistant":
@@ -294,14 +312,16 @@ def _blank_turns(
 
 
 def _blank_description(tx: Connection, session_id: int, values: Iterable[str]) -> None:
-    forgotten = {word for value in values for word in text.content_words(value)}
+    forgotten = {word for value in values for word in _words(value)}
     title, summary = (
-        None
-        if words and (text.content_words(words) & forgotten or _places(values, words))
-        else words
+        None if words and (_words(words) & forgotten or _places(values, words)) else words
         for words in sessions.description(tx, session_id)
     )
     sessions.describe(tx, session_id, title, summary)
+
+
+def _words(value: str) -> set[str]:
+    return text.content_words(value) | text.numbers(value)
 
 
 def _places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
@@ -314,7 +334,8 @@ def _places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
             continue
         # Without spaces there are no word boundaries; Korean hangs its particles on the word.
         running = text.UNSPACED.search(needle) or "\uac00" <= needle[-1:] <= "\ud7af"
-        if len(needle) < (_SHORTEST_UNSPACED if running else _SHORTEST_ECHO):
+        short = running or any(c.isdigit() for c in needle)
+        if len(needle) < (_SHORTEST_UNSPACED if short else _SHORTEST_ECHO):
             continue
         if not running:
             found |= {(span.start, span.end) for span in text.find_spans(words, content)}
@@ -338,6 +359,7 @@ def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
     """Take turns about to go out of search; the memories that their words prove."""
     ids = [turn.id for turn in turns]
     keywords.remove(tx, "messages", ids)
+    messages.drop_receipts(tx, "message", ids)
     _drop_questions(tx, turns)
     return set(evidence.proved_by(tx, ids))
 
@@ -361,7 +383,8 @@ def _reindex(
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
-        assert memory is not None
+        if memory is None:
+            continue  # hidden: its own purge is on its way
         old = memories.hash_of(tx, memory_id)
         proofs = [
             proof

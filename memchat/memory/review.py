@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -9,12 +10,13 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory import buried, forget
+from memchat.memory.by_hand import VALUE_LIMIT
 from memchat.memory.consolidate import Consolidation, Fact, search_text
 from memchat.memory.gate import keys
-from memchat.store import apps, inbox, jobs, memories, messages, tombstones
+from memchat.store import apps, inbox, jobs, memories, messages, succession, tombstones
 from memchat.store.events import Cause
 from memchat.store.tombstones import Mark
-from memchat.types import InboxItem, Memory, MemoryType, Scope
+from memchat.types import InboxItem, Memory, MemoryType, Scope, one_line
 
 
 def accept(
@@ -37,11 +39,16 @@ def accept(
     words = value if value is not None else item.value or ""
     if value is None and item.masked:
         raise InputError("its value is hidden; say it again with --value to keep it")
+    if item.expires_at is not None and item.expires_at < now.astimezone(settings.zone).date():
+        raise InputError(f"item {item.id} was over on {item.expires_at}; reject it")
+    words = one_line(words, "value", VALUE_LIMIT)
     own, shared = apps.ensure(tx, scope, now)
-    tombstones.lift(tx, [own, shared], _marks(item) | buried.marks_of(item.key, words))
+    tombstones.lift(tx, [own, shared], _marks(item) | buried.marks_of_words(item.key, words))
     sha1 = memories.sha1_of(item.memory_type, item.key, words)
     forget.make_way(tx, own, sha1, settings.zone, now)
     fact = _fact(tx, scope, item, item.memory_type, item.key, words, settings, now)
+    if value is not None:
+        fact = replace(fact, said_at=now)  # their own words, said now
     done = Consolidation(tx, own, shared, cause, settings.merge_threshold, settings.zone).apply(
         fact
     )
@@ -58,7 +65,7 @@ def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None
     own, shared = apps.ensure(tx, scope, now)
     marks = _marks(item)
     if tombstones.buried(tx, (own, shared), marks):
-        tombstones.bury(tx, own, marks, now)
+        tombstones.bury(tx, own, 0, marks, now)
         inbox.drop(tx, [item.id])
     else:
         inbox.decide(tx, item.id, "rejected")
@@ -105,10 +112,11 @@ def _fact(
 def _replace(
     tx: Connection, scope: Scope, memory_id: int, related_id: int, item_id: int, cause: Cause
 ) -> Memory:
-    found = memories.by_ids(tx, apps.find(tx, scope).ids, [memory_id, related_id])
-    new, old = found.get(memory_id), found.get(related_id)
-    if new is None or old is None:
-        raise NotFound("one of the two memories is gone; reject the item")
+    ids = apps.find(tx, scope).ids
+    found = memories.by_ids(tx, ids, [related_id])
+    new, old = succession.present(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
+    if new is None or old is None or new.id == old.id:
+        raise NotFound("one of the two memories is gone or retired; reject the item")
     if old.active:
         memories.deactivate(
             tx, old, memories.app_id_of(tx, old.id), "superseded", cause, replaced_by=new.id

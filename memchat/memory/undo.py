@@ -13,7 +13,7 @@ from datetime import date, datetime
 
 from sqlalchemy import Connection
 
-from memchat.store import events, evidence, memories
+from memchat.store import events, evidence, memories, succession
 from memchat.store.events import Cause
 from memchat.types import Event, Evidence, Memory, Undone
 
@@ -49,6 +49,7 @@ class Undoing:
         for event in reversed(events.of_messages(self.tx, self.message_ids)):
             if event.memory_id not in self.gone and self._undo(event):
                 events.explain(self.tx, event.id, TAKEN_BACK)
+        self._reinstate_the_rest()
         for memory_id in self.kept:
             self._date_anew(memory_id)
         return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
@@ -60,8 +61,13 @@ class Undoing:
     def _undo(self, event: Event) -> bool:
         """Undo one event; False where that is not to be done."""
         memory = memories.get(self.tx, self.app_ids, event.memory_id)
-        if memory is None or self._overtaken(event):
+        if memory is None:
             return False
+        if event.kind == "repeat":
+            memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
+            return True
+        if self._overtaken(event):
+            return self._leave_out(event)
         if event.kind in RETIRING and memory.inactive_reason == RETIRING[event.kind]:
             self._reinstate(memory)
         elif event.kind == "restore" and memory.active:
@@ -70,8 +76,6 @@ class Undoing:
             before = event.old.get("expires_at")
             until = date.fromisoformat(before) if before else None
             memories.set_expiry(self.tx, memory, self._scope(memory), until, self._cause)
-        elif event.kind == "repeat":
-            memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
         else:
             return False
         return True
@@ -84,7 +88,26 @@ class Undoing:
             for e in events.of_memory(self.tx, event.memory_id)
             if e.id > event.id and e.kind in changes and e.cause not in _UNDONE
         ]
-        return event.kind != "repeat" and any(e.message_id not in self.message_ids for e in later)
+        return any(e.message_id not in self.message_ids for e in later)
+
+    def _leave_out(self, event: Event) -> bool:
+        """A last day that was changed again since: undoing that change must not bring this one
+        back, which only the deleted words prove."""
+        if event.kind != "edit" or event.old is None or event.new is None:
+            return False
+        for later in events.of_memory(self.tx, event.memory_id):
+            if later.id > event.id and later.kind == "edit" and later.old == event.new:
+                events.amend_old(self.tx, later.id, event.old)
+                return True
+        return False
+
+    def _reinstate_the_rest(self) -> None:
+        """What something that goes had retired, by whatever words or hands that was done."""
+        for goes in self.gone:
+            for memory in succession.replaced_by(self.tx, goes):
+                known = memory.id in self.gone or memory.id in self.back
+                if not known and memory.inactive_reason in ("superseded", "merged"):
+                    self._reinstate(memory)
 
     def _reinstate(self, memory: Memory) -> None:
         """What was retired comes back, or is retired by what stands in its place by now."""

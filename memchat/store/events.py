@@ -110,6 +110,12 @@ def explain(tx: Connection, event_id: int, cause: str) -> None:
     tx.execute(update(memory_events).where(e.id == event_id).values(cause=cause))
 
 
+def amend_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
+    """Say anew what was before an event."""
+    e = memory_events.c
+    tx.execute(update(memory_events).where(e.id == event_id).values(old=_dump(old)))
+
+
 def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
     """Take the words out of these memories' events; that they happened stays."""
     e = memory_events.c

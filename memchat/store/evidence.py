@@ -31,26 +31,34 @@ def add(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int, str]]) 
 
 def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
     """The words that prove a memory, oldest first."""
+    return of_memories(tx, [memory_id]).get(memory_id, [])
+
+
+def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, list[Evidence]]:
+    """The words that prove each of these memories, oldest first."""
+    found: dict[int, list[Evidence]] = {}
     query = (
-        select(memory_sources, messages, sessions.c.title)
+        select(memory_sources, messages.c.session_id, messages.c.role, messages.c.created_at)
+        .add_columns(sessions.c.title)
         .join(messages, messages.c.id == _s.message_id)
         .join(sessions, sessions.c.id == messages.c.session_id)
-        .where(_s.memory_id == memory_id)
         .order_by(_s.message_id, _s.start)
     )
-    return [
-        Evidence(
-            memory_id=memory_id,
-            session_id=row.session_id,
-            message_id=row.message_id,
-            role=row.role,
-            quote=row.quote,
-            start=row.start,
-            said_at=row.created_at,
-            session_title=row.title,
-        )
-        for row in tx.execute(query)
-    ]
+    for i in range(0, len(memory_ids), 500):
+        for row in tx.execute(query.where(_s.memory_id.in_(memory_ids[i : i + 500]))):
+            found.setdefault(row.memory_id, []).append(
+                Evidence(
+                    memory_id=row.memory_id,
+                    session_id=row.session_id,
+                    message_id=row.message_id,
+                    role=row.role,
+                    quote=row.quote,
+                    start=row.start,
+                    said_at=row.created_at,
+                    session_title=row.title,
+                )
+            )
+    return found
 
 
 def messages_of(tx: Connection, memory_id: int) -> set[int]:

@@ -179,6 +179,18 @@ def under_way(tx: Connection, kind: str, target_id: int) -> bool:
     return tx.execute(query).first() is not None
 
 
+def targets(tx: Connection, kind: str, app_id: int) -> set[int]:
+    """The targets in a scope row on which work waits or runs."""
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _j.status == _WAITING)
+    return set(tx.execute(query).scalars())
+
+
+def how(tx: Connection, kind: str, target_id: int) -> str | None:
+    """What was said of how the work on a target is to be done."""
+    query = select(_j.text).where(_j.kind == kind, _j.source_id == target_id)
+    return tx.execute(query).scalar()
+
+
 def due(tx: Connection, user: str, now: datetime, *, kind: str | None = None) -> bool:
     """Whether work of the user, of a kind or any, could be done now."""
     query = select(_j.id).join(apps, apps.c.id == _j.app_id)

@@ -254,10 +254,11 @@ tombstones = Table(
     metadata,
     _id(),
     _fk("apps.id"),
+    _count("memory_id"),
     Column("kind", String, nullable=False),
     Column("hash", String(64), nullable=False),
     _time("created_at"),
-    UniqueConstraint("app_id", "kind", "hash"),
+    UniqueConstraint("app_id", "memory_id", "kind", "hash"),
 )
 
 sources = Table(

@@ -24,6 +24,17 @@ class Past:
     until: datetime
 
 
+def after(tx: Connection, memory_id: int) -> list[int]:
+    """The memories that took this one's place, one after another."""
+    found: list[int] = []
+    query = select(_m.replaced_by)
+    next_id = tx.execute(query.where(_m.id == memory_id)).scalar()
+    while next_id is not None and next_id not in found:
+        found.append(next_id)
+        next_id = tx.execute(query.where(_m.id == next_id)).scalar()
+    return found
+
+
 def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
     return [to_memory(row) for row in tx.execute(WITH_SCOPE.where(_m.replaced_by == memory_id))]

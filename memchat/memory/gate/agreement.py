@@ -27,6 +27,7 @@ _STEPS = {
 }
 _A_WEEK, _A_YEAR, _A_SEASON = 7, 366, 92
 _MOST_WEEKS = 520
+_A_THIRD = 10
 _NEXT_OF_MONTH = 62
 """The 31st comes every other month."""
 
@@ -89,6 +90,8 @@ def _day_checks(named: Named, until: date, day: date) -> Iterator[bool]:
     if named.month is not None:
         yield until.month == named.month
         yield not named.end or named.day is not None or _is_month_end(until)
+        yield not named.early or named.day is not None or until.day <= _A_THIRD
+        yield not named.mid or named.day is not None or _A_THIRD <= until.day <= 2 * _A_THIRD
         yield not named.next or (until.year, until.month) != (day.year, day.month)
     if named.year is not None:
         yield until.year == named.year

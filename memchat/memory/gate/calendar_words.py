@@ -143,6 +143,20 @@ _ENDLESS = re.compile(
     r"|permanently|fur immer|immer|ewig|lebenslang|mein lebtag|toujours|a vie"
     r"|siempre|indefinid\w+|sempre|altijd|eeuwig|voorgoed)\b"
 )
+_EVERY = re.compile(
+    r"\b(?:every|each|jede[nmrs]?|chaque|tous les|toutes les|cada|todos los|todas las|ogni|tutti i|todos os|todas as|elke|iedere)\b"
+)
+"""A habit on those days, which does not end on the first of them."""
+_VAGUE = re.compile(
+    r"\b(?:before|vor(?= (?:de|mo|di|mi|do|fr|sa|so))|avant|antes|prima (?:di|del)|antes d[eoa]|voor(?= (?:ma|di|wo|do|vr|za|zo))"
+    r"|(?:week|weekend|month|year|jahr|woche) after next|ubernachst\w+|or|oder)\b"
+)
+"""Names no day that could be told, or either of two."""
+_EARLY = re.compile(
+    r"\b(?:early|anfang|debut|principios|comienzos|inizio|inizi|inicio|comeco|begin)\b"
+)
+_MID = re.compile(r"\b(?:mid|middle|mitte|mi|milieu|mediados|meta|meados|midden|half)\b")
+_TO_THE_HOUR = re.compile(r"\b(?:until|till?|bis|tot)\s+(?:2[0-4]|1?\d|0\d)\s*$")
 _LEADS = re.compile(
     r"\b(?:until|till|by|for|through|this|next|bis|diese\w*|jusqu'\w*|pendant|pour|cette|hasta|durante|por"
     r"|para|esta|este|fino|per|quest\w|ate|tot|voor|deze)\b"
@@ -175,6 +189,9 @@ class Named:
     this: bool = False
     next: bool = False
     end: bool = False
+    early: bool = False
+    mid: bool = False
+    """In the first, or the middle third of a month."""
     over: bool = False
     """It lies before the message."""
     since: bool = False
@@ -202,15 +219,19 @@ def read(phrase: str, before: str = "", after: str = "") -> Named:
     named = Named(
         numbers=frozenset(int(n) for n in re.findall(r"\d+", plain(phrase))[:20] if len(n) < 10),
         this=bool(_THIS.search(text)),
-        endless=bool(_ENDLESS.search(text)),
-        clock=bool(_CLOCK.search(text)),
+        endless=bool(_ENDLESS.search(text) or _EVERY.search(text)),
+        clock=bool(_CLOCK.search(text) or _TO_THE_HOUR.search(text)),
         led=bool(_LEADS.search(text)),
     )
-    text = _CLOCK.sub(" ", text)
+    text = _TO_THE_HOUR.sub(" ", _CLOCK.sub(" ", text))
     named, text = _numeric_date(named, text)
     named, text = _idioms(named, text)
     named, text = _counted(named, text)
     named = _words(named, text, plain(before), plain(after))
+    if named.anything:
+        early, mid = bool(_EARLY.search(text)), bool(_MID.search(text))
+        vague = named.unread or bool(_VAGUE.search(text))
+        named = replace(named, unread=vague, early=early, mid=mid)
     return _bare_numbers(named, text)
 
 

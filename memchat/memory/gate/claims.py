@@ -11,8 +11,7 @@ from memchat.memory.gate import markers, orders, pointing
 from memchat.memory.gate.candidate import Candidate
 from memchat.memory.gate.foreign import foreign_spans
 from memchat.memory.gate.keys import cardinality
-from memchat.memory.gate.sentences import says
-from memchat.memory.gate.text import content_words, fold, names, numbers, sentence_around
+from memchat.memory.gate.text import content_words, fold, names, numbers, says, sentence_around
 
 if TYPE_CHECKING:
     from memchat.memory.gate.evidence import Findings, KnownFact
@@ -67,7 +66,8 @@ def check_claim(candidate: Candidate, found: Findings, target: KnownFact | None)
             found.doubts.append("the value says it in other words than the user")
         elif not found.ref and not any(says(sentences_said(found), word) for word in words):
             found.doubts.append("the quoted sentence holds no word of the value")
-    capital = target is not None and target.value != target.value.lower()
+    typed = any(turn.text != turn.text.lower() for turn in found.quoted())  # who types capitals
+    capital = typed and target is not None and target.value != target.value.lower()
     if capital and candidate.key in _NAMES and value == value.lower() != value.upper():
         found.doubts.append(f"it is no name, and would take the place of a {candidate.key}")
     _check_added(candidate, found, target)

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass
 
 from memchat.memory.gate.candidate import Candidate
-from memchat.memory.gate.sentences import says
-from memchat.memory.gate.text import UNSPACED, Span, content_words, fold, sentence_around
+from memchat.memory.gate.text import UNSPACED, Span, content_words, fold, says, sentence_around
 
 _BREAK = re.compile(
     r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"

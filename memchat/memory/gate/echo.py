@@ -16,8 +16,8 @@ from memchat.memory.gate.candidate import Candidate
 from memchat.memory.gate.claims import FRAME, sentences_said
 from memchat.memory.gate.keys import cardinality
 from memchat.memory.gate.pointing import asks
-from memchat.memory.gate.sentences import says
-from memchat.memory.gate.text import content_words, fold, normal_value, numbers
+from memchat.memory.gate.sentences import stands_alone
+from memchat.memory.gate.text import content_words, fold, normal_value, numbers, says
 
 if TYPE_CHECKING:
     from memchat.memory.gate.evidence import Findings, KnownFact
@@ -60,6 +60,8 @@ def check_echo(
     if candidate.relation == "ends":
         return candidate
     said = fold(sentences_said(found)).text
+    if stands_alone(found):
+        said = fold(found.said()).text  # "Help me plan dinner, I am vegetarian" tells something
     if _REQUEST.search(said) or _ABOUT_MEMORY.search(said):
         found.refusals.append("it asks for something, and tells nothing about the user")
         return candidate
@@ -81,6 +83,8 @@ def _as_repeat(
     injected: Collection[str],
 ) -> Candidate:
     words = _own_words(candidate.value)
+    if not words and candidate.key != "note" and stands_alone(found):
+        words = set(re.findall(r"[^\W_]+", fold(candidate.value).text))  # "I am single"
     if not words:
         found.refusals.append("it names nothing")
         return candidate
@@ -131,7 +135,9 @@ def _own_words(text: str) -> set[str]:
 
 
 def _says_nothing(found: Findings) -> bool:
-    return found.ref is None and not _own_words(sentences_said(found))
+    if found.ref is not None or stands_alone(found):
+        return False
+    return not _own_words(sentences_said(found))
 
 
 def _recites(found: Findings, values: Sequence[str]) -> bool:

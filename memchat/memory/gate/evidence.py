@@ -18,6 +18,7 @@ from memchat.memory.gate.candidate import Candidate, Quote
 from memchat.memory.gate.expiry import check_until
 from memchat.memory.gate.keys import canonical, cardinality, normalise_key
 from memchat.memory.gate.links import check_link
+from memchat.memory.gate.past import check_past
 from memchat.memory.gate.secrets import PERSONAL, betrays, find_secrets, mask, spoken
 from memchat.memory.gate.text import (
     Span,
@@ -126,6 +127,7 @@ def judge(
         candidate = check_link(candidate, found, known)
         target = next((fact for fact in known if fact.id == candidate.to), None)
         sentences.check_sentences(candidate, found)
+        check_past(candidate, found)
         claims.check_claim(candidate, found, target)
         candidate = _check_flags(candidate, found)
         candidate = echo.check_echo(candidate, found, known, injected)
@@ -254,18 +256,35 @@ def _check_flags(candidate: Candidate, found: Findings) -> Candidate:
         found.doubts.append("the model was not sure")
     if "asked" in flags and not markers.REMEMBER.search(claims.sentences_said(found)):
         flags = tuple(flag for flag in flags if flag != "asked")
-    if any(markers.NOT_TO_KEEP.search(text) for text in _said_here(found)):
+    if any(map(_not_to_keep, _said_here(found))):
         found.refusals.append("the person asked that it is not remembered")
     _check_orders(candidate, found)
     return candidate.model_copy(update={"flags": flags})
 
 
-def _said_here(found: Findings) -> Iterator[str]:
-    """The sentences that the quotes stand in, each with the one after it."""
+def _said_here(found: Findings) -> Iterator[tuple[str, bool]]:
+    """The sentence that each quote stands in, or only the quote's clause where it is its own, and
+    then what stands around it; with whether the text is the quote's own."""
+    alone = sentences.stands_alone(found)
     for turn, span in found.proofs:
         sentence = sentence_around(turn.text, span.start, span.end)
-        after = next_sentence(turn.text, sentence.end)
-        yield f"{sentence.text} {after}"
+        if alone:
+            yield turn.text[span.start : span.end], True
+            yield turn.text[sentence.start : span.start], False
+            yield turn.text[span.end : sentence.end], False
+        else:
+            yield sentence.text, True
+        yield next_sentence(turn.text, sentence.end), False
+
+
+def _not_to_keep(said: tuple[str, bool]) -> bool:
+    """Whether words ask not to keep the quote. "Don't save me a seat" beside it asks for
+    something else."""
+    text, own = said
+    return any(
+        own or not markers.KEEP_ELSE.match(text, match.end())
+        for match in markers.NOT_TO_KEEP.finditer(text)
+    )
 
 
 def _check_orders(candidate: Candidate, found: Findings) -> None:

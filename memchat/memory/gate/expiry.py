@@ -1,5 +1,6 @@
 """Until when a candidate holds: the user's words for it, and the day that their code names."""
 
+# ruff: noqa: E501  (word lists are read along, not down)
 from __future__ import annotations
 
 import re
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
-from memchat.memory.gate import calendar_words, sentences
+from memchat.memory.gate import calendar_words, passing, sentences
 from memchat.memory.gate.agreement import agrees, agrees_in_digits
 from memchat.memory.gate.calendar_words import Named
 from memchat.memory.gate.candidate import Candidate
@@ -30,6 +31,15 @@ _SO_FAR = re.compile(
 """Before a length of time: "I have been learning it for three years"."""
 
 
+_STATE = re.compile(
+    r"(?<!\w)(?:married|engaged|together|divorced|single|sober|with|working|living|verheiratet|verlobt|zusammen|geschieden|mariée?s?|ensemble|divorcée?s?|casad[oa]s?|juntos|sposat[oa]|insieme|getrouwd|samen)(?!\w)"
+)
+"""What lasts for years: "I'm married for ten years" tells how long it has been so."""
+_BY_NOW = re.compile(
+    r"\s*(?:now|already|so far|schon|jetzt|nun|déjà|maintenant|ya|ahora|già|ormai|já|agora|al|nu|inmiddels)(?!\w)"
+)
+
+
 def check_until(
     candidate: Candidate, found: Findings, zone: ZoneInfo
 ) -> tuple[Candidate, date | None]:
@@ -41,13 +51,13 @@ def check_until(
     until = None
     if said is None and code is None:
         if later is None and not starts_now(found):
-            sentences.check_passing(candidate, found)
+            passing.check_passing(candidate, found)
     elif said is None or not (places := _places(said, found)):
         if code is None:
             found.doubts.append("it ends some time, but the date could not be read")
         else:
             found.notes.append("the end date was dropped: the user gave no words for it")
-            sentences.check_passing(candidate, found)
+            passing.check_passing(candidate, found)
     else:
         until = _resolve(candidate, found, zone, places)
     if until is None:
@@ -88,7 +98,7 @@ def _resolve(
     if not own:
         # Dropped, it would make a passing thing last; kept, it would end a lasting one.
         doubt = "the end date is said of something else; it may not end then"
-    elif named.over or named.since or (named.count and _SO_FAR.search(clause.rest)):
+    elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
         doubt = f"“{span.text}” may be how long it has been so, not how long it will be"
     elif not _fits(named, candidate.until, until, day, languages):
         doubt = f"“{span.text}” and the date read from it do not agree"
@@ -100,6 +110,14 @@ def _resolve(
         return until
     found.doubts.append(doubt)
     return None
+
+
+def _counts_back(named: Named, rest: str, behind: str) -> bool:
+    """Whether a length of time is told from its end: since when it has been so."""
+    if named.count is None:
+        return False
+    years = named.count[1] == "y" and _STATE.search(rest) is not None
+    return years or bool(_SO_FAR.search(rest) or _BY_NOW.match(fold(behind).text))
 
 
 def _places(said: str, found: Findings) -> list[tuple[Turn, Span]]:

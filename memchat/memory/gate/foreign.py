@@ -60,6 +60,9 @@ _SOURCE = (
     r"|brief|artikel|seite|dokument|datei|protokoll|nachricht|bericht|notiz|flugblatt|handbuch|lettre|page|fichier|courriel|tract|texte|correo|carta|página|documento|archivo|mensaje|artículo|folleto|messaggio|lettera|pagina|articolo|documento|volantino|mensagem|arquivo|artigo|bericht|brief|pagina|mektup|metin|mesaj|sayfa|belge"
     r"|письм\w*|стать\w*|страниц\w*|документ\w*|файл\w*|сообщени\w*"
 )
+_SOURCE_WORD = re.compile(rf"(?<!\w)(?:{_SOURCE})(?!\w)", re.IGNORECASE)
+_SOURCE_NEAR = 200
+"""Characters before a "says" in which a source may be named; unbounded it would be quadratic."""
 _SOURCE_UNSPACED = (
     r"邮件|郵件|文章|网页|文件|文档|メール|記事|ページ|文書|資料|رسالة|مقال|صفحة|ईमेल|लेख|पत्र|दस्तावेज़"
 )
@@ -95,7 +98,8 @@ def foreign_spans(text: str) -> tuple[tuple[int, int], ...]:
     of a source, what stands in quotation marks or behind the colon.
     """
     text = _narrow(text)
-    closed = (_FENCE, _INLINE_FENCE, _BLOCK_QUOTE, _MARKED, _ELEMENT, _TABLE)
+    closed = [_FENCE, _INLINE_FENCE, _BLOCK_QUOTE, _MARKED, _TABLE]
+    closed += [_ELEMENT] if "</" in text else []
     found = [m.span() for pattern in closed for m in pattern.finditer(text)]
     found += _objects(text)
     for opening in (_TOKENS, _MAIL):
@@ -140,8 +144,9 @@ def _narrow(text: str) -> str:
 
 
 def _names_source(text: str, end: int) -> bool:
-    start = max(text.rfind(mark, 0, end) for mark in ".!?\n") + 1
-    return re.search(rf"(?<!\w)(?:{_SOURCE})(?!\w)", text[start:end], re.IGNORECASE) is not None
+    near = max(0, end - _SOURCE_NEAR)
+    start = max(near, *(text.rfind(mark, near, end) + 1 for mark in ".!?\n"))
+    return _SOURCE_WORD.search(text, start, end) is not None
 
 
 def _behind_colon(text: str, at: int) -> Iterator[tuple[int, int]]:

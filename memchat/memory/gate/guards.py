@@ -8,11 +8,11 @@ of day. What differs so is never merged, whoever says that it is the same.
 from __future__ import annotations
 
 import re
+import unicodedata
 from itertools import pairwise
 
 from memchat.memory.gate import markers
-from memchat.memory.gate.sentences import says
-from memchat.memory.gate.text import content_words, fold, names, normal_value, numbers
+from memchat.memory.gate.text import content_words, fold, names, normal_value, numbers, says
 
 _OPPOSITES = """
 left|right links|rechts gauche|droite izquierd|derech sinistr|destr esquerd|direit sol|sağ лев|прав 左|右 왼쪽|오른쪽
@@ -121,11 +121,21 @@ def agree(one: str, other: str) -> bool:
     """Whether two values say the same in the same order, endings aside: enough to merge unasked."""
     return (
         differs(one, other) is None
+        and _small_signs(one) == _small_signs(other)
         and text_names(one) == text_names(other)
         and covers(one, other)
         and covers(other, one)
         and _in_order(one, other)
     )
+
+
+def _small_signs(value: str) -> set[str]:
+    """Single letters and symbols: all that tells blood groups, sizes, C and C++ or two emoji apart.
+    Not the article in "a cat"."""
+    bare = re.sub(r"(?<!\w)a (?=\w{2})", "", fold(value).text)
+    letters = re.findall(r"(?<!\w)[^\W\d_](?!\w)", bare)
+    signs = [c for c in value if unicodedata.category(c)[0] == "S" or c in "#*%&"]
+    return {*letters, *signs}
 
 
 def replaced(one: str, other: str) -> bool:

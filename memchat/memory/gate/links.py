@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from memchat.memory.gate import guards
 from memchat.memory.gate.candidate import Candidate
 from memchat.memory.gate.keys import canonical
-from memchat.memory.gate.sentences import says
-from memchat.memory.gate.text import content_words, names, numbers, sentence_around
+from memchat.memory.gate.text import content_words, names, numbers, says, sentence_around
 
 if TYPE_CHECKING:
     from memchat.memory.gate.evidence import Findings, KnownFact
+
+
+_UNIT = re.compile(r"(\d)(?:st|nd|rd|th|er|º|ª|\.)?(?=[^\W\d_])|(?<=\d)(?:st|nd|rd|th|er)(?!\w)")
+"""The ending or the unit that is glued to a number, which is no noun of its own."""
 
 
 def check_link(candidate: Candidate, found: Findings, known: Sequence[KnownFact]) -> Candidate:
@@ -100,10 +104,10 @@ def _dropped(candidate: Candidate, old: str, found: Findings) -> list[str]:
     named = {word for name in old_names for word in content_words(name)}
     nouns = [
         word
-        for word in sorted(content_words(old) - named)
+        for word in sorted(content_words(_UNIT.sub(r"\1 ", old)) - named)
         if not says(new, word) and not says(said, word)
     ]
-    fresh = [word for word in content_words(new) if not says(old, word)]
+    fresh = [word for word in content_words(_UNIT.sub(r"\1 ", new)) if not says(old, word)]
     spare = len(nouns) - len(fresh)
     if spare >= (1 if (old_names or old_numbers) and not lost else 2):
         lost += nouns

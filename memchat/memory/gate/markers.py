@@ -57,17 +57,17 @@ LANGUAGES: dict[str, Language] = {
         r"|told|tells|wants?|wanted|reckons?|insists?|suggests?|suggested|wrote|keeps? saying)|according to|i(?:'ve)? (?:heard|read) that|told me|it says|(?!(?:i|we)\b)\w+ (?:wrote|writes|claims?|claimed)|(?!(?:i|we|as)\b)\w+ says|(?!(?:i|we|as)\b)\w+ said",
         r"he|she|they|he's|she's|they're|who|whose|(?:my|our|his|her|their|a)(?: \w+){0,2}? (?:mother|father|mum|mom|dad|parents?|sister|brother|wife|husband|partner|girlfriend"
         r"|boyfriend|son|daughter|kids?|children|uncle|aunt|cousin|niece|nephew|gran\w*|friends?|boss|manager|colleagues?|coworkers?"
-        r"|neighbou?rs?|roommate|flatmate|landlord|teacher|doctor|teammate|in-laws?)(?! and i\b)",
+        r"|neighbou?rs?|roommate|flatmate|landlord|teacher|doctor|teammate|in-laws?)(?! and i\b)|the (?:neighbou?rs?|landlord|tenant|roommate)(?:'s)?",
         r"i|i'm|i've|i'll|im|ive|my|we|we're|we've|our|mine|me|and i|but i|so i",
         r"(?:do|does|did|is|are|am|was|were|can|could|should|will|would|have|has) (?:i|you|we|they|he|she|it|my|there|that|this|the)"
         r"|what(?:'s| is| are| do| does| time| should| can| could| would|\b)|where|why|how|which|who|any|when (?:is|do|does|should|can|will)|so what|so how",
-        r"pretend\w*|role[- ]?play\w*|imagine|let's play|in (?:this|my|the) (?:story|novel|game|scene)|my character|as if i|you are now|speaking as|in the voice of"
+        r"pretend\w*|role[- ]?play\w*|imagine|let's play|in (?:this|my|the) (?:story|novel|game|scene)|my character|as if i|you are now|speaking as|in the voice of|repeat after me|as a troll|in scenario|let \w be|(?:lyrics?|sample|example|test data|dummy data|scenario|template|role of|line from)(?: [^.!?\n:]{0,40})?:"
         r"|(?:write|draft|compose) (?:me )?(?:a|an|the|some)?\s?(?:\w+ )?(?:story|poem|letter|monologue|scene|song|dialogue|novel|speech|script|bio|profile|ad|post|tweet|caption|sentence|essay|joke|review|email|e-mail|diary)",
-        r"actually|no wait|wait|scratch that|correction|i meant?|sorry,? i mean\w*|just kidding|kidding|i was joking|joking|never ?mind|wrong|oops|that's not|that is not|forget (?:that|it)",
-        r"today|tonight|this (?:week|morning|afternoon|evening|weekend|month|quarter)|for now|right now|at the moment|currently|temporarily|until|till|tomorrow",
+        r"actually|no wait|wait|scratch that|correction|i meant?|sorry,? i mean\w*|just kidding|kidding|i was joking|joking|never ?mind|wrong|oops|that's not|that is not|forget (?:that|it)|or (?:so|not|at least)",
+        r"today|tonight|this (?:week|morning|afternoon|evening|weekend|month|quarter)|for now|temporarily|until|till|tomorrow",
         r"yes|yeah|yep|sure|ok|okay|agreed|exactly|right|correct|deal|perfect|please|go (?:with|for)|take|pick|choose|let's|the (?:first|second|third|fourth|fifth|last|latter|former|other|one|same)"
         r"|(?:first|second|third|fourth|fifth|last) one|number \d|option \w|that(?: one)?|this one|both|either|it is|sounds good|\d",
-        r"can't wait|cannot wait|don't forget|do not forget|no problem|no worries|no doubt|not only|not just|why not|would like|would love|\w+'d (?:like|love|rather|prefer|say)|would rather|would prefer|what not|no idea|if you (?:like|want|can)|(?:please |so )(?:please )?(?:don't|do not|no)|could you|would you|get used to|used to it|am used to|not least",
+        r"can't wait|cannot wait|don't forget|do not forget|no problem|no worries|no doubt|not only|not just|why not|would like|would love|\w+'d (?:like|love|rather|prefer|say)|would rather|would prefer|what not|no idea|if you (?:like|want|can)|(?:please |so )(?:please )?(?:don't|do not|no)|could you|would you|get used to|used to it|am used to|not least|maybe (?:a )?(?:little |bit )?(?:bit |few )?(?:more|less)|if (?:you|it|that|this)(?:'re| are)? (?:\w+ )?(?:helps?|matters?|need|wonder\w*|ask\w*|care|curious|must know|relevant|useful)",
     ),
     "de": Language(
         "der die das den dem des ein eine einen einem und oder aber ich bin ist sind war mein meine meinen wir unser du"
@@ -78,11 +78,11 @@ LANGUAGES: dict[str, Language] = {
         r"er|sie|(?:mein|meine|unser|unsere|sein|seine|ihr|ihre)(?: \w+)?? (?:mutter|mama|vater|papa|eltern|schwester|bruder|frau|mann|partner\w*|sohn|tochter|kinder|onkel|tante|oma|opa|freund\w*|chef\w*|kolleg\w+|nachbar\w*|ärztin|arzt|lehrer\w*)(?! und ich\b)",
         r"ich|mein\w*|wir|unser\w*|mir|mich",
         r"(?:soll|kann|darf|muss|bin|habe|ist|sind|hast|kannst|gibt) (?:ich|es|du|das|wir|man|sie|mein\w*)|was|wo|wie|wann|warum|welche\w*|wer",
-        r"rollenspiel|tu so|stell dir vor|in (?:der|meiner) geschichte|meine figur|schreib\w* (?:mir )?(?:ein\w*) (?:\w+ )?(?:geschichte|gedicht|brief|anschreiben|szene|rede)",
+        r"rollenspiel|tu so|stell dir vor|in (?:der|meiner) geschichte|meine figur|(?:beispiel\w*|liedtext|songtext|rolle de[rs]|szenario|vorlage)(?: [^.!?\n:]{0,40})?:|schreib\w* (?:mir )?(?:ein\w*) (?:\w+ )?(?:geschichte|gedicht|brief|anschreiben|szene|rede)",
         r"quatsch|moment|nein warte|korrektur|ich meinte?|sorry|doch nicht|war nur spaß|scherz|vergiss das|falsch|ach nein",
-        r"heute|heute abend|diese woche|diesen monat|gerade|zurzeit|momentan|im moment|vorerst|bis|morgen",
+        r"heute|heute abend|diese woche|diesen monat|vorerst|bis|morgen",
         r"ja|genau|gern\w*|ok|okay|klar|stimmt|richtig|einverstanden|nehm\w*|d(?:er|ie|as|en) (?:erste|zweite|dritte|vierte|letzte|andere)\w*|das|dies\w*|beide\w*|passt|\d",
-        r"nicht nur|kein problem|keine sorge|nicht vergessen|keine ahnung|würde gern\w*|hätte gern\w*|möchte|wenn du (?:magst|willst|kannst)",
+        r"nicht nur|kein problem|keine sorge|nicht vergessen|keine ahnung|würde gern\w*|hätte gern\w*|möchte|(?:wenn|falls) (?:du|sie) (?:magst|willst|kannst|fragst|fragen)|(?:wenn|falls) (?:es|das|dir das) hilft",
     ),
     "fr": Language(
         "le la les un une des du de et ou mais je suis est sont mon ma mes nous notre vous avec pour dans sur à au aux"
@@ -93,11 +93,11 @@ LANGUAGES: dict[str, Language] = {
         r"il|elle|ils|elles|(?:mon|ma|mes|notre|nos|son|sa|ses)(?: \w+)?? (?:mère|père|parents|sœur|frère|femme|mari|fils|fille|enfants|oncle|tante|ami\w*|copain|copine|chef\w*|patron\w*|collègue\w*|voisin\w*|médecin|compagn\w+)(?! et moi\b)",
         r"je|j'\w+|mon|ma|mes|nous|notre|moi",
         r"est-ce|qu'est-ce|que|quel\w*|où|comment|pourquoi|combien|quand est|qui",
-        r"jeu de rôle|fais semblant|imagine\w*|dans (?:cette|mon) (?:histoire|roman)|mon personnage|écris\w* (?:moi )?(?:une?) (?:\w+ )?(?:histoire|poème|lettre|scène|chanson|discours)",
+        r"jeu de rôle|fais semblant|imagine\w*|dans (?:cette|mon) (?:histoire|roman)|mon personnage|(?:exemple|paroles|rôle d\w+|scénario|modèle)(?: [^.!?\n:]{0,40})?:|écris\w* (?:moi )?(?:une?) (?:\w+ )?(?:histoire|poème|lettre|scène|chanson|discours)",
         r"en fait|non attends?|attends?|je voulais dire|pardon|je plaisante\w*|oublie|correction|faux",
-        r"aujourd'hui|ce soir|cette semaine|ce mois|en ce moment|pour l'instant|jusqu'\w+|demain|actuellement",
+        r"aujourd'hui|ce soir|cette semaine|ce mois|pour l'instant|jusqu'\w+|demain",
         r"oui|ok|d'accord|exactement|bien sûr|parfait|va pour|prends|l[ea] (?:premi\w+|deuxième|second\w*|troisième|derni\w+|autre)|celui|celle|ça|cela|les deux|\d",
-        r"pas de problème|pas de souci|n'oublie pas|pourquoi pas|non seulement|ne \w+ que|en plus|plus de|de plus en plus|voudrais|j'aimerais|s'il (?:te|vous) plaît|de plus",
+        r"pas de problème|pas de souci|n'oublie pas|pourquoi pas|non seulement|ne \w+ que|en plus|plus de|de plus en plus|voudrais|j'aimerais|s'il (?:te|vous) plaît|de plus|si (?:ça|cela) (?:peut |t'|vous )?\w*aide\w*|si (?:tu veux|vous voulez) savoir",
     ),
     "es": Language(
         "el la los las un una unos de del y o pero yo soy es son está estoy mi mis nos nuestro con para por en que al"
@@ -108,11 +108,11 @@ LANGUAGES: dict[str, Language] = {
         r"él|ella|ellos|ellas|(?:mi|mis|nuestr\w+|su|sus)(?: \w+)?? (?:madre|padre|mamá|papá|padres|hermanas?|hermanos?|mujer|esposa|marido|esposo|hij\w+|tí[oa]|abuel\w+|amig\w+|jef\w+|compañer\w+|vecin\w+|médic\w+|novi[oa]|pareja)(?! y yo\b)",
         r"yo|mi|mis|me|soy|estoy|tengo|vivo|trabajo|nosotros|nuestr\w+|nos",
         r"qué|cuál\w*|dónde|cómo|cuándo|por qué|quién\w*|cuánt\w+",
-        r"juego de rol|finge|imagina\w*|en (?:esta|mi) (?:historia|novela)|mi personaje|escribe\w* (?:una?) (?:\w+ )?(?:historia|cuento|poema|carta|escena|canción|discurso)",
+        r"juego de rol|finge|imagina\w*|en (?:esta|mi) (?:historia|novela)|mi personaje|(?:ejemplo|letra|papel de\w*|guion|plantilla)(?: [^.!?\n:]{0,40})?:|escribe\w* (?:una?) (?:\w+ )?(?:historia|cuento|poema|carta|escena|canción|discurso)",
         r"en realidad|no espera|espera|quise decir|quería decir|perdón|es broma|era broma|olvida\w*|corrección|mentira",
-        r"hoy|esta noche|esta semana|este mes|ahora mismo|por ahora|de momento|hasta|mañana|actualmente",
+        r"hoy|esta noche|esta semana|este mes|por ahora|de momento|hasta|mañana",
         r"sí|vale|ok|claro|de acuerdo|exacto|perfecto|l[ao]s? (?:primer\w*|segund\w+|tercer\w*|últim\w+|otr\w+)|el (?:primero|segundo|tercero|último|otro)|es[eao]|est[eao]|ambos|\d",
-        r"no hay problema|no te preocupes|no olvides|por qué no|no sólo|no solo|sin duda|sin embargo",
+        r"no hay problema|no te preocupes|no olvides|por qué no|no sólo|no solo|sin duda|sin embargo|si (?:te|le|os) (?:sirve|ayuda|interesa)|si quieres saber",
     ),
     "it": Language(
         "il lo gli un uno una di del della e ma io sono è mio mia miei mie con per in che al ho vivo da nel nella",
@@ -122,11 +122,11 @@ LANGUAGES: dict[str, Language] = {
         r"lui|lei|loro|(?:mi[oa]|miei|mie|nostr\w|su[oa])(?: \w+)?? (?:madre|padre|mamma|papà|genitori|sorella|fratello|moglie|marito|figli\w*|zi[oa]|nonn\w|amic\w+|capo|collega|vicin\w|medico|ragazz\w)(?! e io\b)",
         r"io|mi[oa]|miei|mi|noi|sono|ho|vivo|lavoro|abito",
         r"cosa|che|quale|quali|dove|come|perché|chi|quanto|quando è",
-        r"gioco di ruolo|fai finta|immagina\w*|scrivi\w* (?:una?) (?:\w+ )?(?:storia|poesia|lettera|scena)",
+        r"gioco di ruolo|(?:esempio|testo della canzone|ruolo d\w+)(?: [^.!?\n:]{0,40})?:|fai finta|immagina\w*|scrivi\w* (?:una?) (?:\w+ )?(?:storia|poesia|lettera|scena)",
         r"anzi|no aspetta|aspetta|volevo dire|scusa|scherzo|scherzavo|lascia perdere",
-        r"oggi|stasera|questa settimana|questo mese|in questo momento|per ora|fino|domani",
+        r"oggi|stasera|questa settimana|questo mese|per ora|fino|domani",
         r"sì|va bene|ok|certo|esatto|d'accordo|perfetto|(?:il|la) (?:prim\w|second\w|terz\w|ultim\w)|quell\w+|quest\w+|entramb\w|\d",
-        r"non c'è problema|non vedo l'ora|perché no|non solo|vorrei",
+        r"non c'è problema|non vedo l'ora|perché no|non solo|vorrei|se (?:ti|può|vi) (?:serve|aiutare|interessa)",
     ),
     "pt": Language(
         "o os um uma do da dos das e mas eu sou é são meu minha meus com para por em no na que ao estou tenho moro",
@@ -136,9 +136,9 @@ LANGUAGES: dict[str, Language] = {
         r"ele|ela|eles|elas|(?:minha|meu|meus|minhas|noss\w+|sua|seu)(?: \w+)?? (?:mãe|pai|pais|irmã|irmão|mulher|esposa|marido|filh\w+|ti[oa]|av[óô]|amig\w+|chefe|colega|vizinh\w|médic\w|namorad\w)(?! e eu\b)",
         r"eu|meu|minha|meus|minhas|nós|sou|estou|tenho|moro|trabalho|me",
         r"o que|qual|quais|onde|como|por que|quem|quanto",
-        r"faz de conta|finja|imagine\w*|escrev\w+ (?:uma?) (?:\w+ )?(?:história|poema|carta|cena)",
+        r"faz de conta|(?:exemplo|letra|papel d\w+)(?: [^.!?\n:]{0,40})?:|finja|imagine\w*|escrev\w+ (?:uma?) (?:\w+ )?(?:história|poema|carta|cena)",
         r"na verdade|não espera|espera|quis dizer|desculpa|brincadeira|esquece",
-        r"hoje|esta semana|essa semana|este mês|agora|por enquanto|até|amanhã",
+        r"hoje|esta semana|essa semana|este mês|por enquanto|até|amanhã",
         r"sim|ok|claro|certo|exato|perfeito|[oa] (?:primeir\w|segund\w|terceir\w|últim\w)|ess[ea]|est[ea]|ambos|\d",
         r"não tem problema|por que não|não só|sem dúvida",
     ),
@@ -150,9 +150,9 @@ LANGUAGES: dict[str, Language] = {
         r"hij|zij|ze|(?:mijn|onze|zijn|haar)(?: \w+)?? (?:moeder|vader|ouders|zus|broer|vrouw|man|partner|zoon|dochter|kinderen|oom|tante|oma|opa|vriend\w*|baas|collega\w*|buur\w+|arts)(?! en ik\b)",
         r"ik|mijn|wij|we|ons|onze",
         r"wat|waar|hoe|wanneer|waarom|welke?|wie|kan ik|moet ik",
-        r"rollenspel|doe alsof|stel je voor|schrijf (?:een) (?:\w+ )?(?:verhaal|gedicht|brief|scène)",
+        r"rollenspel|(?:voorbeeld|songtekst|rol van)(?: [^.!?\n:]{0,40})?:|doe alsof|stel je voor|schrijf (?:een) (?:\w+ )?(?:verhaal|gedicht|brief|scène)",
         r"eigenlijk|nee wacht|wacht|ik bedoel\w*|sorry|grapje|laat maar|onzin",
-        r"vandaag|vanavond|deze week|deze maand|op dit moment|nu|voorlopig|tot|morgen",
+        r"vandaag|vanavond|deze week|deze maand|voorlopig|tot|morgen",
         r"ja|ok|oké|prima|precies|klopt|graag|de (?:eerste|tweede|derde|laatste|andere)|die|dat|deze|beide|\d",
         r"niet alleen|geen probleem|waarom niet|zou graag",
     ),
@@ -167,7 +167,7 @@ LANGUAGES: dict[str, Language] = {
         r"\w+ m[iu]\w*|ne|nerede|nasil|niye|neden|hangi\w*|kim|kaç",
         r"rol yap\w*|hayal et\w*|(?:hikaye|şiir|mektup) yaz\w*",
         r"aslinda|dur|yok yok|pardon|şaka\w*|boş ver|düzeltme|yanliş",
-        r"bugün|bu gece|bu akşam|bu hafta|bu ay|şu an\w*|şimdilik|kadar|yarin",
+        r"bugün|bu gece|bu akşam|bu hafta|bu ay|şimdilik|kadar|yarin",
         r"evet|tamam|olur|ok|peki|tabii?|birinci\w*|ikinci\w*|üçüncü\w*|ilki\w*|sonuncu\w*|o|bu|ikisi\w*|\d",
         r"sorun değil|önemli değil|ne zaman|ne kadar",
     ),
@@ -181,7 +181,7 @@ LANGUAGES: dict[str, Language] = {
         r"что|где|как|когда|почему|какой|какая|какие|кто|сколько|ли",
         r"ролев\w+|представь\w*|притвор\w+|напиши (?:\w+ )?(?:рассказ|стих\w*|письмо|сцену)",
         r"вернее|точнее|стоп|погоди|подожди|шучу|шутка|забудь|ой",
-        r"сегодня|на этой неделе|в этом месяце|сейчас|пока|до|завтра",
+        r"сегодня|на этой неделе|в этом месяце|пока|до|завтра",
         r"да|ок|ладно|хорошо|конечно|точно|перв\w+|втор\w+|трет\w+|последн\w+|это\w?|та|тот|оба|\d",
         r"не только|почему бы и нет|нет проблем",
     ),
@@ -195,7 +195,7 @@ LANGUAGES: dict[str, Language] = {
         r"(?:です|ます|でしょう)か|何(?:が|を|で)|どこ|どう|いつ|なぜ|誰|ですか",
         r"ロールプレイ|ふりをして|物語|小説|のつもり|なりきっ",
         r"いや|違う|間違え|やっぱり|冗談|訂正",
-        r"今日|今夜|今週|今月|今は|まで|明日|しばらく",
+        r"今日|今夜|今週|今月|まで|明日|しばらく",
         r"はい|うん|ええ|そう|それ|これ|最初|一番目|二番目|1番|2番|3番|両方|お願い|いい",
         r"なければ|問題ない|かもしれないけど|いつも",
         spaced=False,
@@ -203,14 +203,14 @@ LANGUAGES: dict[str, Language] = {
     "zh": Language(
         "",
         r"不|没|沒|无|別|别|未|勿|从来|戒了|讨厌",
-        r"如果|要是|假如|假设|假装|可能|也许|或许|大概|想象|的话|万一|应该会",
+        r"如果|要是|差点|差一点|险些|假如|假设|假装|可能|也许|或许|大概|想象|的话|万一|应该会",
         r"(?:他|她|他们|她们|妈妈|爸爸|朋友|老板|同事|医生|老师|别人|有人)(?:们)?(?:说|觉得|认为|想让|告诉)|听说|据说",
         r"他|她|(?:我的?|我们的?)(?:妈妈|妈|爸爸|爸|母亲|父亲|父母|姐姐|姐|哥哥|哥|妹妹|妹|弟弟|弟|妻子|老婆|丈夫|老公|儿子|女儿|孩子|朋友|老板|同事|邻居|奶奶|爷爷|医生|老师)(?!和我)",
         r"我|我们",
         r"吗|呢|什么|哪|怎么|为什么|谁|几点|多少",
         r"角色扮演|假装|扮演|小说|故事|写一封|写一首",
         r"不对|等等|其实|开玩笑|说错|算了|更正",
-        r"今天|今晚|这周|本周|这个星期|这个月|现在|目前|暂时|直到|明天",
+        r"今天|今晚|这周|本周|这个星期|这个月|暂时|直到|明天",
         r"是|好|对|行|可以|第一|第二|第三|最后|那个|这个|都|就",
         r"不但|不仅|没问题|不客气|没关系|差不多|不好意思|特别|分别|性别|级别",
         spaced=False,
@@ -225,7 +225,7 @@ LANGUAGES: dict[str, Language] = {
         r"هل|ماذا|أين|كيف|متى|لماذا|كم|أي",
         r"تظاهر\w*|تخيل\w*|اكتب (?:قصة|قصيدة|رسالة)",
         r"في الواقع|انتظر|أقصد|عفوا|أمزح|انس",
-        r"اليوم|الليلة|هذا الأسبوع|هذا الشهر|الآن|حاليا|حتى|غدا",
+        r"اليوم|الليلة|هذا الأسبوع|هذا الشهر|حتى|غدا",
         r"نعم|أجل|حسنا|موافق|تمام|الأول\w*|الثاني\w*|الثالث\w*|الأخير\w*|هذا|ذلك|كلاهما|\d",
         r"لا مشكلة|لا بأس|ما زلت|لا أزال",
     ),
@@ -239,7 +239,7 @@ LANGUAGES: dict[str, Language] = {
         r"क्या|कहाँ|कहां|कैसे|कब|क्यों|कौन|कितन\S+",
         r"नाटक|कल्पना|कहानी लिखो|कविता लिखो",
         r"दरअसल|रुको|मेरा मतलब|माफ|मज़ाक|मजाक|गलत",
-        r"आज|इस हफ्ते|इस हफ़्ते|इस महीने|अभी|फिलहाल|तक|कल",
+        r"आज|इस हफ्ते|इस हफ़्ते|इस महीने|फिलहाल|तक|कल",
         r"हाँ|हां|ठीक|जी|पहला|पहली|पहले|दूसर\S+|तीसर\S+|आखिर\S+|वही|यही|दोनों|\d",
         r"कोई बात नहीं",
     ),
@@ -253,7 +253,7 @@ LANGUAGES: dict[str, Language] = {
         r"(?:무엇|뭐|어디|언제|왜|누구|어떻게|몇)\w*|\w+(?:니까|나요|까요)",
         r"역할극\w*|\w*척 ?하\w*|(?:소설|이야기|시)를 써\w*",
         r"사실은|아니|잠깐\w*|농담\w*|정정\w*",
-        r"오늘\w*|이번 ?[주달]\w*|지금\w*|당분간|내일\w*|\w*까지|현재\w*|잠시",
+        r"오늘\w*|이번 ?[주달]\w*|당분간|내일\w*|\w*까지|잠시",
         r"네|예|응|그래\w*|좋아\w*|첫 ?번째\w*|두 ?번째\w*|세 ?번째\w*|마지막\w*|그거|이거|둘 다|\d",
         r"문제 ?없\w*|뿐만? 아니라",
     ),
@@ -267,7 +267,7 @@ LANGUAGES: dict[str, Language] = {
         r"ไหม|มั้ย|หรือเปล่า|หรือไม่|อะไร|ที่ไหน|เมื่อไ|อย่างไร|ยังไง|ใคร",
         r"สวมบทบาท|แกล้งเป็น|แต่ง(?:เรื่อง|กลอน|นิยาย)",
         r"ไม่ใช่|ล้อเล่น|เดี๋ยวก่อน|พูดผิด|ที่จริง",
-        r"วันนี้|คืนนี้|สัปดาห์นี้|อาทิตย์นี้|เดือนนี้|ตอนนี้|จนถึง|พรุ่งนี้|ชั่วคราว",
+        r"วันนี้|คืนนี้|สัปดาห์นี้|อาทิตย์นี้|เดือนนี้|จนถึง|พรุ่งนี้|ชั่วคราว",
         r"ใช่|ได้|ตกลง|โอเค|อันแรก|อันที่|อันนี้|ทั้งสอง",
         r"ไม่เป็นไร|ไม่ใช่แค่|ไม่กี่|ไม่มีปัญหา",
         spaced=False,
@@ -286,9 +286,16 @@ _SCRIPTS = {
     "ko": "[\uac00-\ud7af]",
     "th": "[\u0e00-\u0e7f]",
 }
+_TELLING = {
+    "en": "i'm im he she his her they them their who what when where how why which some any every very much because if then"
+    " one two three other another thing something please thanks hey yes yeah yep great last away passed ago female male named called"
+    " lives works lived worked got getting can will would should could just really still only over left old new"
+}
+"""More words that tell a language; unlike function words they may carry the meaning of a value."""
 _EVERY_FUNCTION_WORD = {
     code: frozenset(lang.function_words.split()) for code, lang in LANGUAGES.items()
 }
+_MORE_TELLING = {code: frozenset(words.split()) for code, words in _TELLING.items()}
 _MORE = (
     "i he she they his her them us will can just also very really some any who when what how ich sich je il elle on"
     " yo he ha muy io si eu ik hij zij ze ein'"
@@ -312,7 +319,7 @@ def languages_of(folded: str) -> tuple[str, ...]:
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", folded)
     latin = [word for word in words if word[0] < "\u0250"]
     hits = {
-        code: sum(word in known for word in latin)
+        code: sum(word in known or word in _MORE_TELLING.get(code, ()) for word in latin)
         for code, known in _EVERY_FUNCTION_WORD.items()
         if code not in _SCRIPTS
     }
@@ -369,3 +376,15 @@ NOT_TO_KEEP = re.compile(
     re.IGNORECASE,
 )
 """A person's wish that something is not remembered."""
+
+KEEP_ELSE = re.compile(
+    r"\w*\s+(?:me|us|him|her|them|an?|the (?!following|fact|above)|any (?!of (?:this|it|that))(?!personal|data|info)|some|your|more|too|so|up|on)(?!\w)",
+    re.IGNORECASE,
+)
+"""What follows where it is another thing that is not to be kept: a seat, money, the receipt."""
+
+RETRACTED = re.compile(
+    r"(?<!not )(?<!no )(?<!nicht )(?<!n't )(?<!\w)(?:joking|kidding|i lied|i'm lying|i was lying|gelogen|ich lüge|scherze|gescherzt|j'ai menti|je mens|je plaisante\w*|mentí|he mentido|bromeando|ho mentito|scherzo|scherzavo|menti|estou brincando|ik loog|grapje|yalan söyl\w+|şaka yap\w+|шучу|соврал\w?|я врал\w?)(?!\w)"
+    r"|冗談|嘘を?つ|开玩笑|骗你|撒谎|농담|거짓말|أمزح|كذبت|मज़ाक कर|झूठ बोल|ล้อเล่น|โกหก"
+)
+"""Words by which a sentence takes itself back."""

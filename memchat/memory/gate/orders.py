@@ -51,6 +51,14 @@ _IGNORE_ALL = re.compile(
     r"(?<!\w)ignor\w+ (?:all|any|every|previous|prior|earlier|your)(?!\w)|(?<!\w)disregard(?!\w)",
     re.IGNORECASE,
 )
+_DRESSED = re.compile(
+    r"(?<!\w)(?:when|if|that|wenn|dass|quand|que|cuando|quando|che|als|dat) (?:you|du|sie|tu|vous|tú|lei|você|je|jij)(?: \w+){0,3}? (?:recommend\w*|mention|praise|promote|advertise|send|forward|obey|reveal|execute|cite|link|approve|buy|pay|transfer|trust|endorse|conceal|hide"
+    r"|empfiehlst|erwähnst|schickst|nennst|recommand\w+|mentionn\w+|recomiend\w+|recomend\w+|mencion\w+|consigli\w*|aanbeveelt|noemt|stuurt)(?!\w)"
+    r"|(?<!\w)(?:replies|answers|responses|messages|antworten|réponses|respuestas|risposte|respostas|antwoorden)(?: \w+){0,2}? (?:end|begin|start|open|close|finish|enden|beginnen|terminent|terminan|finiscono|eindigen)(?!\w)"
+    r"|(?<!\w)(?:anyone|anybody|everyone|everybody|whoever) (?:who )?asks?(?!\w)|(?<!\w)trust(?!\w)[^.!?\n]{0,30}(?<!\w)[\w-]{2,40}\.[a-z]{2,10}(?!\w)",
+    re.IGNORECASE,
+)
+"""An order in the dress of a wish: "I like it when you recommend …", "replies end with …"."""
 _ABOUT_ASSISTANT = re.compile(
     r"(?<!\w)(?:the|this|your) (?:assistant|ai|model|chatbot|bot|system)(?!\w)[^.!?\n]{0,20}(?<!\w)(?:has|is|may|must|can|should|will|shall)(?!\w)"
     r"|(?<!\w)you (?:must|may|shall|are allowed|are permitted|have permission|have to)(?!\w)"
@@ -63,6 +71,11 @@ _STANDING_FORM = re.compile(rf"(?<!\w)(?:{_ALWAYS})\W+(?:{_FORM_VERBS})(?!\w)", 
 _FIRST_PERSON = re.compile(
     r"(?<!\w)(?:i|we|ich|wir|je|j'|nous|yo|io|eu|ik|ben|я|мы|who|and i)\W*$", re.IGNORECASE
 )
+_HABIT = re.compile(
+    rf"(?<!\w)(?:i|we|ich|wir|je|yo|io|eu|ik) (?:(?:{_ALWAYS})\W[^.!?;:,\n]{{1,80}} (?:and|or|but|und|oder|et|ou|y|o|e|en)|(?:love|like|hate|enjoy|prefer|try|need|have|want|used|tend|plan|started) to)\W+$",
+    re.IGNORECASE,
+)
+"""The subject of "I always buy organic milk and never pay by card" stands before its first half."""
 _FIELDS = re.compile(
     r"(?<!\w)[\"']?(?:key|value|quotes?|facts|flags|type|until|msg)[\"']?\s*[:=]", re.IGNORECASE
 )
@@ -90,6 +103,8 @@ def order(text: str, *, wish: bool) -> bool:
     forms = (text, seen(text))
     if any(len(_FIELDS.findall(form)) >= 2 or _AT_ONCE.search(form) for form in forms):
         return True
+    if any(_DRESSED.search(form) for form in forms):
+        return True
     for form in forms:
         patterns = (_STANDING, _IGNORE_ALL) if wish else (_STANDING, _IGNORE_ALL, _STANDING_FORM)
         found = (match for pattern in patterns for match in pattern.finditer(form))
@@ -101,7 +116,9 @@ def order(text: str, *, wish: bool) -> bool:
 
 
 def _speaks_of_self(text: str, at: int) -> bool:
-    return _FIRST_PERSON.search(text[max(0, at - 12) : at]) is not None
+    if _FIRST_PERSON.search(text[max(0, at - 12) : at]) is not None:
+        return True
+    return _HABIT.search(text[max(0, at - 120) : at]) is not None
 
 
 def disguised(text: str) -> str | None:

@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING
 
 from memchat.memory.gate import markers
 from memchat.memory.gate.candidate import Candidate
-from memchat.memory.gate.sentences import languages_in, says
-from memchat.memory.gate.text import Span, content_words, find_span, fold, numbers, sentence_around
+from memchat.memory.gate.sentences import languages_in
+from memchat.memory.gate.text import (
+    Span,
+    content_words,
+    find_span,
+    fold,
+    numbers,
+    says,
+    sentence_around,
+)
 
 if TYPE_CHECKING:
     from memchat.memory.gate.evidence import Findings, Turn

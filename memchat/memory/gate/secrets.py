@@ -81,6 +81,13 @@ _NOT_A_CODE = re.compile(
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
     r"|until|by|at|before)\s*$",
 )
+_GIVEN = re.compile(
+    r"[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+)(?!\w)"
+)
+_VERSION_OR_YEAR = re.compile(
+    r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|nel|em|sinds) (?:19|20)\d\d\.?$"
+)
+"""What no one says is the code, and is a release of a program or the year of an event."""
 _KEYS = re.compile(
     r"sk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
@@ -227,7 +234,10 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
 def _harmless_code(text: str, match: re.Match[str]) -> bool:
     start = max(0, match.start() - 12)
     said = text[start : match.start("secret")]
-    return _NOT_A_CODE.search(said) is not None
+    return _NOT_A_CODE.search(said) is not None or (
+        _GIVEN.search(text, match.start(), match.start("secret")) is None
+        and _VERSION_OR_YEAR.search(text[start : match.end("secret")]) is not None
+    )
 
 
 def _luhn(digits: str) -> bool:

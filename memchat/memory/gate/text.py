@@ -358,3 +358,33 @@ def visible(text: str) -> str:
         hidden = unicodedata.category(char) in ("Cc", "Cf", "Cn", "Co", "Zl", "Zp")
         kept.append(char if joins or not hidden else " " if char.isspace() else "")
     return " ".join("".join(kept).split())
+
+
+_UNIT_GLUED = re.compile(r"(?<=\d)(?=[^\W\d_])")
+"""Between a number and what it counts: "75kg", "14th"."""
+
+
+def says(text: str, word: str, *, loosely: bool = True) -> bool:
+    """Whether a text holds a word: itself, or with other endings; ``loosely`` also by its stem."""
+    wanted, folded = fold(word).text, _UNIT_GLUED.sub(" ", fold(text).text)
+    if not wanted.isascii() and re.search("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]", wanted):
+        return wanted in folded
+    for token in set(re.findall(r"[\w\u0300-\u036f\u0900-\u0903\u093a-\u094f&.-]+", folded)):
+        token = token.strip(".-")
+        if token == wanted or (wanted in token.split("-") or wanted in token.split(".")):
+            return True
+        extra = len(token) - len(wanted)
+        shortest = 2 if "\uac00" <= wanted[0] <= "\ud7af" else 3  # a syllable is a whole block
+        if len(wanted) >= shortest and token.startswith(wanted) and extra <= 3:
+            return True
+        if len(token) >= 3 and wanted.startswith(token) and wanted[len(token) :] in ("s", "'s"):
+            return True
+        if loosely and _shared(token, wanted) >= max(4, 0.6 * max(len(token), len(wanted))):
+            return True
+    return False
+
+
+def _shared(a: str, b: str) -> int:
+    return next(
+        (i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b))
+    )

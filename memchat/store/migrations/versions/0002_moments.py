@@ -56,6 +56,13 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("session_id", "memory_id", name=op.f("pk_muted")),
     )
     op.create_index("ix_muted_memory_id", "muted", ["memory_id"])
+    with op.batch_alter_table("tombstones") as batch:
+        batch.add_column(
+            sa.Column("memory_id", sa.Integer(), server_default=sa.text("0"), nullable=False)
+        )
+        batch.drop_constraint("uq_tombstones_app_id_kind_hash", type_="unique")
+        columns = ["app_id", "memory_id", "kind", "hash"]
+        batch.create_unique_constraint("uq_tombstones_app_id_memory_id_kind_hash", columns)
     _index_replaced(op.get_bind())
 
 
