@@ -688,7 +688,7 @@ def test_every_foreign_key_begins_an_index_so_that_cascades_need_no_scan(sqlite:
                 if key[3] not in leading:
                     missing.add(f"{table}.{key[3]}")
     # A service is never deleted, and an index on it would cost every vector.
-    assert missing - {"prompts.message_id"} == {"embeddings.service_id"}  # that one is a row id
+    assert missing == {"embeddings.service_id"}
 
 
 @pytest.mark.parametrize(

@@ -128,12 +128,9 @@ messages = Table(
     Column("status", String, nullable=False, server_default=text("'complete'")),
     _count("memory", 1),
     _time("created_at"),
-    Column("search_text", Text),
-    Column("text_hash", String(64)),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),
-    Index("ix_messages_text_hash", "text_hash"),
     sqlite_autoincrement=True,
 )
 
@@ -176,8 +173,6 @@ memories = Table(
     Column("replaced_by", Integer, ForeignKey("memories.id", ondelete="SET NULL")),
     Column("search_text", Text, nullable=False),
     Column("text_hash", String(64), nullable=False),
-    _count("match_count"),
-    _count("read_count"),
     UniqueConstraint("app_id", "sha1"),
     CheckConstraint("memory_type IN ('preference', 'profile', 'fact', 'other')", name="type"),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
@@ -193,25 +188,6 @@ memories = Table(
     ),
     sqlite_autoincrement=True,
 )
-
-prompts = Table(
-    "prompts",
-    metadata,
-    Column("message_id", Integer, ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True),
-    Column("system", Text, nullable=False),
-    Column("first_message_id", Integer, nullable=False),
-)
-"""What a reply's model was sent: this, and the turns from the first one on."""
-
-muted = Table(
-    "muted",
-    metadata,
-    Column("session_id", Integer, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-    Column("memory_id", Integer, ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
-    _time("created_at"),
-    Index("ix_muted_memory_id", "memory_id"),
-)
-"""Memories that a person called not relevant, for the rest of that conversation."""
 
 searched = or_(memories.c.active == 1, memories.c.inactive_reason == "superseded")
 """Which memories have a keyword row and a vector in the index: those in use, and replaced values,
