@@ -728,3 +728,21 @@ def test_a_value_replaced_twice_leaves_every_receipt(mc, chat_model, extract_mod
     assert rows_with(mc, "Zanzibar")
     mc.delete(first.id, user="ana")
     assert [line for line in rows_with(mc, "Zanzibar") if "Once" in line or "before" in line] == []
+
+
+def test_what_is_forgotten_while_a_reply_comes_in_is_not_kept_with_it(
+    mc, chat_model, extract_model
+) -> None:
+    memory = mc.add("profile", "city", "Zanzibar", user="ana")
+
+    def forgets(_: object) -> str:
+        mc.delete(memory.id, user="ana")
+        return "You live in Zanzibar, as I recall."
+
+    chat_model.replies.appendleft(forgets)
+    extract_model.replies.append(answer())
+    chat = talk(mc, "Where do I live?")
+    reply = mc.messages(chat.session_id, user="ana")[1]
+    assert reply.content == f"You live in {'·' * 8}, as I recall."
+    assert mc.receipt(reply.id, user="ana") == []
+    assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []

@@ -22,7 +22,7 @@ from memchat.chat.reply import Reply, once
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
-from memchat.memory import asked
+from memchat.memory import asked, forget
 from memchat.memory.commands import Commands, Place
 from memchat.memory.recall import Recall
 from memchat.memory.told import Choice
@@ -285,17 +285,22 @@ class Chat:
             if own is None or sessions.by_id(tx, self.session_id) is None:
                 return  # forgotten while the reply came in
             if reply.received:
+                shown, content = forget.leave_out(
+                    tx,
+                    apps.find(tx, self.scope).ids,
+                    (*reply.shown.hits, *reply.told.hits),
+                    reply.received,
+                )
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,
                     own,
                     "assistant",
-                    reply.received,
+                    content,
                     now,
                     status,
                     memory=reply.switch.on and reply.stream is not None,
                 )
-                shown = (*reply.shown.hits, *reply.told.hits)
                 messages.keep_receipt(tx, reply.message_id, shown)
                 sessions.touch(tx, self.session_id, now)
             if reply.stream is not None:

@@ -43,7 +43,7 @@ from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
 from memchat.store.tombstones import Mark
-from memchat.types import Event, Memory, Message
+from memchat.types import Event, Hit, Memory, Message
 
 FILLER = "·"
 SCRUB_PENDING = "scrub_pending"
@@ -151,6 +151,18 @@ def forget(
         events.record(tx, memory_id, app_id, "forget", cause)
     _to_scrub(tx)
     return stale | _reindex(tx, touched, zone, cause, without=rewritten if keep_transcript else ())
+
+
+def leave_out(
+    tx: Connection, app_ids: Sequence[int], hits: Sequence[Hit], reply: str
+) -> tuple[list[Hit], str]:
+    """A reply about to be kept and what it was given, without what was forgotten meanwhile."""
+    given = {hit.id: hit.memory for hit in hits if hit.memory is not None}
+    there = memories.by_ids(tx, app_ids, list(given))
+    gone = {i: memory for i, memory in given.items() if i not in there}
+    words = {w for m in gone.values() for w in (m.value, f"{m.key}: {m.value}")}
+    kept = [hit for hit in hits if hit.memory is None or hit.id not in gone]
+    return kept, _blanked(reply, _places(words, reply))
 
 
 def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: datetime) -> set[int]:
