@@ -20,6 +20,7 @@ from memchat.memory.meaning import shortened
 from memchat.processes import is_gone
 from memchat.store import embeddings
 from memchat.store.schema import utc_text
+from memchat.vectors import neighbours
 from memchat.vectors.index import VectorIndex
 
 _TAG = re.compile(r"Turn (\w+)$")
@@ -99,6 +100,7 @@ def _rows(tx: Connection, sql: str) -> list[Any]:
     return list(tx.exec_driver_sql(sql))
 
 
+_HASHED = (("memories", "text_hash"), ("messages", "text_hash"), ("sessions", "summary_hash"))
 _SEARCHED = "(active = 1 OR inactive_reason = 'superseded')"
 
 
@@ -116,7 +118,9 @@ def _keyword_rows(tx: Connection) -> Iterator[str]:
         "keyword rows of memories", searched, _rows(tx, "SELECT rowid, scope FROM memories_fts")
     )
     said = _rows(
-        tx, "SELECT m.id, 'a' || s.app_id FROM messages m JOIN sessions s ON s.id = m.session_id"
+        tx,
+        "SELECT m.id, CASE m.role WHEN 'user' THEN 'a' ELSE 'r' END || s.app_id"
+        " FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.memory = 1",
     )
     yield from _differ(
         "keyword rows of messages", said, _rows(tx, "SELECT rowid, scope FROM messages_fts")
@@ -132,6 +136,7 @@ def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:
     ):
         stored[app][memory] = vector
     for number, index in enumerate(indexes):
+        yield from _said(tx, index)
         for app, rows in stored.items():
             yield from _differ(f"index {number} of scope {app}", rows, index.ids(tx, app))
             for memory in random.sample(sorted(rows), min(_FRESH, len(rows))):
@@ -149,6 +154,24 @@ def _stale(
         yield f"the index holds an old vector of memory {memory} (cosine {cosine:.3f} to its row)"
 
 
+def _said(tx: Connection, index: VectorIndex) -> Iterator[str]:
+    """What the index holds of conversations, against another that reads all rows anew."""
+    import numpy as np
+
+    for (app,) in _rows(tx, "SELECT id FROM apps"):
+        turns = embeddings.of_turns(tx, index.service_id, app)
+        size = next((len(turn[3]) // 4 for turn in turns if turn[3] is not None), 1)
+        rows = dict(zip(*neighbours.blended(turns, size), strict=True))
+        yield from _differ(f"messages of scope {app}", rows, index.ids(tx, app, "messages"))
+        told, _ = embeddings.of_summaries(tx, index.service_id, app)
+        yield from _differ(f"summaries of scope {app}", told, index.ids(tx, app, "sessions"))
+        for message in random.sample(sorted(rows), min(_FRESH, len(rows))):
+            vector = np.asarray(rows[message], np.float32)
+            cosine = index.scores(tx, [app], vector, [message], "messages").get(message, 0.0)
+            if abs(cosine - 1) > 1e-4:
+                yield f"the index holds an old vector of message {message} (cosine {cosine:.3f})"
+
+
 def _vectors(tx: Connection) -> Iterator[str]:
     queued = "SELECT source_id FROM jobs WHERE kind = 'embed' AND status = -1"
     waiting = {memory for (memory,) in _rows(tx, queued)}
@@ -160,7 +183,8 @@ def _vectors(tx: Connection) -> Iterator[str]:
         if memory not in waiting:
             yield f"memory {memory} has no vector and nothing will make one"
     held = {key for (key,) in _rows(tx, "SELECT hash FROM embeddings")}
-    held -= {key for (key,) in _rows(tx, "SELECT text_hash FROM memories")}
+    for table, column in _HASHED:
+        held -= {key for (key,) in _rows(tx, f"SELECT {column} FROM {table}")}
     asked = _rows(tx, "SELECT content FROM messages WHERE role = 'user'")
     held -= {embeddings.query_hash(shortened(content)) for (content,) in asked}
     if held:

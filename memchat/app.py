@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ from memchat.store import (
     jobs,
     memories,
     messages,
+    muted,
+    prompts,
     sessions,
     usage,
 )
@@ -51,6 +54,7 @@ from memchat.types import (
     Session,
     Undone,
     UsageTotal,
+    Why,
 )
 
 if TYPE_CHECKING:
@@ -147,6 +151,8 @@ class MemChat:
         chat = Chat(self._parts(), Scope(user, app), incognito=incognito, resume=resume)
         if not incognito:
             self._chats.add(chat)
+            if chat.memory.on:
+                self._run_behind(self._assembly.warm)  # while they type, too
             self._resume(chat.scope.user)
         return chat
 
@@ -319,21 +325,37 @@ class MemChat:
         forget.scrub(self._database)
         return len(ids)
 
-    def recall(self, query: str, *, user: str, app: str = "default", limit: int = 10) -> Recalled:
-        """Search the memories by meaning and words, best first.
+    def recall(
+        self,
+        query: str,
+        *,
+        user: str,
+        app: str = "default",
+        limit: int = 10,
+        patience: float | None = None,
+    ) -> Recalled:
+        """Search the memories and past conversations by meaning and words, best first.
 
-        Memories that wait for their vector get it first. ``degraded`` says why only words were
-        searched, where that is so.
+        What waits for its vector gets it first. ``degraded`` says why only words were
+        searched, where that is so: with ``patience`` also that the embedding service did not
+        answer within so many seconds, as while it loads; else it is waited for.
         """
+        from memchat.memory.patience import Patience
+
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
-        scope = Scope(user, app)
+        scope, recall = Scope(user, app), self._parts().recall
+        if patience is not None:
+            patient = Patience(patience, recall.question)
+            question = patient.wait(patient.ask(query))
+            if question.degraded is not None:
+                return recall.find(scope, question, limit)
         with self._database.read() as tx:
-            waiting = jobs.due(tx, scope.user, self._clock(), kind="embed")
+            now = self._clock()
+            waiting = [k for k in ("embed", "index") if jobs.due(tx, scope.user, now, kind=k)]
         if waiting:
-            self._parts().worker.run(user=scope.user, kinds=("embed",))
-        recall = self._parts().recall
-        return recall.search(scope, recall.question(query), limit)
+            self._parts().worker.run(user=scope.user, kinds=waiting)
+        return recall.find(scope, recall.question(query), limit)
 
     # Inbox
 
@@ -387,6 +409,42 @@ class MemChat:
         """What was injected for a reply, in the order it was shown."""
         with self._database.read() as tx:
             return messages.receipt(tx, _turn(tx, Scope(user, app), message_id).id)
+
+    def why(self, message_id: int | None = None, *, user: str, app: str = "default") -> Why:
+        """Why a reply is as it is: each line it was given, and exactly what its model was sent.
+
+        A message of the person's own stands for the reply to it; without a number it is the latest
+        reply of the app. Raises NotFound where there is none.
+        """
+        from memchat.chat.why import Explaining
+
+        scope = Scope(user, app)
+        with self._database.read() as tx:
+            ids = apps.find(tx, scope)
+            if message_id is None:
+                found = prompts.latest(tx, ids.own) if ids.own is not None else None
+            else:
+                found = prompts.reply_of(tx, _turn(tx, scope, message_id))
+            if found is None:
+                raise NotFound("no reply was kept there; see memchat sessions list and show")
+            reply = messages.by_ids(tx, [found])[found]
+            return Explaining(tx, ids, self._today(), reply).why()
+
+    def mute(self, memory_id: int, session_id: int, *, user: str, app: str = "default") -> Memory:
+        """Keep a memory that is not relevant there out of the rest of a conversation."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = _found(tx, scope, memory_id)
+            muted.mute(tx, _session(tx, scope, session_id).id, memory_id, self._clock())
+        return memory
+
+    def unmute(self, memory_id: int, session_id: int, *, user: str, app: str = "default") -> Memory:
+        """Let a memory take part in a conversation again."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = _found(tx, scope, memory_id)
+            muted.unmute(tx, _session(tx, scope, session_id).id, memory_id)
+        return memory
 
     def end_session(self, session_id: int, *, user: str, app: str = "default") -> Session:
         """End an open conversation and queue its reading.
@@ -593,11 +651,12 @@ class MemChat:
         with self._database.read() as tx:
             due = jobs.due(tx, user, self._clock())
         if due:
-            thread = threading.Thread(
-                target=worker.run_behind, args=(user,), name="memchat-worker", daemon=True
-            )
-            self._behind.append(thread)
-            thread.start()
+            self._run_behind(partial(worker.run_behind, user))
+
+    def _run_behind(self, work: Callable[[], None]) -> None:
+        thread = threading.Thread(target=work, name="memchat-worker", daemon=True)
+        self._behind.append(thread)
+        thread.start()
 
     def _read_on(self, tx: Connection, user: str, app: str | None) -> None:
         """Queue what was said with memory on and not read because it went off before."""

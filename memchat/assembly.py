@@ -5,6 +5,7 @@ Each is made at its first need, and once: opening a store costs no model.
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 from datetime import datetime
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.errors import SchemaError
+from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.store import embeddings, meta
 from memchat.store.database import Database
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from memchat.chat import Parts
     from memchat.memory.meaning import Meaning
     from memchat.providers import ChatModel, Embedder
+
+log = logging.getLogger(__name__)
 
 
 class Assembly:
@@ -64,7 +67,9 @@ class Assembly:
         from memchat.jobs import Worker
         from memchat.memory.commands import Commands
         from memchat.memory.learn import Learner
+        from memchat.memory.patience import Patience
         from memchat.memory.recall import Recall
+        from memchat.memory.relevance import Relevance
 
         with self._lock:
             if self._assembled is None:
@@ -73,6 +78,7 @@ class Assembly:
                     *common, self.prompts, self.clock, self.extract_model, self.meaning
                 )
                 recall = Recall(*common, self.prompts, self.clock, self.meaning)
+                patience = Patience(self.settings.embed_patience, recall.question)
                 self._assembled = Parts(
                     database=self.database,
                     settings=self.settings,
@@ -80,8 +86,16 @@ class Assembly:
                     clock=self.clock,
                     model=self.chat_model,
                     recall=recall,
+                    patience=patience,
+                    relevance=(
+                        Relevance(self.prompts, self.extract_model)
+                        if self.settings.filter_pinned
+                        else None
+                    ),
                     worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
-                    commands=Commands(*common, self.prompts, self.clock, recall, self.drop_vectors),
+                    commands=Commands(
+                        *common, self.prompts, self.clock, recall, patience, self.drop_vectors
+                    ),
                 )
             return self._assembled
 
@@ -113,6 +127,17 @@ class Assembly:
             if self._sense is None:
                 self._sense = self._make_meaning()
             return self._sense
+
+    def warm(self) -> None:
+        """Load the embedding model of this machine, where one was chosen, before it is asked."""
+        if self._embedder is not None:
+            return
+        try:
+            meaning, _ = self.meaning()
+            if meaning is not None and meaning.embedder.service.local:
+                meaning.embedder.embed_query("warm")
+        except MemChatError as error:
+            log.warning("the embedding model was not loaded: %s", error)  # the question says it too
 
     def _make_meaning(self) -> tuple[Meaning | None, str | None]:
         from memchat.memory.meaning import Meaning

@@ -86,16 +86,23 @@ class Settings:
     """MEMCHAT_BUDGET: the injected block never exceeds this many tokens (estimated)."""
     pinned_tokens: int = 300
     """MEMCHAT_PINNED: of these, at most so many for pinned profile and preferences."""
+    ranking: str = "weighted"
+    """MEMCHAT_RANKING: ``weighted`` (cosine and words) or ``rrf`` (reciprocal ranks of both)."""
     merge_threshold: float = 0.92
     """MEMCHAT_MERGE_THRESHOLD: the cosine from which a pair may be merged, guards permitting."""
     timeout: float = 60.0
     """MEMCHAT_TIMEOUT: seconds to wait for a provider."""
+    embed_patience: float = 0.15
+    """MEMCHAT_EMBED_PATIENCE: seconds a reply waits for its question's embedding; then it is by
+    words only, and says so."""
     context_tokens: int | None = None
     """MEMCHAT_CONTEXT: the chat model's window in tokens, where litellm does not know it."""
     idle_minutes: int = 30
     """MEMCHAT_IDLE_MINUTES: a session silent for so long, and whose lease ran out, is ended."""
     mask_before_extraction: bool = False
     """MEMCHAT_MASK: ``on`` hides secrets from the extraction model too, each behind its kind."""
+    filter_pinned: bool = False
+    """MEMCHAT_FILTER: ``on`` has the extraction model choose among more than 50 pinned facts."""
     why: Mapping[str, str] = field(default_factory=dict)
     """For each model setting, where its value came from."""
 
@@ -132,8 +139,10 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         top_k=int(_number(values, "MEMCHAT_TOP_K", 5, 0, 100)),
         budget_tokens=int(_number(values, "MEMCHAT_BUDGET", 1000, 0, 100_000)),
         pinned_tokens=int(_number(values, "MEMCHAT_PINNED", 300, 0, 100_000)),
+        ranking=_one_of(values, "MEMCHAT_RANKING", ("weighted", "rrf")),
         merge_threshold=_number(values, "MEMCHAT_MERGE_THRESHOLD", 0.92, 0, 1.01),
         timeout=_number(values, "MEMCHAT_TIMEOUT", 60, 0.1, 3600),
+        embed_patience=_number(values, "MEMCHAT_EMBED_PATIENCE", 0.15, 0, 600),
         context_tokens=(
             int(_number(values, "MEMCHAT_CONTEXT", 0, 256, 10_000_000))
             if "MEMCHAT_CONTEXT" in values
@@ -141,6 +150,7 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         ),
         idle_minutes=int(_number(values, "MEMCHAT_IDLE_MINUTES", 30, 1, 10_000)),
         mask_before_extraction=_one_of(values, "MEMCHAT_MASK", ("off", "on")) == "on",
+        filter_pinned=_one_of(values, "MEMCHAT_FILTER", ("off", "on")) == "on",
         why=why,
     )
 

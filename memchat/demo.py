@@ -29,6 +29,8 @@ from memchat.types import Change, Learned, Memory, Recalled
 if TYPE_CHECKING:
     from memchat.app import MemChat
 
+PATIENCE = 30.0
+"""Seconds that a reply waits for the embedding model: nobody types here, so it loads meanwhile."""
 WIDTH = 100
 MARGIN = " " * 10
 _BOLD, _DIM, _CYAN, _PLAIN = "\033[1m", "\033[2m", "\033[36m", "\033[0m"
@@ -46,7 +48,11 @@ def run(
     screen = Screen(out or sys.stdout)
     with tempfile.TemporaryDirectory(prefix="memchat-demo-") as folder:
         store = home or Path(folder)
-        told = settings.with_(home=store, timezone=stories[0].zone)
+        told = settings.with_(
+            home=store,
+            timezone=stories[0].zone,
+            embed_patience=PATIENCE,
+        )
         _Demo(told, stories, screen).show()
         _farewell(screen, home)
     return 0

@@ -10,13 +10,14 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError
-from memchat.memory import forget
+from memchat.memory import forget, moments
 from memchat.memory.consolidate import bring_back
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
@@ -26,10 +27,13 @@ from memchat.store.events import Cause
 from memchat.store.jobs import Claim
 from memchat.types import Job, Learned, Scope, Session
 
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
 log = logging.getLogger(__name__)
 
 EMBED_BATCH = 100
-KINDS = ("forget", "extract", "embed", "expire")
+KINDS = ("forget", "extract", "embed", "index", "expire")
 """What a worker does, in this order: what is to be forgotten is gone before anything is read."""
 
 
@@ -88,6 +92,10 @@ class Worker:
         if "embed" in kinds:
             while claimed := self._claim("embed", EMBED_BATCH, user, target_id):
                 if not self._embed(claimed, done):
+                    break
+        if "index" in kinds:
+            while claimed := self._claim("index", 1, user, target_id):
+                if not self._index(claimed[0], done):
                     break
         if "expire" in kinds:
             self.expire(user)
@@ -206,6 +214,31 @@ class Worker:
                 # Its words changed while their vector was made.
                 jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
         done.done += len(standing)
+        return True
+
+    def _index(self, claimed: Claim, done: JobsDone) -> bool:
+        """Embed what was said in a conversation, where that did not come with its reading."""
+        try:
+            meaning, _ = self._meaning()
+            with self._database.read() as tx:
+                stored = moments.stored(tx, claimed.target_id, self._settings.zone)
+            if meaning is None and stored is not None:
+                with self._database.write() as tx:
+                    jobs.release(tx, [claimed])
+                return False
+            vectors: dict[str, Vectors] = {}
+            if meaning is not None and stored is not None:
+                vectors, _ = meaning.documents(stored[2].every)
+        except MemChatError as error:
+            self._failed([claimed], error, done)
+            return False
+        now = self._clock()
+        with self._database.write() as tx:
+            done.done += jobs.finish(tx, claimed, now)
+            if meaning is not None:
+                zone, service_id = self._settings.zone, meaning.service_id
+                moments.write(tx, claimed.target_id, zone, service_id, vectors, now)
+                embeddings.drop_unused(tx, list(vectors))  # of words that went meanwhile
         return True
 
     def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:

@@ -205,7 +205,8 @@ class Hit:
     """One search result, with the parts its score was made of.
 
     ``cosine`` and ``bm25`` are None where that list could not score it (no vector, no word in
-    common); ``channel`` is pinned, both, meaning, words, conversation, or listed by a command.
+    common); ``prior`` is the share that the summary of a message's conversation has in its score.
+    ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command.
     """
 
     kind: Literal["memory", "message"]
@@ -218,6 +219,14 @@ class Hit:
     tokens: int
     memory: Memory | None = None
     said_at: datetime | None = None
+    session_id: int | None = None
+    """For a message, the conversation it was said in."""
+    session_title: str | None = None
+    since_changed: tuple[str, ...] = ()
+    """For a message, the keys of facts drawn from it that hold no more as they were said."""
+    prior: float | None = None
+    dated: float | None = None
+    """The share in its score for lying on the days that the question asks about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +238,8 @@ class Recalled:
     dropped: int = 0
     """Hits above the floor that the token budget left out."""
     tokens: int = 0
+    matched: tuple[int, ...] = ()
+    """For a prompt, the memories that search found for the message, pinned ones among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,8 +309,9 @@ class UsageTotal:
 class Service:
     """An embedding service; every vector belongs to one, and vectors of two are never compared.
 
-    ``floor`` is the cosine below which a hit says nothing for this model; ``local`` tells that a
-    call costs no network.
+    ``floor`` is the cosine below which a memory says nothing for this model, ``message_floor`` the
+    same for a message; ``cosine_weight`` is the part of the cosine in a score, the rest is that of
+    the words; ``local`` tells that a call costs no network.
     """
 
     provider: str
@@ -308,6 +320,8 @@ class Service:
     max_tokens: int
     version: str = ""
     floor: float = 0.3
+    message_floor: float = 0.3
+    cosine_weight: float = 0.7
     local: bool = False
 
     @property
@@ -406,6 +420,45 @@ class ChatMessage:
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One line that a reply's model was given, and what became of it since."""
+
+    hit: Hit
+    """As it was injected; without its words where it is being forgotten."""
+    said_at: datetime | None = None
+    session_id: int | None = None
+    """The conversation it was said in; None for what was entered by hand."""
+    since: str | None = None
+    """What happened to it after the reply, in words; None where it stands as it did."""
+    muted: bool = False
+    """Whether it is kept out of the rest of the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """Why a reply is as it is: what its model was given and sent, and what that took."""
+
+    reply: Message
+    question: str | None
+    """The message it answers."""
+    lines: tuple[Given, ...]
+    forgotten: int
+    """Lines that are gone since, with their words."""
+    dropped: int
+    """Memories that the token budget left out."""
+    degraded: str | None
+    by_model: bool
+    """False where code answered alone."""
+    tools: tuple[str, ...]
+    """Those that the model was offered."""
+    prompt: tuple[ChatMessage, ...] | None
+    """What the model was sent, as far as it is not blanked; None where it held what was forgotten
+    since, and where code answered alone."""
+    calls: tuple[Usage, ...]
+    """The calls made for it, each with its tokens and cost."""
 
 
 def to_json(record: Any) -> dict[str, Any]:

@@ -15,6 +15,8 @@ from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 
+WAIT = 30.0
+"""Seconds: no test's outcome hangs on how busy the machine is."""
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 
 
@@ -72,7 +74,7 @@ def open_store(
     opened: list[MemChat] = []
 
     def opener(**changes: Any) -> MemChat:
-        settings = Settings(home=tmp_path / "store", timezone="Europe/Berlin")
+        settings = Settings(home=tmp_path / "store", timezone="Europe/Berlin", embed_patience=WAIT)
         given = {"chat_model": chat_model, "extract_model": extract_model, "clock": clock}
         given["embedder"] = changes.pop("embedder", HashEmbedder())
         for name in ("chat_model", "extract_model", "clock"):

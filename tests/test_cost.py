@@ -23,7 +23,8 @@ def test_a_session_end_costs_one_call_and_one_batch_and_stays_within_its_charact
         seen = cost.measure(home, schema_mode=schema_mode)
         assert {name: size for name, size in seen.sizes.items() if size > cost.LIMITS[name]} == {}
         assert seen.calls == 1
-        assert seen.batches == [3]
+        # Three facts, four turns, the reply (each time the same words), the summary.
+        assert seen.batches == [3 + 4 + 1 + 1]
         assert seen.questions == 0
         assert (seen.known_facts > 0) == (count > 0)
 

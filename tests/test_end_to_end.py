@@ -77,9 +77,9 @@ def test_a_session_end_costs_one_chat_call_and_one_embedding_batch(
 ) -> None:
     chat = mc.session(user="ana")
     chat.send("I moved to Lisbon last week.").text
-    before = len(server.requests)
     chat.end()
-    assert len(server.requests) - before == 2
+    # The question's embedding may come in only after the reply to it, so all are counted.
+    assert len(server.requests) == 2 + 2
 
 
 def test_adding_by_hand_waits_for_no_provider_and_recall_catches_up(

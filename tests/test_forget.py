@@ -549,27 +549,29 @@ def test_editing_a_forgotten_value_in_by_hand_lets_it_be_learnt(mc, extract_mode
     assert [change.kind for change in chat.learned.changes] == ["repeated"]
 
 
-def test_clear_reads_each_conversation_once_for_all_its_facts(mc, extract_model) -> None:
-    lines = [f"I once saw island{n}" for n in range(6)]
-    extract_model.replies.append(
-        answer(
-            *(
-                fact(line, "trip", f"island{n}", msg=f"u{2 * n + 1}", memory_type="fact", many=True)
-                for n, line in enumerate(lines)
-            )
-        )
-    )
-    talk(mc, *lines)
-    assert mc.count_memories(user="ana") == 6
-    reads = []
+def test_clear_reads_a_conversation_as_often_for_many_facts_as_for_few(mc, extract_model) -> None:
+    reads: list[str] = []
 
     def note(connection, cursor, statement, *_) -> None:
         if "FROM messages" in statement and "session_id = ?" in statement:
             reads.append(statement)
 
     event.listen(mc._database._engine, "before_cursor_execute", note)
-    assert mc.clear(user="ana") == 6
-    assert len(reads) == 1 and rows_with(mc, "island") == []
+    seen = []
+    for number in (3, 9):
+        lines = [f"I once saw island{n}" for n in range(number)]
+        trips = [
+            fact(line, "trip", f"island{n}", msg=f"u{2 * n + 1}", memory_type="fact", many=True)
+            for n, line in enumerate(lines)
+        ]
+        extract_model.replies.append(answer(*trips))
+        user = f"ana {number}"
+        talk(mc, *lines, user=user)
+        assert mc.count_memories(user=user) == number
+        reads.clear()
+        assert mc.clear(user=user) == number
+        seen.append(len(reads))
+    assert seen[0] == seen[1] > 0 and rows_with(mc, "island") == []
 
 
 def test_clear_works_in_batches_and_takes_all_of_them(mc, monkeypatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -47,14 +48,62 @@ def test_the_best_fact_for_a_question_comes_first(mc) -> None:
     assert hits[0].kind == "memory" and hits[0].score >= hits[-1].score
 
 
-def test_a_score_is_seven_parts_meaning_and_three_parts_words(mc) -> None:
+class Weighed(HashEmbedder):
+    """The same vectors from a service that trusts them, as one that knows meaning does."""
+
+    @property
+    def service(self):
+        return replace(super().service, cosine_weight=0.7)
+
+
+def test_a_score_is_seven_parts_meaning_and_three_parts_words(open_store) -> None:
+    mc = open_store(embedder=Weighed())
     fill(mc, ("fact", "bike", "a red bike"), ("fact", "boat", "a red boat and a bike rack"))
     hits = mc.recall("red bike", user="ana").hits
     best = max(hit.bm25 for hit in hits)
+    assert len(hits) == 2
     for hit in hits:
         assert hit.score == pytest.approx(
             0.7 * max(hit.cosine, 0) + 0.3 * (hit.bm25 or 0) / best, abs=1e-6
         )
+
+
+def test_the_weight_is_the_service_s_and_equal_words_have_none(mc) -> None:
+    fill(mc, ("fact", "bike", "a red bike"), ("fact", "boat", "a red boat and a bike rack"))
+    hits = mc.recall("red bike", user="ana").hits
+    best = max(hit.bm25 for hit in hits)
+    assert [hit.score for hit in hits] == pytest.approx([h.bm25 / best for h in hits], abs=1e-6)
+    assert all(hit.cosine for hit in hits), "still told"
+
+
+def test_reciprocal_ranks_are_the_other_way_to_rank(open_store) -> None:
+    mc = open_store(embedder=Weighed(), ranking="rrf")
+    fill(
+        mc,
+        ("fact", "bike", "a red bike"),
+        ("fact", "boat", "a red boat and a bike rack"),
+    )
+    hits = mc.recall("red bike", user="ana").hits
+    by_cosine = sorted(hits, key=lambda hit: -hit.cosine)
+    by_words = sorted(hits, key=lambda hit: -hit.bm25)
+    for hit in hits:
+        ranks = (by_cosine.index(hit) + 1, by_words.index(hit) + 1)
+        assert hit.score == pytest.approx(sum(61 / (60 + rank) / 2 for rank in ranks), abs=1e-6)
+    assert hits[0].score == 1.0 and len(hits) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "found"),
+    [
+        ("the marzipan cake with rhubarb", True),
+        ("Which quantum cake do chromodynamics physicists study?", False),
+        ("Which chromodynamics physicists study at gate 4711?", True),
+    ],
+)
+def test_by_words_alone_a_hit_holds_half_of_them_or_a_number(open_store, question, found) -> None:
+    fill(open_store(), ("fact", "food", "marzipan cake from gate 4711"))
+    hits = open_store(embedder=Down()).recall(question, user="ana").hits
+    assert bool(hits) == found
 
 
 def test_cosine_is_what_numpy_says(mc) -> None:

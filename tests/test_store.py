@@ -31,6 +31,8 @@ from memchat.store import (
     memories,
     messages,
     meta,
+    muted,
+    prompts,
     schema,
     sessions,
     succession,
@@ -630,6 +632,8 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         evidence.add(tx, memory_id, [(message_id, 10, "Lisbon")])
         hit = Hit("memory", memory_id, "t", 1.0, None, None, "pinned", 1)
         messages.keep_receipt(tx, message_id, [hit])
+        prompts.keep(tx, message_id, prompts.Sent("You are …", message_id))
+        muted.mute(tx, session_id, memory_id, NOON)
         jobs.enqueue(tx, "extract", own, "session", session_id, NOON)
         inbox.add(tx, own, Held("near", message_id=message_id, memory_id=memory_id), NOON)
         tombstones.bury(tx, own, 1, [("value", "x")], NOON)
@@ -684,6 +688,9 @@ def test_every_foreign_key_begins_an_index_so_that_cascades_need_no_scan(sqlite:
                 connection.execute(f"PRAGMA index_info({index[1]!r})").fetchone()[2]
                 for index in connection.execute(f"PRAGMA index_list({table})").fetchall()
             }
+            keys = [c for c in connection.execute(f"PRAGMA table_info({table})") if c[5]]
+            if len(keys) == 1 and keys[0][2] == "INTEGER":
+                leading.add(keys[0][1])  # the rowid itself
             for key in connection.execute(f"PRAGMA foreign_key_list({table})"):
                 if key[3] not in leading:
                     missing.add(f"{table}.{key[3]}")

@@ -12,31 +12,34 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.chat.reply import Reply, once
+from memchat.chat.turns import alternating
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
 from memchat.memory import asked, forget
 from memchat.memory.commands import Commands, Place
+from memchat.memory.patience import Asked, Patience
 from memchat.memory.recall import Recall
+from memchat.memory.relevance import Relevance
 from memchat.memory.told import Choice
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.store import apps, jobs, messages, sessions, usage
+from memchat.store import apps, counts, jobs, messages, prompts, sessions, usage
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
 from memchat.types import (
     ChatMessage,
+    Hit,
     Learned,
     MemorySwitch,
     Message,
-    Role,
     Scope,
     clean_text,
 )
@@ -65,8 +68,11 @@ class Parts:
     clock: Callable[[], datetime]
     model: Callable[[], ChatModel]
     recall: Recall
+    patience: Patience
     worker: Worker
     commands: Commands
+    relevance: Relevance | None
+    """None where it is not switched on."""
 
     def switch(self, scope: Scope) -> MemorySwitch:
         """The scope's memory switch as it stands now."""
@@ -100,6 +106,8 @@ class Chat:
         self._reply: Reply | None = None
         self._choice: Choice | None = None
         self._to_embed = False
+        self._late: list[Asked] = []
+        """Questions whose vector had not come when their reply was kept."""
         if resume is not None and incognito:
             raise InputError("a stored session cannot go on incognito; begin a new one")
         if resume is not None:
@@ -174,6 +182,8 @@ class Chat:
             found = sessions.get(tx, apps.find(tx, self.scope).ids, self.session_id)
             # One whose lease ran out may be another process's by now, and is that one's to end.
             still_open = found is not None and found.ended_at is None
+            if found is not None:
+                self._keep_vectors(tx, apps.find(tx, self.scope).own or 0, self._parts.clock())
             if found and still_open and not self._is_held_elsewhere(tx, found.id):
                 close_session(tx, found, self._parts.clock())
         self._beat = None
@@ -301,25 +311,55 @@ class Chat:
                     status,
                     memory=reply.switch.on and reply.stream is not None,
                 )
-                messages.keep_receipt(tx, reply.message_id, shown)
+                self._keep_receipt(tx, reply, reply.message_id, shown)
                 sessions.touch(tx, self.session_id, now)
             if reply.stream is not None:
-                usage.add(tx, own, self.session_id, reply.stream.usage, now)
-            if reply.question is not None and reply.question.usage is not None:
-                usage.add(tx, own, self.session_id, reply.question.usage, now)
-                self._parts.recall.keep(tx, reply.question, now)
+                spent = reply.stream.usage
+                usage.add(tx, own, self.session_id, spent, now, message_id=reply.message_id)
+            if reply.filtering is not None:
+                spent = reply.filtering
+                usage.add(tx, own, self.session_id, spent, now, message_id=reply.message_id)
+            if reply.asked is not None:
+                self._late.append(reply.asked)
+            self._keep_vectors(tx, own, now)
             if reply.switch.on and self._parts.settings.extraction == "per_message":
                 jobs.enqueue(tx, "extract", own, "session", self.session_id, now)
         if reply.switch.on and self._parts.settings.extraction == "per_message":
             self._read_behind()
+
+    def _keep_receipt(
+        self, tx: Connection, reply: Reply, message_id: int, shown: Sequence[Hit]
+    ) -> None:
+        """What was injected, the prompt it stood in, and the counts of the memories."""
+        messages.keep_receipt(tx, message_id, shown)
+        if reply.sent is not None:
+            # What was forgotten while the reply came in is not written down again.
+            whole = len(shown) == len(reply.shown.hits) + len(reply.told.hits)
+            system = reply.sent.system if whole else None
+            prompts.keep(tx, message_id, replace(reply.sent, system=system))
+        given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
+        counts.add(tx, matched=reply.shown.matched, read=given)
+
+    def _keep_vectors(self, tx: Connection, own: int, now: datetime) -> None:
+        """Keep the questions' vectors that have come by now; the others are looked at again."""
+        waiting = []
+        for late in self._late:
+            question = late.arrived()
+            if question is not None and question.usage is not None:
+                usage.add(tx, own, self.session_id, question.usage, now)
+                self._parts.recall.keep(tx, question, now)
+            elif not late.future.done():
+                waiting.append(late)
+        self._late = waiting
 
     def _read_behind(self) -> None:
         if self._reader is None or not self._reader.is_alive():
             self._reader = threading.Thread(target=self._read, name="memchat-reader", daemon=True)
             self._reader.start()
 
-    def window(self, system: str) -> tuple[list[ChatMessage], list[int]]:
-        """The system prompt and the newest turns that fit the model, and the ids that do not."""
+    def window(self, system: str) -> tuple[list[ChatMessage], list[int], int]:
+        """The system prompt and the newest turns that fit the model, the ids of those that do not,
+        and the id of the first that does."""
         parts = self._parts
         room = parts.model().window * (_REPLY_SHARE - 1) // _REPLY_SHARE - estimate_tokens(system)
         kept = 0
@@ -335,15 +375,5 @@ class Chat:
             )
         split = len(self._turns) - kept
         dropped = [turn.id for turn in self._turns[:split] if turn.id]
-        return [ChatMessage("system", system), *_alternating(self._turns[split:])], dropped
-
-
-def _alternating(turns: Sequence[Message]) -> list[ChatMessage]:
-    """The turns as providers want them: beginning with the user, never two of one role in a row."""
-    merged: list[tuple[Role, str]] = []
-    for turn in turns:
-        if merged and merged[-1][0] == turn.role:
-            merged[-1] = (turn.role, f"{merged[-1][1]}\n\n{turn.content}")
-        elif merged or turn.role == "user":
-            merged.append((turn.role, turn.content))
-    return [ChatMessage(role, content) for role, content in merged]
+        sent = [ChatMessage("system", system), *alternating(self._turns[split:])]
+        return sent, dropped, self._turns[split].id

@@ -9,13 +9,16 @@ from memchat.errors import InputError
 from memchat.memory import render, told
 from memchat.memory.asked import Command
 from memchat.memory.commands import TOOLS
-from memchat.memory.meaning import Question
+from memchat.memory.patience import Asked
 from memchat.memory.told import Choice, Told
 from memchat.providers import ChatStream
-from memchat.types import Change, ChatMessage, MemorySwitch, Recalled, Scope, clean_text
+from memchat.store.prompts import Sent
+from memchat.types import Change, ChatMessage, MemorySwitch, Recalled, Scope, Usage, clean_text
 
 if TYPE_CHECKING:
     from memchat.chat import Chat, Parts
+
+NO_ROOM = "the message left no room for memories"
 
 
 class Reply:
@@ -39,8 +42,12 @@ class Reply:
         self.told = Told()
         self.message_id: int | None = None
         self.dropped_turns = 0
-        self.question: Question | None = None
+        self.asked: Asked | None = None
+        self.sent: Sent | None = None
+        """What its model was sent beside the turns; None where none was asked."""
         self.stream: ChatStream | None = None
+        self.filtering: Usage | None = None
+        """What choosing among very many pinned facts took."""
         self.received = ""
         self._said = said
         self._command = command
@@ -131,20 +138,41 @@ class Reply:
 
     def _prompt(self, by_model: bool) -> list[ChatMessage]:
         """The messages to send. The window is cut twice: the memories found may need some room."""
-        prompt, dropped = self._chat.window(self._system("", by_model))
+        chat, parts = self._chat, self._parts
         if self.switch.on:
-            self.question = self._parts.recall.question(self._said)
-            self.shown = self._parts.recall.for_prompt(
-                self._chat.scope, self.question, dropped=dropped
+            self.asked = parts.patience.ask(self._said)  # it works while the rest is made ready
+        system = self._system("", by_model)
+        prompt, dropped, first = chat.window(system)
+        if self.asked is not None:
+            self.shown = parts.recall.for_prompt(
+                chat.scope,
+                parts.patience.wait(self.asked),
+                dropped=dropped,
+                session_id=chat.session_id,
+                first=self._relevant(),
             )
-            block = render.block(self._parts.prompts, [hit.text for hit in self.shown.hits])
+            block = render.block(parts.prompts, [hit.text for hit in self.shown.hits])
             try:
-                prompt, dropped = self._chat.window(self._system(block, by_model))
+                full = self._system(block, by_model)
+                prompt, dropped, first = chat.window(full)
+                system = full
             except InputError:
                 # The message fits alone: it goes without the memories, and the result says so.
-                self.shown = Recalled(degraded="the message left no room for memories")
+                left = len(self.shown.hits) + self.shown.dropped
+                self.shown = Recalled(degraded=NO_ROOM, dropped=left)
         self.dropped_turns = len(dropped)
+        shown = self.shown
+        self.sent = Sent(system, first, by_model, len(shown.hits), shown.dropped, shown.degraded)
         return prompt
+
+    def _relevant(self) -> list[int]:
+        """The pinned facts that a cheap model finds to fit, where that is switched on."""
+        relevance = self._parts.relevance
+        if relevance is None:
+            return []
+        facts = self._parts.recall.pinned(self._chat.scope, self._chat.session_id)
+        chosen, self.filtering = relevance.choose(self._said, facts)
+        return chosen
 
     def _system(self, block: str, by_model: bool) -> str:
         prompts, rule = self._parts.prompts, ""
@@ -162,7 +190,8 @@ def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
         raise InputError("the message is empty; write something first")
     shown = Recalled()
     if parts.switch(scope).on:
-        shown = parts.recall.for_prompt(scope, parts.recall.question(content))
+        question = parts.patience.wait(parts.patience.ask(content))
+        shown = parts.recall.for_prompt(scope, question)
     block = render.block(parts.prompts, [hit.text for hit in shown.hits])
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import apps, audit, inbox, jobs, memories, sessions, show, system, talk
+from memchat.cli import apps, audit, inbox, jobs, memories, sessions, show, system, talk, why
 from memchat.cli.options import group
 from memchat.config import export_dotenv
 from memchat.errors import MemChatError
@@ -38,6 +38,7 @@ def root(
 app.command()(system.demo)
 app.command()(talk.chat)
 app.command()(talk.recall)
+app.command()(why.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")

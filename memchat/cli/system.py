@@ -22,11 +22,14 @@ VARIABLES = {
     "top_k": "MEMCHAT_TOP_K",
     "budget_tokens": "MEMCHAT_BUDGET",
     "pinned_tokens": "MEMCHAT_PINNED",
+    "ranking": "MEMCHAT_RANKING",
     "merge_threshold": "MEMCHAT_MERGE_THRESHOLD",
     "timeout": "MEMCHAT_TIMEOUT",
+    "embed_patience": "MEMCHAT_EMBED_PATIENCE",
     "context_tokens": "MEMCHAT_CONTEXT",
     "idle_minutes": "MEMCHAT_IDLE_MINUTES",
     "mask_before_extraction": "MEMCHAT_MASK",
+    "filter_pinned": "MEMCHAT_FILTER",
 }
 
 

@@ -59,7 +59,7 @@ def recall(
     limit: Limit = 10,
     as_json: Json = False,
 ) -> None:
-    """Search the memories by meaning and words, best first."""
+    """Search the memories and past conversations by meaning and words, best first."""
     with open_store() as mc:
         found = mc.recall(query, user=user, app=app, limit=limit)
         if found.degraded:
@@ -68,8 +68,11 @@ def recall(
             show.print_json([to_json(hit) for hit in found.hits])
             return
         show.print_table(
-            ("score", "kind", "id", "text"),
-            [(f"{hit.score:.3f}", hit.kind, hit.id, hit.text) for hit in found.hits],
+            ("score", "kind", "id", "session", "text"),
+            [
+                (f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text)
+                for hit in found.hits
+            ],
             none="nothing is known about this",
         )
 

@@ -26,6 +26,7 @@ from memchat.memory.gate import evidence, keys, markers, text
 from memchat.memory.gate.candidate import Candidate, Quote
 from memchat.memory.gate.evidence import KnownFact, Verdict
 from memchat.memory.gate.text import says
+from memchat.memory.patience import Patience
 from memchat.memory.proposals import held, known_fact, settle, to_fact
 from memchat.memory.reading import Reading
 from memchat.memory.recall import Recall
@@ -97,6 +98,7 @@ class Commands:
     prompts: Prompts
     clock: Callable[[], datetime]
     recall: Recall
+    patience: Patience
     purge: Callable[[Connection, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
 
@@ -247,7 +249,7 @@ class Commands:
         named = [memory for memory in every if _names(words, memory)]
         if named:
             return sorted(named, key=lambda memory: not memory.active)
-        question = self.recall.question(words)
+        question = self.patience.wait(self.patience.ask(words))
         hits = self.recall.search(place.scope, question, ASKED_MOST).hits
         if question.usage is not None:
             with self.database.write() as tx:

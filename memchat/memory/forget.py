@@ -19,7 +19,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import buried
+from memchat.memory import buried, moments
 from memchat.memory.consolidate import search_text
 from memchat.memory.gate import text
 from memchat.memory.meaning import shortened
@@ -35,6 +35,7 @@ from memchat.store import (
     memories,
     messages,
     meta,
+    prompts,
     sessions,
     succession,
     tombstones,
@@ -143,6 +144,11 @@ def forget(
         for app_id, values in traces.scopes.items():
             _blank_inbox(tx, app_id, values)
     rewritten = _blank_sessions(tx, traces, keep_transcript, describe=bury)
+    # What was drawn from a turn stands in its searched text.
+    stored = meta.get(tx, "service_id")
+    for session_id in traces.values:
+        moments.write(tx, session_id, zone, int(stored) if stored else None, {}, now)
+        stale.add(sessions.app_id_of(tx, session_id))
     touched = evidence.proved_by(tx, rewritten)
     embeddings.drop_unused(tx, hashes)
     events.blank(tx, ids)
@@ -171,10 +177,11 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
     Gives the scope rows whose saved vectors know too much now.
     """
     touched = _drop_turns(tx, [message])
+    app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
     _blank_description(tx, message.session_id, [message.content])
     _to_scrub(tx)
-    return _reindex(tx, touched, zone, Cause(now, "user"))
+    return {app_id} | _reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetime) -> set[int]:
@@ -184,11 +191,13 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
     """
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
-    jobs.cancel(tx, "extract", [session_id])
+    app_id = sessions.app_id_of(tx, session_id)
+    for kind in ("extract", "index"):
+        jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     events.detach_session(tx, session_id)
     _to_scrub(tx)
-    return _reindex(tx, touched, zone, Cause(now, "user"))
+    return {app_id} | _reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tuple[int, set[int]]:
@@ -197,6 +206,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     rows = memories.of_app(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
+    sessions.drop_summaries(tx, app_id)
     apps.remove(tx, app_id)
     events.drop_app(tx, app_id)
     embeddings.drop_unused(tx, list(rows.values()))
@@ -272,6 +282,7 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
     shown = [memory.id, *related, *succession.after(tx, memory.id)]
     for session_id in messages.sessions_given(tx, "memory", shown):
         traces.values[session_id] |= values
+    prompts.drop_given(tx, "memory", shown)
     messages.drop_receipts(tx, "memory", shown)
 
 
@@ -292,6 +303,7 @@ def _blank_sessions(
             _blank_description(tx, session_id, values)
         rewritten = _blank_turns(tx, session_id, values, traces, keep_transcript)
         every += rewritten
+        prompts.drop_given(tx, "message", rewritten)
         messages.drop_receipts(tx, "message", rewritten)
         inbox.drop_messages(tx, rewritten)
     return every
@@ -301,10 +313,11 @@ def _blank_turns(
     tx: Connection, session_id: int, values: set[str], traces: _Traces, keep_transcript: bool
 ) -> list[int]:
     """The turns of a conversation that held any of the words, blanked, or barred as they are."""
-    app_id = sessions.app_id_of(tx, session_id)
     taught = session_id in traces.quotes
     wanted = values | traces.quotes.get(session_id, set())
     changed, turns = [], messages.of_session(tx, session_id)
+    blanked: dict[int, str] = {}
+    prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
     for turn in turns:
         spans = set(traces.spans.get(turn.id, ()))
         # Where it was only shown, the replies echo it; the user's own words are another matter.
@@ -314,11 +327,13 @@ def _blank_turns(
         if content == turn.content:
             continue
         changed.append(turn)
-        if not keep_transcript:
-            messages.rewrite(tx, turn.id, app_id, content)
-            evidence.requote(tx, turn.id, content)
+        blanked[turn.id] = content
     if keep_transcript:
-        messages.bar(tx, [turn.id for turn in changed])
+        messages.bar(tx, list(blanked))
+    else:
+        messages.rewrite(tx, session_id, blanked)
+        for message_id, content in blanked.items():
+            evidence.requote(tx, message_id, content)
     _drop_questions(tx, changed)
     return [turn.id for turn in changed]
 
@@ -370,7 +385,8 @@ def _blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
 def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
     """Take turns about to go out of search; the memories that their words prove."""
     ids = [turn.id for turn in turns]
-    keywords.remove(tx, "messages", ids)
+    messages.unindex(tx, ids)
+    prompts.drop_given(tx, "message", ids)
     messages.drop_receipts(tx, "message", ids)
     _drop_questions(tx, turns)
     return set(evidence.proved_by(tx, ids))

@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.memory import windows
+from memchat.memory import moments, windows
 from memchat.memory.consolidate import Consolidation, Fact
 from memchat.memory.extract import Extractor, Window
 from memchat.memory.gate import evidence, keys, secrets
@@ -178,7 +178,7 @@ class Learner:
         facts, changes = settle(reading.verdicts, self._as_fact(reading))
         meaning, _ = self._meaning()
         vectors: dict[str, Vectors] = {}
-        if meaning is not None and facts:
+        if meaning is not None:
             vectors = self._embed(reading, facts, meaning)
             facts = self._with_neighbours(reading, facts, vectors, meaning)
         now = self._clock()
@@ -202,10 +202,10 @@ class Learner:
                 since = fact.proofs[0][0] if fact.proofs else None
                 one = replace(consolidation, cause=replace(cause, message_id=since))
                 changes.append(one.apply(fact))
-            self._keep_vectors(tx, meaning, vectors, consolidation.written, cause)
             self._hold_back(tx, own, reading, altered)
             title, summary = self._description(tx, reading, bool(altered))
             sessions.mark_extracted(tx, reading.session.id, reading.last_id, title, summary)
+            self._keep_vectors(tx, meaning, vectors, consolidation.written, reading, cause)
             for spent in reading.usage:
                 usage.add(tx, own, reading.session.id, spent, now)
             jobs.finish(tx, claim, now)
@@ -213,9 +213,16 @@ class Learner:
         return Learned(claim.target_id, tuple(changes), title, summary)
 
     def _embed(self, reading: Reading, facts: list[Fact], meaning: Meaning) -> dict[str, Vectors]:
-        """The facts' vectors; none where the service fails: the rows are written all the same."""
+        """The vectors of the facts and of what was said, in one batch; none where the service
+        fails: the rows are written all the same."""
+        with self._database.read() as tx:
+            summary = reading.summary or sessions.description(tx, reading.session.id)[1]
+            zone = self._settings.zone
+            said = moments.texts(
+                tx, reading.session, reading.turns, zone, summary=summary, coming=facts
+            )
         try:
-            vectors, spent = meaning.documents([fact.search_text for fact in facts])
+            vectors, spent = meaning.documents([*(f.search_text for f in facts), *said.every])
         except (ProviderError, ConfigError) as error:
             log.warning("session %s: vectors follow later: %s", reading.session.id, error)
             return {}
@@ -286,8 +293,11 @@ class Learner:
         meaning: Meaning | None,
         vectors: dict[str, Vectors],
         written: Sequence[int],
+        reading: Reading,
         cause: Cause,
     ) -> None:
+        service_id = meaning.service_id if meaning is not None else None
+        moments.write(tx, reading.session.id, self._settings.zone, service_id, vectors, cause.at)
         if meaning is None:
             return
         embeddings.put(tx, meaning.service_id, vectors.items(), cause.at)

@@ -1,31 +1,32 @@
 """Finding what helps with a message: pinned facts, then hybrid search, under a token budget.
 
-score = 0.7 x cosine + 0.3 x BM25 / the query's best BM25. Each list gives its candidates, and both
-scores are filled in over their union: looking the missing one up is worth more than any tuning.
-Nothing above the floor is a normal answer.
+Facts, and moments of past conversations: see ``scoring`` for how they are ranked and ``past`` for
+what a moment is. Nothing above the floor is a normal answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.memory import render
+from memchat.memory import past, render
 from memchat.memory.gate.text import normal_value
 from memchat.memory.meaning import Meaning, Question, shortened
+from memchat.memory.past import Moment
+from memchat.memory.scoring import CANDIDATES, Parts, Search
+from memchat.memory.timely import Timely
 from memchat.prompts import Prompts
-from memchat.store import apps, embeddings, keywords, memories, messages, succession
+from memchat.store import apps, embeddings, keywords, memories, messages, muted, succession
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Recalled, Scope, clean_text
 
-CANDIDATES = 20
-COSINE_WEIGHT = 0.7
 PINNED_MOST = 100
 MOMENTS = 5
 PAST_MOST = 3
@@ -71,38 +72,78 @@ class Recall:
             hits = self._hits(tx, apps.find(tx, scope), question, limit)
         return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
 
+    def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
+        """The facts and the moments of past conversations that answer a question, best first.
+
+        A moment that only proves a fact of the list gives that fact its place.
+        """
+        with self._database.read() as tx:
+            scope_ids = apps.find(tx, scope)
+            wide = max(limit, CANDIDATES)
+            facts = _distinct(self._hits(tx, scope_ids, question, wide))
+            moments = self._past(tx, scope_ids, question, wide)
+        there = {hit.id for hit in facts}
+        proofs = [moment for moment in moments if moment.only_proves(there)]
+        best: dict[int, float] = {}
+        for moment in proofs:
+            for fact_id in moment.now.values():
+                best[fact_id] = max(best.get(fact_id, 0.0), moment.hit.score)
+        hits = [replace(hit, score=max(hit.score, best.get(hit.id, 0.0))) for hit in facts]
+        hits += [moment.hit for moment in moments if moment not in proofs]
+        hits = sorted(hits, key=lambda hit: (-hit.score, hit.kind))[:limit]
+        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+
     def for_prompt(
         self,
         scope: Scope,
         question: Question,
         *,
         dropped: Sequence[int] = (),
+        session_id: int | None = None,
+        first: Sequence[int] = (),
     ) -> Recalled:
         """What to inject for a message: pinned facts, found facts, then earlier turns that fit.
 
-        ``dropped`` are the ids of turns of this very conversation that no longer fit the window;
-        they come back here when the message speaks of them. Never above the token budget.
+        ``dropped`` are the ids of turns of this very conversation, ``session_id``, that no longer
+        fit the window; they come back here when the message speaks of them. What a person called
+        not relevant in it is left out. ``first`` are pinned facts to take before the others. Never
+        above the token budget.
         """
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
             room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
-            pinned = _distinct(self._pinned(tx, scope_ids))
+            mute = muted.of_session(tx, session_id) if session_id is not None else set()
+            pinned = _distinct(_unmuted(self._pinned(tx, scope_ids), mute))
+            place = {memory_id: n for n, memory_id in enumerate(first)}
+            pinned.sort(key=lambda hit: place.get(hit.id, len(place)))
             kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
             # A pinned fact without room there may still earn its place by fitting the question.
-            limit = max(CANDIDATES, self._settings.top_k) + len(kept)
-            found = _distinct([*kept, *self._hits(tx, scope_ids, question, limit)])
+            limit = max(CANDIDATES, self._settings.top_k) + len(kept) + len(mute)
+            hits = _unmuted(self._hits(tx, scope_ids, question, limit), mute)
+            found = _distinct([*kept, *hits])
             found = found[len(kept) :][: self._settings.top_k]
+            given = {hit.id for hit in (*kept, *found)}
+            said = self._past(tx, scope_ids, question, CANDIDATES, session_id)
             moments = self._moments(tx, scope_ids, question, dropped)
+            moments += [one.hit for one in said if not (one.only_proves(given) or one.tells(mute))]
+            moments = moments[:MOMENTS]
         shown = _fitting([*kept, *found, *moments], room)
         wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}
         used = sum(hit.tokens for hit in shown)
-        return Recalled(tuple(shown), question.degraded, len(wanted) - len(shown), used)
+        matched = tuple(hit.id for hit in hits if hit.id in given)
+        return Recalled(tuple(shown), question.degraded, len(wanted) - len(shown), used, matched)
+
+    def pinned(self, scope: Scope, session_id: int | None = None) -> list[Hit]:
+        """The profile and preferences that may be pinned, the most confirmed first."""
+        with self._database.read() as tx:
+            mute = muted.of_session(tx, session_id) if session_id is not None else set()
+            return _distinct(_unmuted(self._pinned(tx, apps.find(tx, scope)), mute))
 
     def _pinned(self, tx: Connection, scope_ids: ScopeIds) -> list[Hit]:
         rows = memories.pinned(tx, scope_ids.ids, self._today(), PINNED_MOST)
         before = succession.replaced(tx, scope_ids.ids, [m.id for m in rows])
         return [
-            self._hit(m, before.get(m.id, [])[:1], 1.0, None, None, "pinned")
+            self._hit(m, before.get(m.id, [])[:1], Parts(1.0, None, None), "pinned")
             for m in self._unshadowed(tx, scope_ids, rows)
         ]
 
@@ -113,86 +154,72 @@ class Recall:
         if not ids or limit < 1:
             return []
         over = memories.expired_ids(tx, ids, self._today())
-        wide = max(CANDIDATES, limit)
-        words = keywords.query_terms(question.text)
-        bm25 = dict(keywords.search(tx, "memories", ids, words, wide + len(over)))
-        bm25 = {i: score for i, score in bm25.items() if i not in set(over)}
-        cosine: dict[int, float] = {}
-        meaning, _ = self._meaning()
-        if meaning is not None and question.vector is not None:
-            cosine = dict(meaning.index.search(tx, ids, question.vector, wide, over))
-            unscored = [i for i in bm25 if i not in cosine]
-            cosine |= meaning.index.scores(tx, ids, question.vector, unscored)
-            bm25 |= keywords.scores(
-                tx, "memories", ids, words, [i for i in cosine if i not in bm25]
-            )
-        floor = meaning.embedder.service.floor if meaning is not None else 0.0
-        passing = self._above_floor(tx, ids, words, cosine, bm25, floor)
-        best = max(bm25.values(), default=0.0)
-        asked = self._credited(tx, ids, passing, cosine, bm25)
+        search = self._searching(tx, ids, question)
+        found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
+        passing = set(found)
+        asked = self._credited(tx, ids, found)
         rows = self._unshadowed(tx, scope_ids, asked)
         before = succession.replaced(tx, ids, [memory.id for memory in rows])
         hits = [
             self._hit(
                 memory,
                 _worth_telling(before.get(memory.id, []), passing),
-                _score(cosine.get(memory.id), bm25.get(memory.id), best, bool(cosine)),
-                cosine.get(memory.id),
-                bm25.get(memory.id),
-                _channel(memory.id in cosine, memory.id in bm25),
+                found[memory.id],
+                found[memory.id].channel,
             )
             for memory in rows
         ]
         hits.sort(key=lambda h: (-h.score, -(h.said_at or self._clock()).timestamp(), h.id))
         return hits[:limit]
 
+    def _searching(self, tx: Connection, ids: Sequence[int], question: Question) -> Search:
+        meaning, _ = self._meaning()
+        words = keywords.query_terms(question.text)
+        timely = Timely.of(question.text, self._clock(), self._settings.zone)
+        return Search(tx, ids, question, words, meaning, timely, self._settings.ranking)
+
     def _credited(
-        self,
-        tx: Connection,
-        ids: Sequence[int],
-        passing: set[int],
-        cosine: dict[int, float],
-        bm25: dict[int, float],
+        self, tx: Connection, ids: Sequence[int], found: dict[int, Parts]
     ) -> list[Memory]:
         """The memories in use that were found, or stand in the place of a replaced value that was:
         that value's scores are theirs where they are higher."""
-        now = succession.present(tx, ids, sorted(passing))
-        for found, memory in now.items():
-            for scores in (cosine, bm25):
-                if found in scores:
-                    scores[memory.id] = max(scores[found], scores.get(memory.id, scores[found]))
+        now = succession.present(tx, ids, sorted(found))
+        for found_id, memory in now.items():
+            parts = found[found_id]
+            if memory.id not in found or parts.score > found[memory.id].score:
+                found[memory.id] = parts
         today = self._today()
         distinct = {memory.id: memory for memory in now.values()}
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= today]
 
-    def _above_floor(
+    def _past(
         self,
         tx: Connection,
-        ids: Sequence[int],
-        words: Sequence[str],
-        cosine: dict[int, float],
-        bm25: dict[int, float],
-        floor: float,
-    ) -> set[int]:
-        if not cosine:
-            return set(bm25)
-        passing = {i for i, score in cosine.items() if score >= floor}
-        # A row whose vector is still to come has its words to speak for it.
-        passing |= {i for i in bm25 if i not in cosine}
-        rest = sorted(set(bm25) - passing)
-        passing |= keywords.matching_all(tx, "memories", ids, words, rest)
-        for word in words:
-            if any(c.isdigit() for c in word):
-                passing |= keywords.matching_all(tx, "memories", ids, [word], rest)
-        return passing
+        scope_ids: ScopeIds,
+        question: Question,
+        limit: int,
+        session_id: int | None = None,
+    ) -> list[Moment]:
+        """What was said in other conversations of the app, each thing once."""
+        if scope_ids.own is None:
+            return []
+        search = self._searching(tx, [scope_ids.own], question)
+        zone = self._settings.zone
+        first: dict[str, Moment] = {}
+        found = past.find(search, zone, self._today(), limit=limit, without_session=session_id)
+        for moment in found:
+            first.setdefault(normal_value(moment.words), moment)
+        return list(first.values())
 
     def _moments(
         self, tx: Connection, scope_ids: ScopeIds, question: Question, dropped: Sequence[int]
     ) -> list[Hit]:
+        """Turns of this very conversation that no longer fit its window, by their words."""
         if not dropped or scope_ids.own is None:
             return []
-        words = keywords.query_terms(question.text)
-        scores = keywords.scores(tx, "messages", [scope_ids.own], words, dropped)
+        search = self._searching(tx, [scope_ids.own], question)
+        scores = keywords.scores(tx, "messages", search.ids, search.words, dropped)
+        scores = {i: scores[i] for i in search.by_words("messages", scores)}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:MOMENTS]
         turns = messages.by_ids(tx, best)
         zone = self._settings.zone
@@ -218,9 +245,7 @@ class Recall:
         self,
         memory: Memory,
         before: Sequence[Past],
-        score: float,
-        cosine: float | None,
-        bm25: float | None,
+        parts: Parts,
         channel: str,
     ) -> Hit:
         text = render.line(memory, self._settings.zone, before)
@@ -228,13 +253,14 @@ class Recall:
             kind="memory",
             id=memory.id,
             text=text,
-            score=round(score, 6),
-            cosine=cosine,
-            bm25=bm25,
+            score=round(parts.score, 6),
+            cosine=parts.cosine,
+            bm25=parts.bm25,
             channel=channel,
             tokens=estimate_tokens(f"- {text}\n"),
             memory=memory,
             said_at=memory.said_at,
+            dated=parts.dated,
         )
 
     def _unshadowed(
@@ -256,17 +282,6 @@ def _worth_telling(past: Sequence[Past], passing: set[int]) -> list[Past]:
     return [p for n, p in enumerate(past) if n == 0 or p.id in passing][:PAST_MOST]
 
 
-def _score(cosine: float | None, bm25: float | None, best: float, with_meaning: bool) -> float:
-    words = bm25 / best if bm25 is not None and best > 0 else 0.0
-    if not with_meaning:
-        return words
-    return COSINE_WEIGHT * max(cosine or 0.0, 0.0) + (1 - COSINE_WEIGHT) * words
-
-
-def _channel(by_meaning: bool, by_words: bool) -> str:
-    return "both" if by_meaning and by_words else "meaning" if by_meaning else "words"
-
-
 def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
     """Those that fit one after another; a shorter one may take the place a longer one left."""
     kept = []
@@ -275,6 +290,11 @@ def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
             kept.append(hit)
             room -= hit.tokens
     return kept
+
+
+def _unmuted(hits: Sequence[Hit], mute: set[int]) -> list[Hit]:
+    """Without the memories that a person called not relevant here."""
+    return [hit for hit in hits if hit.kind != "memory" or hit.id not in mute]
 
 
 def _distinct(hits: Sequence[Hit]) -> list[Hit]:

@@ -35,13 +35,31 @@ def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
     return escaped(text + ")")
 
 
-def moment(message: Message, zone: ZoneInfo, limit: int = 400) -> str:
-    """An earlier turn on one line."""
-    words = " ".join(mask(message.content).split())
-    if _BARE_CODE.fullmatch(words):
-        words = "[code]"  # the answer to a question that nobody sees here
+def moment(
+    message: Message,
+    zone: ZoneInfo,
+    limit: int = 400,
+    *,
+    title: str | None = None,
+    changed: Sequence[str] = (),
+) -> str:
+    """An earlier turn on one line: when it was said, by whom, in which conversation.
+
+    ``changed`` are the keys of what it said that holds no more.
+    """
+    words = said(message)
     words = words if len(words) <= limit else words[: limit - 1] + "…"
-    return escaped(f"[conversation] {day(message.created_at, zone)} {message.role}: {words}")
+    talk = f"conversation “{title}”" if title else "conversation"
+    since = f" (since changed: {', '.join(changed)})" if changed else ""
+    when = day(message.created_at, zone)
+    return escaped(f"[{talk}] {when} {message.role}: {words}{since}")
+
+
+def said(message: Message) -> str:
+    """What was said, on one line and without its secrets."""
+    words = " ".join(mask(message.content).split())
+    # A bare code is the answer to a question that nobody sees here.
+    return "[code]" if _BARE_CODE.fullmatch(words) else words
 
 
 def block(prompts: Prompts, lines: Sequence[str]) -> str:

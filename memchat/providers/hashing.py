@@ -14,7 +14,16 @@ from memchat.types import Service, Usage, clean_text
 if TYPE_CHECKING:
     from memchat.providers import Vectors
 
-SERVICE = Service("hash", "words", 64, 1_000_000, floor=0.25, local=True)
+SERVICE = Service(
+    "hash",
+    "words",
+    64,
+    1_000_000,
+    floor=0.25,
+    message_floor=0.25,
+    cosine_weight=0.0,  # equal words are what BM25 counts, and better
+    local=True,
+)
 
 
 class HashEmbedder:

@@ -34,7 +34,9 @@ DIGESTS = {
     WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
-SERVICE = Service("minilm", "all-MiniLM-L6-v2", 384, 256, floor=0.30, local=True)
+SERVICE = Service(
+    "minilm", "all-MiniLM-L6-v2", 384, 256, floor=0.30, message_floor=0.28, local=True
+)
 WINDOW = SERVICE.max_tokens - 2
 """Tokens of the text in one window; the other two are the model's own marks."""
 OVERLAP = 32

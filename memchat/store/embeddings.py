@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, delete, func, insert, select
+from sqlalchemy import Connection, and_, delete, func, insert, or_, select
 
-from memchat.store.schema import embeddings, memories, searched, services
+from memchat.store.schema import embeddings, memories, messages, searched, services, sessions
 from memchat.types import Service
 
 if TYPE_CHECKING:
@@ -132,6 +132,52 @@ def of_memories(
     return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
 
 
+def of_turns(
+    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
+) -> list[tuple[int, int, bool, bytes | None]]:
+    """(id, session id, whether it is the user's, vector or None) of a scope row's indexed turns, in
+    the order they were said. With ``ids`` of every conversation that one of them is in."""
+    m = messages.c
+    query = (
+        select(m.id, m.session_id, m.role == "user", _e.embedding)
+        .join(sessions, sessions.c.id == m.session_id)
+        .outerjoin(embeddings, and_(_e.hash == m.text_hash, _e.service_id == service_id))
+        .where(sessions.c.app_id == app_id, m.text_hash.is_not(None))
+        .order_by(m.session_id, m.id)
+    )
+    if ids is None:
+        return [(row[0], row[1], bool(row[2]), row[3]) for row in tx.execute(query)]
+    theirs: set[int] = set()
+    for i in range(0, len(ids), 500):
+        theirs |= set(
+            tx.execute(select(m.session_id).where(m.id.in_(ids[i : i + 500])).distinct()).scalars()
+        )
+    ordered, found = sorted(theirs), []
+    for i in range(0, len(ordered), 500):
+        part = query.where(m.session_id.in_(ordered[i : i + 500]))
+        found += [(row[0], row[1], bool(row[2]), row[3]) for row in tx.execute(part)]
+    return found
+
+
+def of_summaries(
+    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
+) -> tuple[list[int], Vectors]:
+    """Ids and vectors of the summaries of a scope row's conversations; with ``ids`` of those."""
+    import numpy as np
+
+    s = sessions.c
+    query = (
+        select(s.id, _e.embedding)
+        .join(embeddings, and_(_e.hash == s.summary_hash, _e.service_id == service_id))
+        .where(s.app_id == app_id)
+    )
+    if ids is not None:
+        query = query.where(s.id.in_(ids))
+    rows = tx.execute(query).all()
+    matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
+    return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
+
+
 def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
     """(app id, searched memories, those with a vector) of every scope row, the largest first."""
     embedded = func.count(_e.hash)
@@ -168,7 +214,11 @@ def missing(
 
 
 def drop_unused(tx: Connection, hashes: Sequence[str]) -> None:
-    """Delete the vectors of these texts, in every service, that no memory has any more."""
-    in_use = select(_m.id).where(_m.text_hash == _e.hash).exists()
+    """Delete the vectors of these texts, in every service, that nothing has any more."""
+    in_use = or_(
+        select(_m.id).where(_m.text_hash == _e.hash).exists(),
+        select(messages.c.id).where(messages.c.text_hash == _e.hash).exists(),
+        select(sessions.c.id).where(sessions.c.summary_hash == _e.hash).exists(),
+    )
     for i in range(0, len(hashes), 500):
         tx.execute(delete(embeddings).where(_e.hash.in_(hashes[i : i + 500]), ~in_use))

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
 
 from sqlalchemy import Connection, insert, select, update
 
-from memchat.store.schema import memory_sources, messages, sessions
+from memchat.store.schema import memories, memory_sources, messages, sessions
 from memchat.types import Evidence
 
 _s = memory_sources.c
@@ -79,3 +81,33 @@ def requote(tx: Connection, message_id: int, content: str) -> None:
     for row in rows:
         quote = content[row.start : row.start + len(row.quote)]
         tx.execute(update(memory_sources).where(_s.id == row.id).values(quote=quote))
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """That a message taught a fact, and how that one stands."""
+
+    message_id: int
+    memory_id: int
+    key: str
+    value: str
+    inactive_reason: str | None
+    expires_at: date | None
+    quote: str
+
+    def over(self, today: date) -> bool:
+        """Whether it holds no more: it ended, was replaced, or its last day is past."""
+        gone = self.inactive_reason is not None and self.inactive_reason != "merged"
+        return gone or (self.expires_at is not None and self.expires_at < today)
+
+
+def drawn(tx: Connection, message_ids: Sequence[int]) -> list[Drawn]:
+    """What was learnt from these messages, the oldest fact first; hidden ones among them."""
+    m = memories.c
+    query = (
+        select(_s.message_id, m.id, m.key, m.value, m.inactive_reason, m.expires_at, _s.quote)
+        .join(memories, m.id == _s.memory_id)
+        .where(_s.message_id.in_(message_ids))
+        .order_by(m.id, _s.id)
+    )
+    return [Drawn(*row) for row in tx.execute(query)]

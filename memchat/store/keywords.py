@@ -14,7 +14,15 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-Kind = Literal["memories", "messages"]
+Kind = Literal["memories", "messages", "sessions"]
+CONTEXT_WEIGHT = 0.3
+"""What a word in a neighbouring turn counts, against 1 in the turn itself."""
+_COLUMNS: dict[Kind, str] = {"memories": "text", "messages": "text context", "sessions": "text"}
+_WEIGHTS: dict[Kind, str] = {
+    "memories": "0.0, 1.0",
+    "messages": f"0.0, 1.0, {CONTEXT_WEIGHT}",
+    "sessions": "0.0, 1.0",
+}
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -92,6 +100,19 @@ def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> No
     )
 
 
+def write_turn(
+    tx: Connection, row_id: int, app_id: int, text: str, context: str, *, reply: bool
+) -> None:
+    """Index a turn anew, with its neighbours' words as its context. A reply is for ``scores`` to
+    find, and for ``search`` not."""
+    remove(tx, "messages", [row_id])
+    scope = _reply_token(app_id) if reply else _token(app_id)
+    tx.exec_driver_sql(
+        "INSERT INTO messages_fts (rowid, scope, text, context) VALUES (?, ?, ?, ?)",
+        (row_id, scope, terms(text), terms(context)),
+    )
+
+
 def remove(tx: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
     """Take rows out. Their words leave the file's bytes only with ``scrub``."""
     for row_id in row_ids:
@@ -100,7 +121,7 @@ def remove(tx: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
 
 def scrub(tx: Connection) -> None:
     """Rewrite the segments, the one way deleted words leave them."""
-    for kind in ("memories", "messages"):
+    for kind in _COLUMNS:
         # Each 'optimize' may add a level to the index, and SQLite takes one of more than 2,000 for
         # damaged (seen with 3.40). Its structure, record 10, holds two bytes a level.
         structure = f"SELECT length(block) FROM {kind}_fts_data WHERE id = 10"
@@ -128,9 +149,9 @@ def search(
     if not words or not app_ids:
         return []
     rows = tx.exec_driver_sql(
-        f"SELECT rowid, -bm25({kind}_fts, 0.0, 1.0) AS score FROM {kind}_fts"
+        f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) AS score FROM {kind}_fts"
         f" WHERE {kind}_fts MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        (_match(app_ids, words), limit),
+        (_match(kind, _scopes(app_ids), words), limit),
     )
     return [(row[0], row[1]) for row in rows]
 
@@ -142,9 +163,9 @@ def scores(
     if not words or not row_ids or not app_ids:
         return {}
     rows = tx.exec_driver_sql(
-        f"SELECT rowid, -bm25({kind}_fts, 0.0, 1.0) FROM {kind}_fts"
+        f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) FROM {kind}_fts"
         f" WHERE {kind}_fts MATCH ? AND {_AMONG}",
-        (_match(app_ids, words), json.dumps([*row_ids])),
+        (_match(kind, _with_replies(kind, app_ids), words), json.dumps([*row_ids])),
     )
     return {row[0]: row[1] for row in rows}
 
@@ -152,10 +173,11 @@ def scores(
 def matching_all(
     tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], row_ids: Sequence[int]
 ) -> set[int]:
-    """Which of these rows hold every one of the words."""
+    """Which of these rows hold every one of the words; a turn, with those beside it."""
     if not words or not row_ids or not app_ids:
         return set()
-    match = f"scope:({_scopes(app_ids)}) AND text:({' AND '.join(map(_quoted, words))})"
+    scopes = _with_replies(kind, app_ids)
+    match = f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' AND '.join(map(_quoted, words))})"
     rows = tx.exec_driver_sql(
         f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND {_AMONG}",
         (match, json.dumps([*row_ids])),
@@ -163,16 +185,25 @@ def matching_all(
     return {row[0] for row in rows}
 
 
-def _match(app_ids: Sequence[int], words: Sequence[str]) -> str:
-    return f"scope:({_scopes(app_ids)}) AND text:({' OR '.join(map(_quoted, words))})"
+def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:
+    return f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' OR '.join(map(_quoted, words))})"
 
 
 def _scopes(app_ids: Sequence[int]) -> str:
     return " OR ".join(_token(app_id) for app_id in app_ids)
 
 
+def _with_replies(kind: Kind, app_ids: Sequence[int]) -> str:
+    replies = map(_reply_token, app_ids) if kind == "messages" else ()
+    return " OR ".join([_scopes(app_ids), *replies])
+
+
 def _token(app_id: int) -> str:
     return f"a{app_id}"
+
+
+def _reply_token(app_id: int) -> str:
+    return f"r{app_id}"
 
 
 def _quoted(word: str) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, select, update
 
-from memchat.store import keywords
+from memchat.store import changes, embeddings, keywords
 from memchat.store.schema import messages, receipts, sessions
 from memchat.types import Hit, Message, Role
 
@@ -27,7 +28,8 @@ def add(
 ) -> int:
     """Write one turn with its keyword row; the new id.
 
-    ``memory`` says whether memory was on when it was said: else nothing is ever learnt from it.
+    ``memory`` says whether memory was on when it was said: else nothing is ever learnt from it or
+    found in it.
     """
     values = {"role": role, "content": content, "created_at": now, "status": status}
     message_id: int = tx.execute(
@@ -35,26 +37,103 @@ def add(
         .values(session_id=session_id, memory=int(memory), **values)
         .returning(_m.id)
     ).scalar_one()
-    keywords.write(tx, "messages", message_id, app_id, content)
+    if memory:
+        keywords.write_turn(tx, message_id, app_id, content, "", reply=role != "user")
     return message_id
 
 
-def rewrite(tx: Connection, message_id: int, app_id: int, content: str) -> None:
-    """Replace a turn's words, e.g. with forgotten ones blanked."""
-    tx.execute(update(messages).where(_m.id == message_id).values(content=content))
-    keywords.write(tx, "messages", message_id, app_id, content)
+def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> None:
+    """Replace the words of turns of a conversation, by id, e.g. with forgotten ones blanked; they
+    are to be indexed anew."""
+    unindex(tx, list(contents))
+    for message_id, content in contents.items():
+        tx.execute(update(messages).where(_m.id == message_id).values(content=content))
+    write_words(tx, session_id, contents.keys())
 
 
 def bar(tx: Connection, ids: Sequence[int]) -> None:
     """Leave turns as they are, but for no search to find and no extraction to learn from."""
-    keywords.remove(tx, "messages", ids)
+    unindex(tx, ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
+    _rewrite_around(tx, ids)
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
     """Delete turns with their keyword rows; proofs and receipts go by cascade."""
-    keywords.remove(tx, "messages", ids)
+    unindex(tx, ids)
+    tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
+    _rewrite_around(tx, ids)
     tx.execute(delete(messages).where(_m.id.in_(ids)))
+
+
+def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
+    """Say what of a conversation's turns is embedded and searched, by id; what it was is gone."""
+    held = {row.id: row for row in tx.execute(_indexed(session_id))}
+    new = {i: words for i, words in texts.items() if held[i].search_text != words}
+    for i, words in new.items():
+        hashed = hashlib.sha256(words.encode()).hexdigest()
+        values = {"search_text": words, "text_hash": hashed}
+        tx.execute(update(messages).where(_m.id == i).values(**values))
+    embeddings.drop_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
+    write_words(tx, session_id, list(new))
+    tell_index(tx, session_id, list(new))
+
+
+def unindex(tx: Connection, ids: Sequence[int]) -> None:
+    """Take turns, and what facts said of them, out of every search."""
+    rows = tx.execute(
+        select(_m.session_id, _m.text_hash).where(_m.id.in_(ids), _m.text_hash.is_not(None))
+    ).all()
+    for session_id in {row.session_id for row in rows}:
+        tell_index(tx, session_id, ids)
+    keywords.remove(tx, "messages", ids)
+    tx.execute(update(messages).where(_m.id.in_(ids)).values(search_text=None, text_hash=None))
+    embeddings.drop_unused(tx, [row.text_hash for row in rows])
+
+
+def tell_index(tx: Connection, session_id: int, ids: Collection[int]) -> None:
+    """Have an index read these turns of a conversation anew, and those beside them."""
+    if ids:
+        app_id = tx.execute(select(sessions.c.app_id).where(sessions.c.id == session_id))
+        turns = [row.id for row in tx.execute(_indexed(session_id))]
+        changes.record(tx, app_id.scalar_one(), "messages", _with_beside(turns, ids))
+
+
+def write_words(tx: Connection, session_id: int, ids: Collection[int]) -> None:
+    """Write the keyword rows of these turns of a conversation, and of those beside them."""
+    turns = tx.execute(_indexed(session_id)).all()
+    app_id = tx.execute(select(sessions.c.app_id).where(sessions.c.id == session_id)).scalar_one()
+    wanted = _with_beside([turn.id for turn in turns], ids)
+    texts = ["", *((turn.search_text or turn.content) for turn in turns), ""]
+    for n, turn in enumerate(turns, 1):
+        if turn.id in wanted:
+            # Only what was read is blended: an open conversation's rows are written with each turn.
+            beside = f"{texts[n - 1]}\n{texts[n + 1]}" if turn.search_text else ""
+            reply = turn.role != "user"
+            keywords.write_turn(tx, turn.id, app_id, texts[n], beside, reply=reply)
+
+
+def _rewrite_around(tx: Connection, ids: Sequence[int]) -> None:
+    """Write the keyword rows of the turns beside these, which are out of search by now."""
+    query = select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
+    for message_id, session_id in tx.execute(query).all():
+        turns = [row.id for row in tx.execute(_indexed(session_id))]
+        before = [i for i in turns if i < message_id][-1:]
+        after = [i for i in turns if i > message_id][:1]
+        write_words(tx, session_id, [*before, *after])
+
+
+def _indexed(session_id: int) -> Select[Any]:
+    columns = (_m.id, _m.role, _m.content, _m.search_text, _m.text_hash)
+    query = select(*columns).where(_m.session_id == session_id, _m.memory == 1)
+    return query.order_by(_m.id)
+
+
+def _with_beside(turns: Sequence[int], ids: Collection[int]) -> set[int]:
+    """These ids, and those that stand beside them in the order of the conversation."""
+    asked = set(ids)
+    places = [n for n, i in enumerate(turns) if i in asked]
+    return {turns[n + d] for n in places for d in (-1, 0, 1) if 0 <= n + d < len(turns)}
 
 
 def keep_receipt(tx: Connection, message_id: int, hits: Iterable[Hit]) -> None:
@@ -69,6 +148,8 @@ def keep_receipt(tx: Connection, message_id: int, hits: Iterable[Hit]) -> None:
             "score": hit.score,
             "cosine": hit.cosine,
             "bm25": hit.bm25,
+            "prior": hit.prior,
+            "dated": hit.dated,
             "channel": hit.channel,
             "tokens": hit.tokens,
         }
@@ -89,6 +170,8 @@ def receipt(tx: Connection, message_id: int) -> list[Hit]:
             score=row.score,
             cosine=row.cosine,
             bm25=row.bm25,
+            prior=row.prior,
+            dated=row.dated,
             channel=row.channel,
             tokens=row.tokens,
         )
@@ -121,6 +204,11 @@ def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> l
     if learnable:
         query = query.where(_m.memory == 1)
     return [_message(row) for row in tx.execute(query)]
+
+
+def ids_of(tx: Connection, session_id: int) -> list[int]:
+    """The turns of a conversation, by id."""
+    return list(tx.execute(select(_m.id).where(_m.session_id == session_id)).scalars())
 
 
 def by_ids(tx: Connection, ids: Sequence[int]) -> dict[int, Message]:

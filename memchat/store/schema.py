@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0002"
+HEAD = "0003"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(
@@ -113,7 +113,9 @@ sessions = Table(
     Column("lease_owner", String),
     _time("lease_until", nullable=True),
     _count("extracted_to"),
+    Column("summary_hash", String(64)),
     Index("ix_sessions_app_id_id", "app_id", "id"),
+    Index("ix_sessions_summary_hash", "summary_hash"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     sqlite_autoincrement=True,
 )
@@ -128,11 +130,27 @@ messages = Table(
     Column("status", String, nullable=False, server_default=text("'complete'")),
     _count("memory", 1),
     _time("created_at"),
+    Column("search_text", Text),
+    Column("text_hash", String(64)),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),
+    Index("ix_messages_text_hash", "text_hash"),
     sqlite_autoincrement=True,
 )
+
+changes = Table(
+    "changes",
+    metadata,
+    _id(),
+    _fk("apps.id"),
+    Column("kind", String, nullable=False),
+    Column("item_id", Integer, nullable=False),
+    _time("at"),
+    Index("ix_changes_app_id_kind_id", "app_id", "kind", "id"),
+    sqlite_autoincrement=True,
+)
+"""What an index has to read anew of the things that leave no events: ids alone, no words."""
 
 receipts = Table(
     "receipts",
@@ -145,6 +163,8 @@ receipts = Table(
     Column("score", Float, nullable=False),
     Column("cosine", Float),
     Column("bm25", Float),
+    Column("prior", Float),
+    Column("dated", Float),
     Column("channel", String, nullable=False),
     Column("tokens", Integer, nullable=False),
     Index("ix_receipts_kind_item_id", "kind", "item_id"),
@@ -173,6 +193,8 @@ memories = Table(
     Column("replaced_by", Integer, ForeignKey("memories.id", ondelete="SET NULL")),
     Column("search_text", Text, nullable=False),
     Column("text_hash", String(64), nullable=False),
+    _count("match_count"),
+    _count("read_count"),
     UniqueConstraint("app_id", "sha1"),
     CheckConstraint("memory_type IN ('preference', 'profile', 'fact', 'other')", name="type"),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
@@ -188,6 +210,30 @@ memories = Table(
     ),
     sqlite_autoincrement=True,
 )
+
+prompts = Table(
+    "prompts",
+    metadata,
+    Column("message_id", Integer, ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True),
+    Column("system", Text),
+    Column("first_message_id", Integer, nullable=False),
+    _count("tools"),
+    _count("shown"),
+    _count("dropped"),
+    Column("degraded", Text),
+)
+"""What a reply's model was sent: this, and the turns from the first one on. Where a memory shown in
+it was forgotten, the system text is gone."""
+
+muted = Table(
+    "muted",
+    metadata,
+    Column("session_id", Integer, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("memory_id", Integer, ForeignKey("memories.id", ondelete="CASCADE"), primary_key=True),
+    _time("created_at"),
+    Index("ix_muted_memory_id", "memory_id"),
+)
+"""Memories that a person called not relevant, for the rest of that conversation."""
 
 searched = or_(memories.c.active == 1, memories.c.inactive_reason == "superseded")
 """Which memories have a keyword row and a vector in the index: those in use, and replaced values,
@@ -345,6 +391,7 @@ usage = Table(
     _id(),
     _fk("apps.id"),
     Column("session_id", Integer, ForeignKey("sessions.id", ondelete="SET NULL")),
+    Column("message_id", Integer),
     _time("at"),
     Column("purpose", String, nullable=False),
     Column("model", String, nullable=False),

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
 
+from memchat.store import changes, embeddings, keywords
 from memchat.store.schema import apps, jobs, messages, sessions
 from memchat.types import Session
 
@@ -97,14 +98,44 @@ def mark_extracted(
     values: dict[str, Any] = {"extracted_to": func.max(_s.extracted_to, message_id)}
     if title:
         values["title"] = title
-    if summary:
-        values["summary"] = summary
     tx.execute(update(sessions).where(_s.id == session_id).values(**values))
+    if summary:
+        _summarise(tx, session_id, summary)
 
 
 def describe(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
     """Set title and summary as given."""
-    tx.execute(update(sessions).where(_s.id == session_id).values(title=title, summary=summary))
+    tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
+    _summarise(tx, session_id, summary)
+
+
+def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
+    """Give a session its summary; its vector is another's from now on."""
+    before = tx.execute(
+        select(_s.summary, _s.summary_hash, _s.app_id).where(_s.id == session_id)
+    ).one()
+    if before.summary == summary:
+        return
+    values = {"summary": summary, "summary_hash": None}
+    tx.execute(update(sessions).where(_s.id == session_id).values(**values))
+    keywords.remove(tx, "sessions", [session_id])
+    if summary:
+        keywords.write(tx, "sessions", session_id, before.app_id, summary)
+    if before.summary_hash is not None:
+        embeddings.drop_unused(tx, [before.summary_hash])
+        changes.record(tx, before.app_id, "sessions", [session_id])
+
+
+def index_summary(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
+    """Say under which hash the vector of a session's summary is kept."""
+    set_it = update(sessions).where(_s.id == session_id).values(summary_hash=text_hash)
+    tx.execute(set_it)
+    changes.record(tx, app_id, "sessions", [session_id])
+
+
+def summary_hash(tx: Connection, session_id: int) -> str | None:
+    """Under which hash the vector of a session's summary is kept."""
+    return tx.execute(select(_s.summary_hash).where(_s.id == session_id)).scalar()
 
 
 def get(tx: Connection, app_ids: Sequence[int], session_id: int) -> Session | None:
@@ -146,6 +177,19 @@ def description(tx: Connection, session_id: int) -> tuple[str | None, str | None
     return row.title, row.summary
 
 
+def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:
+    """The titles of these sessions."""
+    rows = tx.execute(select(_s.id, _s.title).where(_s.id.in_(session_ids)))
+    return {row.id: row.title for row in rows}
+
+
+def drop_summaries(tx: Connection, app_id: int) -> None:
+    """Take the summaries of a scope row's sessions out, with what is searched of them."""
+    told = select(_s.id).where(_s.app_id == app_id, _s.summary.is_not(None))
+    for session_id in list(tx.execute(told).scalars()):
+        _summarise(tx, session_id, None)
+
+
 def listed(tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0) -> list[Session]:
     """Sessions of these scope rows, the latest active first."""
     query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
@@ -154,6 +198,7 @@ def listed(tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0) 
 
 def remove(tx: Connection, session_id: int) -> None:
     """Delete the session's row; its messages go by cascade."""
+    _summarise(tx, session_id, None)
     tx.execute(delete(sessions).where(_s.id == session_id))
 
 

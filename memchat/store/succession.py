@@ -71,14 +71,16 @@ def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict
 def present(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
     """For each of these memories the active one that is it, or has taken its place by now."""
     found: dict[int, Memory] = {}
-    heads = {i: i for i in ids}
-    seen: set[int] = set()
-    while heads:
-        rows = by_ids(tx, app_ids, sorted(set(heads.values())))
-        seen |= rows.keys()
-        found |= {i: rows[h] for i, h in heads.items() if h in rows and rows[h].active}
-        following = {
-            i: rows[h].replaced_by for i, h in heads.items() if h in rows and i not in found
-        }
-        heads = {i: h for i, h in following.items() if h is not None and h not in seen}
+    rows: dict[int, Memory] = {}
+    trails = {i: [i] for i in ids}
+    while trails:
+        rows |= by_ids(tx, app_ids, sorted({trail[-1] for trail in trails.values()} - rows.keys()))
+        going: dict[int, list[int]] = {}
+        for i, trail in trails.items():
+            memory = rows.get(trail[-1])
+            if memory is not None and memory.active:
+                found[i] = memory
+            elif memory is not None and memory.replaced_by and memory.replaced_by not in trail:
+                going[i] = [*trail, memory.replaced_by]
+        trails = going
     return found

@@ -10,13 +10,25 @@ from memchat.store.schema import apps, sessions, usage
 from memchat.types import Usage, UsageTotal
 
 
-def add(tx: Connection, app_id: int, session_id: int | None, spent: Usage, now: datetime) -> None:
-    """Keep one call; without its session where that was deleted while the call ran."""
+def add(
+    tx: Connection,
+    app_id: int,
+    session_id: int | None,
+    spent: Usage,
+    now: datetime,
+    *,
+    message_id: int | None = None,
+) -> None:
+    """Keep one call; without its session where that was deleted while the call ran.
+
+    ``message_id`` is the reply that it was made for.
+    """
     here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
     tx.execute(
         insert(usage).values(
             app_id=app_id,
             session_id=here,
+            message_id=message_id,
             at=now,
             purpose=spent.purpose,
             model=spent.model,
@@ -26,6 +38,23 @@ def add(tx: Connection, app_id: int, session_id: int | None, spent: Usage, now: 
             seconds=spent.seconds,
         )
     )
+
+
+def of_reply(tx: Connection, session_id: int, message_id: int) -> list[Usage]:
+    """The calls made for one reply of a conversation, in their order."""
+    u = usage.c
+    query = select(usage).where(u.session_id == session_id, u.message_id == message_id)
+    return [
+        Usage(
+            purpose=row.purpose,
+            model=row.model,
+            prompt_tokens=row.prompt_tokens,
+            completion_tokens=row.completion_tokens,
+            cost_usd=row.cost_usd,
+            seconds=row.seconds,
+        )
+        for row in tx.execute(query.order_by(u.id))
+    ]
 
 
 def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:

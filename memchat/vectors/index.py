@@ -1,7 +1,9 @@
 """All shards of one service: loaded at need, kept while there is room, always caught up.
 
-Every search happens inside a caller's read transaction: the shard first reads the events since its
-own, so what another process committed before that snapshot is in it, and nothing later.
+A shard holds one kind of one scope row: memories, the user's messages, or summaries. Every search
+happens inside a caller's read transaction: the shard first reads what changed since (a memory's
+events; for the others the table of changes), so what another process committed before that snapshot
+is in it, and nothing later.
 """
 
 from __future__ import annotations
@@ -12,16 +14,19 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, get_args
 
 from sqlalchemy import Connection
 
 from memchat.errors import StoreError
-from memchat.store import embeddings, events
+from memchat.store import changes, embeddings, events
 from memchat.types import Service
+from memchat.vectors import neighbours
 
 if TYPE_CHECKING:
     from memchat.vectors.shard import Shard, Vectors
+
+Kind = Literal["memories", "messages", "sessions"]
 
 log = logging.getLogger(__name__)
 
@@ -32,15 +37,15 @@ ROOM_BYTES = 512 * 1024 * 1024
 
 
 class VectorIndex:
-    """The nearest memories by meaning, in one service's space."""
+    """The nearest memories, messages or summaries by meaning, in one service's space."""
 
     def __init__(self, home: Path, store_id: str, service_id: int, service: Service) -> None:
         self.service_id = service_id
         self._store_id = store_id
         self._dimensions = service.dimensions
         self._folder = home / FOLDER
-        self._shards: OrderedDict[int, Shard] = OrderedDict()
-        self._saved: dict[int, int] = {}
+        self._shards: OrderedDict[tuple[Kind, int], Shard] = OrderedDict()
+        self._saved: dict[tuple[Kind, int], int] = {}
         self._lock = threading.Lock()
 
     def search(
@@ -50,30 +55,36 @@ class VectorIndex:
         query: Vectors,
         limit: int,
         exclude: Sequence[int] = (),
+        kind: Kind = "memories",
     ) -> list[tuple[int, float]]:
-        """The nearest (memory id, cosine) of these scope rows, best first."""
+        """The nearest (id, cosine) of these scope rows, best first."""
         with self._lock:
             found = [
                 hit
                 for app_id in app_ids
-                for hit in self._current(tx, app_id).search(query, limit, exclude)
+                for hit in self._current(tx, kind, app_id).search(query, limit, exclude)
             ]
         return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))[:limit]
 
     def scores(
-        self, tx: Connection, app_ids: Sequence[int], query: Vectors, ids: Sequence[int]
+        self,
+        tx: Connection,
+        app_ids: Sequence[int],
+        query: Vectors,
+        ids: Sequence[int],
+        kind: Kind = "memories",
     ) -> dict[int, float]:
-        """The cosine of those memories that have a vector in these scope rows."""
+        """The cosine of those that have a vector in these scope rows."""
         with self._lock:
             found: dict[int, float] = {}
             for app_id in app_ids:
-                found.update(self._current(tx, app_id).scores(query, ids))
+                found.update(self._current(tx, kind, app_id).scores(query, ids))
         return found
 
-    def ids(self, tx: Connection, app_id: int) -> set[int]:
+    def ids(self, tx: Connection, app_id: int, kind: Kind = "memories") -> set[int]:
         """What the scope row's shard holds, caught up."""
         with self._lock:
-            return self._current(tx, app_id).ids
+            return self._current(tx, kind, app_id).ids
 
     def save(self, tx: Connection) -> None:
         """Keep the large shards that changed on disk, so that the next opening is quick.
@@ -81,47 +92,64 @@ class VectorIndex:
         They are caught up first: what was forgotten meanwhile must not come back in a file.
         """
         with self._lock:
-            for app_id in list(self._shards):
-                shard = self._current(tx, app_id)
-                if len(shard) >= SAVE_FROM and self._saved.get(app_id) != shard.seq:
+            for kind, app_id in list(self._shards):
+                shard = self._current(tx, kind, app_id)
+                if len(shard) >= SAVE_FROM and self._saved.get((kind, app_id)) != shard.seq:
                     self._folder.mkdir(mode=0o700, exist_ok=True)
-                    shard.save(self._path(app_id), events.mark(tx, shard.seq))
-                    self._saved[app_id] = shard.seq
+                    shard.save(self._path(kind, app_id), _mark(tx, kind, shard.seq))
+                    self._saved[kind, app_id] = shard.seq
 
     def forget(self, app_id: int) -> None:
-        """Drop a scope row's shard from memory and disk: a vector tells about its words."""
+        """Drop a scope row's shards from memory and disk: a vector tells about its words."""
         with self._lock:
-            self._shards.pop(app_id, None)
-            self._saved.pop(app_id, None)
+            for kind in get_args(Kind):
+                self._shards.pop((kind, app_id), None)
+                self._saved.pop((kind, app_id), None)
             unlink(self._folder.parent, self._store_id, self.service_id, app_id)
 
-    def _current(self, tx: Connection, app_id: int) -> Shard:
-        shard = self._shards.get(app_id)
+    def _current(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
+        shard = self._shards.get((kind, app_id))
         if shard is None:
-            shard = self._load(tx, app_id)
-        newest = events.latest(tx, app_id)
+            shard = self._load(tx, kind, app_id)
+        newest = _latest(tx, kind, app_id)
         if shard.seq > newest:
             # Read further than this snapshot of the rows reaches.
             shard = self._empty()
         if shard.seq < newest:
-            changed = events.changed_since(tx, app_id, shard.seq) if shard.seq else None
-            found, vectors = embeddings.of_memories(tx, self.service_id, app_id, changed)
+            changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
+            found, vectors = self._read(tx, kind, app_id, changed)
             shard.replace(changed or [], found, vectors)
             shard.seq = newest
-        self._shards[app_id] = shard
-        self._shards.move_to_end(app_id)
+        self._shards[kind, app_id] = shard
+        self._shards.move_to_end((kind, app_id))
         self._make_room()
         return shard
+
+    def _read(
+        self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None
+    ) -> tuple[list[int], Vectors]:
+        """The vectors as the rows have them, all or those of ``ids``."""
+        if kind == "memories":
+            return embeddings.of_memories(tx, self.service_id, app_id, ids)
+        if kind == "sessions":
+            return embeddings.of_summaries(tx, self.service_id, app_id, ids)
+        turns = embeddings.of_turns(tx, self.service_id, app_id, ids)
+        found, vectors = neighbours.blended(turns, self._dimensions)
+        if ids is None:
+            return found, vectors
+        asked = set(ids)
+        wanted = [n for n, i in enumerate(found) if i in asked]
+        return [found[n] for n in wanted], vectors[wanted]
 
     def _empty(self) -> Shard:
         from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without
 
         return Shard(self._dimensions)
 
-    def _load(self, tx: Connection, app_id: int) -> Shard:
+    def _load(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
         from memchat.vectors.shard import Shard
 
-        path = self._path(app_id)
+        path = self._path(kind, app_id)
         if not path.exists():
             return self._empty()
         try:
@@ -130,26 +158,41 @@ class VectorIndex:
             log.warning("%s", error)
             path.unlink(missing_ok=True)
             return self._empty()
-        if shard.mark != events.mark(tx, shard.seq):
+        if shard.mark != _mark(tx, kind, shard.seq):
             # From before these rows were restored from a copy: not a past of theirs.
             return self._empty()
-        self._saved[app_id] = shard.seq
+        self._saved[kind, app_id] = shard.seq
         return shard
 
     def _make_room(self) -> None:
         while len(self._shards) > 1 and sum(s.nbytes for s in self._shards.values()) > ROOM_BYTES:
             self._shards.popitem(last=False)
 
-    def _path(self, app_id: int) -> Path:
-        return _file(self._folder.parent, self._store_id, self.service_id, app_id)
+    def _path(self, kind: Kind, app_id: int) -> Path:
+        return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)
 
 
 def unlink(home: Path, store_id: str, service_id: int, app_id: int) -> None:
-    """Drop a scope row's shard from disk, without loading it."""
-    _file(home, store_id, service_id, app_id).unlink(missing_ok=True)
+    """Drop a scope row's shards from disk, without loading them."""
+    for kind in get_args(Kind):
+        _file(home, store_id, service_id, kind, app_id).unlink(missing_ok=True)
 
 
-def _file(home: Path, store_id: str, service_id: int, app_id: int) -> Path:
+def _latest(tx: Connection, kind: Kind, app_id: int) -> int:
+    return events.latest(tx, app_id) if kind == "memories" else changes.latest(tx, kind, app_id)
+
+
+def _changed(tx: Connection, kind: Kind, app_id: int, since: int) -> list[int]:
+    if kind == "memories":
+        return events.changed_since(tx, app_id, since)
+    return changes.since(tx, kind, app_id, since)
+
+
+def _mark(tx: Connection, kind: Kind, seq: int) -> str:
+    return events.mark(tx, seq) if kind == "memories" else changes.mark(tx, seq)
+
+
+def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:
     # The store's own id is in the name: a folder copied from elsewhere is never taken for ours.
-    scope = f"{store_id}/{service_id}/memories/{app_id}"
+    scope = f"{store_id}/{service_id}/{kind}/{app_id}"
     return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}.faiss"

@@ -141,12 +141,12 @@ def _says_nothing(found: Findings) -> bool:
 
 
 def _recites(found: Findings, values: Sequence[str]) -> bool:
-    """Whether the cited message says what is remembered, and the user only agrees with it."""
+    """Whether the cited message says what is remembered, and the user adds nothing to all that."""
     if found.ref is None or asks(found.ref[0].text, found.ref[1]):
         return False
     message = found.ref[0].text
     own = _own_words(sentences_said(found))
-    return _all_in(own, [message]) and _is_recital(message, values)
+    return _all_in(own, [message, *values]) and _is_recital(message, values)
 
 
 def _is_recital(message: str, values: Sequence[str]) -> bool:

@@ -1,0 +1,114 @@
+"""Putting the texts into a store in bulk, by the code that a session's end runs.
+
+Turns by ``messages.add``, facts by ``Consolidation``, then ``moments`` with one batch of vectors a
+session, as ``memory/learn.py`` does. No model reads anything: what it would have written, facts and
+summary, is the data set's own.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.recall.data import Person, Talk
+from memchat import MemChat
+from memchat.memory import moments
+from memchat.memory.consolidate import Consolidation, Fact, search_text
+from memchat.memory.meaning import Meaning
+from memchat.providers import Embedder
+from memchat.store import apps, embeddings, messages, sessions
+from memchat.store.events import Cause
+from memchat.types import Scope, Service, Usage
+
+Vectors = NDArray[np.float32]
+
+
+class Cached:
+    """An embedder that asks the other for a text once, on this machine, over all runs."""
+
+    def __init__(self, other: Embedder) -> None:
+        self._other = other
+        name = "".join(c if c.isalnum() else "-" for c in other.service.name)
+        self._path = Path(tempfile.gettempdir()) / f"memchat-bench-recall-{name}.pickle"
+        self._held: dict[str, Vectors] = {}
+        self.service: Service = other.service
+        self.new = 0
+        if self._path.exists():
+            self._held = pickle.loads(self._path.read_bytes())
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        keys = [embeddings.query_hash(text) for text in texts]
+        new = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._held}
+        if new:
+            made, _ = self._other.embed_documents(list(new.values()))
+            self._held.update(zip(new, made, strict=True))
+            self.new += len(new)
+        found = np.array([self._held[key] for key in keys], np.float32)
+        return found, Usage("embed", self.service.name, 0, 0, 0.0, 0.0)
+
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        found, usage = self.embed_documents([text])
+        return found[0], usage
+
+    def save(self) -> None:
+        """Keep the vectors for the next run; they are keyed by hashes and hold no text."""
+        self._path.write_bytes(pickle.dumps(self._held))
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """A store with one person's conversation in it."""
+
+    ids: dict[int, str] = field(default_factory=dict)
+    """Message id → its id in the data set."""
+
+
+def feed(mc: MemChat, person: Person, *, turns: bool, facts: bool, summaries: bool) -> Fed:
+    """Put a person's sessions in. Without ``turns`` they only prove the facts, as those said with
+    memory off would: nothing is found in them."""
+    meaning, why_not = mc._assembly.meaning()
+    assert meaning is not None, why_not
+    fed = Fed()
+    for talk in person.talks:
+        _feed_talk(mc, meaning, person, talk, fed, (turns, facts, summaries))
+    return fed
+
+
+def _feed_talk(
+    mc: MemChat, meaning: Meaning, person: Person, talk: Talk, fed: Fed, what: tuple[bool, ...]
+) -> None:
+    turns, facts, summaries = what
+    zone = mc.settings.zone
+    scope = Scope(person.name)
+    with mc._database.write() as tx:
+        own, shared = apps.ensure(tx, scope, talk.at)
+        session_id = sessions.start(tx, own, "bench", talk.at, talk.at)
+        by_name, last = {}, 0
+        for number, turn in enumerate(talk.turns):
+            at = talk.at + timedelta(seconds=number)
+            last = messages.add(tx, session_id, own, "user", turn.text, at, memory=turns)
+            fed.ids[last], by_name[turn.id] = turn.id, (last, turn.text)
+        sessions.end(tx, session_id, talk.at)
+        cause = Cause(talk.at, "model", "extracted", session_id)
+        work = Consolidation(tx, own, shared, cause, mc.settings.merge_threshold, zone)
+        for one in talk.observed if facts else ():
+            proofs = tuple((by_name[i][0], 0, by_name[i][1]) for i in one.turns if i in by_name)
+            key = one.about.lower()
+            words = search_text("fact", key, one.text, person.name, talk.at, zone)
+            work.apply(Fact("fact", key, one.text, talk.at, words, "auto", True, proofs=proofs))
+        summary = talk.summary if summaries else None
+        sessions.mark_extracted(tx, session_id, last, None, summary)
+        rows = embeddings.missing(tx, meaning.service_id, work.written)
+        stored = moments.stored(tx, session_id, zone)
+    assert stored is not None
+    vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])
+    with mc._database.write() as tx:
+        embeddings.put(tx, meaning.service_id, vectors.items(), talk.at)
+        moments.write(tx, session_id, zone, meaning.service_id, vectors, talk.at)

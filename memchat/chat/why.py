@@ -1,0 +1,106 @@
+"""Why a reply is as it is: its receipt, read beside what the store knows now."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+from sqlalchemy import Connection
+
+from memchat.chat.turns import alternating
+from memchat.memory.commands import TOOLS
+from memchat.memory.render import escaped
+from memchat.store import evidence, hidden, memories, messages, muted, prompts, usage
+from memchat.store.apps import ScopeIds
+from memchat.store.prompts import Sent
+from memchat.types import ChatMessage, Given, Hit, Memory, Message, Why
+
+HIDDEN = "is being forgotten"
+_RETIRED = {"superseded": "replaced", "merged": "merged", "ended": "ended", "expired": "over"}
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """One reply of a scope, explained from the rows of one snapshot."""
+
+    tx: Connection
+    scope: ScopeIds
+    today: date
+    reply: Message
+
+    def why(self) -> Why:
+        """The whole explanation."""
+        shown = messages.receipt(self.tx, self.reply.id)
+        sent = prompts.of_reply(self.tx, self.reply.id)
+        lines = self._lines(shown)
+        before = [t for t in self._turns(0) if t.role == "user"]
+        given = sum(line.hit.channel != "listed" for line in lines)
+        held = any(line.since == HIDDEN for line in lines)
+        return Why(
+            reply=self.reply,
+            question=before[-1].content if before else None,
+            lines=tuple(lines),
+            forgotten=max(sent.shown - given, 0) if sent else 0,
+            dropped=sent.dropped if sent else 0,
+            degraded=sent.degraded if sent else None,
+            by_model=sent is not None,
+            tools=tuple(t["function"]["name"] for t in TOOLS) if sent and sent.tools else (),
+            prompt=None if sent is None or held else self._prompt(sent),
+            calls=tuple(usage.of_reply(self.tx, self.reply.session_id, self.reply.id)),
+        )
+
+    def _turns(self, first_id: int) -> list[Message]:
+        turns = messages.of_session(self.tx, self.reply.session_id)
+        return [turn for turn in turns if first_id <= turn.id < self.reply.id]
+
+    def _prompt(self, sent: Sent) -> tuple[ChatMessage, ...] | None:
+        if sent.system is None:
+            return None
+        turns = alternating(self._turns(sent.first_message_id))
+        return (ChatMessage("system", sent.system), *turns)
+
+    def _lines(self, shown: list[Hit]) -> list[Given]:
+        ids = [hit.id for hit in shown if hit.kind == "memory"]
+        there = memories.by_ids(self.tx, self.scope.ids, ids)
+        going = {m.id for m in hidden.listed(self.tx, self.scope.ids)}
+        mute = muted.of_session(self.tx, self.reply.session_id)
+        said = messages.by_ids(self.tx, [hit.id for hit in shown if hit.kind == "message"])
+        lines = []
+        for hit in shown:
+            if hit.kind == "message":
+                turn = said.get(hit.id)
+                lines.append(
+                    Given(hit, turn.created_at, turn.session_id)
+                    if turn is not None
+                    else Given(hit, since="its message was deleted")
+                )
+            elif hit.id in going:
+                lines.append(Given(replace(hit, text="…"), since=HIDDEN))
+            else:
+                line = self._line(hit, there.get(hit.id))
+                lines.append(replace(line, muted=hit.id in mute))
+        return lines
+
+    def _line(self, hit: Hit, memory: Memory | None) -> Given:
+        if memory is None:
+            return Given(hit, since="is no longer in this app")
+        proofs = [p for p in evidence.of_memory(self.tx, hit.id) if p.role == "user"]
+        proofs = [p for p in proofs if p.message_id < self.reply.id] or proofs
+        newest = max(proofs, key=lambda p: p.message_id, default=None)
+        return Given(
+            hit,
+            newest.said_at if newest else memory.said_at,
+            newest.session_id if newest else None,
+            self._since(hit, memory),
+        )
+
+    def _since(self, hit: Hit, memory: Memory) -> str | None:
+        if not memory.active:
+            what = _RETIRED.get(memory.inactive_reason or "", memory.inactive_reason)
+            by = f" by #{memory.replaced_by}" if what == "replaced" and memory.replaced_by else ""
+            into = f" into #{memory.replaced_by}" if what == "merged" and memory.replaced_by else ""
+            return f"{what}{by}{into}"
+        if memory.expires_at is not None and memory.expires_at < self.today:
+            return "over"
+        now = escaped(f"{memory.key}: {memory.value}")
+        return None if now in hit.text else f"changed, now {now}"

@@ -1,0 +1,159 @@
+"""``memchat why``: what a reply was given, and what its model was sent."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import App, Json, User, open_store
+from memchat.types import Given, Usage, Why, to_json
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from memchat.app import MemChat
+
+QUESTION_COLUMNS = 200
+_SHOWN = 0.05
+"""BM25 says nothing by its size where there are but a few memories."""
+
+
+def why(
+    user: User,
+    message: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="MESSAGE",
+            help="A message's number, as `memchat sessions show` gives it (default: the latest "
+            "reply).",
+            show_default=False,
+        ),
+    ] = None,
+    app: App = "default",
+    prompt: Annotated[
+        bool, typer.Option("--prompt", help="Print all that the model was sent.")
+    ] = False,
+    not_relevant: Annotated[
+        int | None,
+        typer.Option(
+            "--not-relevant", metavar="ID", help="Keep this memory out of that conversation."
+        ),
+    ] = None,
+    relevant: Annotated[
+        int | None,
+        typer.Option("--relevant", metavar="ID", help="Let it take part there again."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Explain a reply: which memories it was given, and why.
+
+    For each memory how it was found, when it was said, and what became of it since.
+    """
+    with open_store() as mc:
+        found = mc.why(message, user=user, app=app)
+        if not_relevant is not None or relevant is not None:
+            _judge(mc, found, not_relevant, relevant, user=user, app=app)
+        elif as_json:
+            show.print_json(to_json(found))
+        else:
+            lines = _sent(found) if prompt else _explained(found, mc.settings.zone)
+            show.page(show.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+
+
+def _judge(
+    mc: MemChat, found: Why, out: int | None, back: int | None, *, user: str, app: str
+) -> None:
+    session_id = found.reply.session_id
+    if out is not None:
+        memory = mc.mute(out, session_id, user=user, app=app)
+        print(show.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
+    if back is not None:
+        memory = mc.unmute(back, session_id, user=user, app=app)
+        print(show.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
+
+
+def _explained(found: Why, zone: ZoneInfo) -> list[str]:
+    reply = found.reply
+    said = show.shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
+    lines = [
+        f"reply   #{reply.id}, {show.time(reply.created_at, zone)}, session {reply.session_id}",
+        f"to      {said}",
+        f"memory  {_counted(found)}",
+    ]
+    if found.degraded:
+        lines.append(f"search  {found.degraded}")
+    lines += [f"model   {_used(call)}" for call in found.calls]
+    if not found.by_model:
+        lines.append("model   none was asked: memory answered by itself")
+    for line in found.lines:
+        lines += ["", *_line(line, zone)]
+    return lines
+
+
+def _counted(found: Why) -> str:
+    tokens = sum(line.hit.tokens for line in found.lines)
+    count = len(found.lines)
+    parts = [f"{count} {'line' if count == 1 else 'lines'}, {tokens} tokens"]
+    if found.dropped:
+        parts.append(f"{found.dropped} more did not fit")
+    if found.forgotten:
+        parts.append(f"{found.forgotten} forgotten since")
+    return "; ".join(parts) if count or len(parts) > 1 else "nothing was given"
+
+
+def _line(line: Given, zone: ZoneInfo) -> list[str]:
+    hit = line.hit
+    mark = "#" if hit.kind == "memory" else "message "
+    facts = [_how(line), f"{hit.tokens} tokens"]
+    if line.said_at is not None:
+        where = f", session {line.session_id}" if line.session_id is not None else ", by hand"
+        facts.append(f"said {show.time(line.said_at, zone)}{where}")
+    lines = [f"{mark}{hit.id}  {hit.text}", f"    {' · '.join(facts)}"]
+    if line.since is not None:
+        lines.append(f"    since then: {line.since}")
+    if line.muted:
+        lines.append("    not relevant here: kept out of the rest of the conversation")
+    return lines
+
+
+def _how(line: Given) -> str:
+    """Why a line was given, and the parts of its score."""
+    hit = line.hit
+    if hit.channel == "pinned":
+        return "pinned"
+    if hit.channel == "listed":
+        return "listed, as you asked"
+    parts = []
+    if hit.cosine is not None:
+        parts.append(f"meaning {hit.cosine:.2f}")
+    if hit.bm25 is not None:
+        parts.append(f"words {hit.bm25:.1f}" if hit.bm25 >= _SHOWN else "words")
+    if hit.prior:
+        parts.append(f"its conversation {hit.prior:.2f}")
+    if hit.dated:
+        parts.append(f"the days asked about {hit.dated:.2f}")
+    named = f"{hit.channel}: " if hit.channel in ("both", "conversation") else ""
+    return f"{named}{' + '.join(parts) or hit.channel}, score {hit.score:.2f}"
+
+
+def _used(call: Usage) -> str:
+    dollars = f"{call.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
+    cost = "cost unknown" if call.cost_usd is None else f"${dollars}"
+    return (
+        f"{call.model}: {call.prompt_tokens} tokens in, {call.completion_tokens} out, "
+        f"{call.seconds:.1f} s, {cost}"
+    )
+
+
+def _sent(found: Why) -> list[str]:
+    if not found.by_model:
+        return ["no model was asked: memory answered by itself"]
+    if found.prompt is None:
+        return ["what the model was sent held something that was forgotten since; it is gone"]
+    lines = [f"tools   {', '.join(found.tools)}", ""] if found.tools else []
+    for message in found.prompt:
+        lines += [f"{message.role}:", message.content.rstrip("\n"), ""]
+    return lines[:-1]

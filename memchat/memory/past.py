@@ -1,0 +1,129 @@
+"""Finding what a person said in earlier conversations: dated moments, each with what became of it.
+
+A moment's score is that of its words and meaning, and a share for the summary of its conversation:
+what was said in the right conversation is more likely meant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from zoneinfo import ZoneInfo
+
+from memchat.memory import render
+from memchat.memory.gate import text
+from memchat.memory.scoring import Search
+from memchat.store import evidence, keywords, messages, sessions, succession
+from memchat.store.evidence import Drawn
+from memchat.store.memories import FORGOTTEN
+from memchat.tokens import estimate_tokens
+from memchat.types import Hit
+
+PRIOR = 0.2
+"""What the summary of its conversation adds to a moment, at most."""
+_ONLY_PROOF = 0.6
+"""Of a moment's words those that quotes of shown facts hold, from which on it says nothing new."""
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A found moment, and the facts that were drawn from it."""
+
+    hit: Hit
+    words: str
+    facts: tuple[Drawn, ...]
+    now: Mapping[int, int]
+    """Each of the facts → the memory that stands in its place today."""
+
+    def tells(self, memory_ids: Collection[int]) -> bool:
+        """Whether one of these memories, or what they replaced, was drawn from it."""
+        return any(self.now.get(f.memory_id, f.memory_id) in memory_ids for f in self.facts)
+
+    def only_proves(self, shown: Collection[int]) -> bool:
+        """Whether it says no more than these memories do, whose lines name what they replaced."""
+        mine = _words(self.words)
+        theirs = [
+            _words(f.quote) for f in self.facts if self.now.get(f.memory_id, f.memory_id) in shown
+        ]
+        told = set().union(*theirs) & mine
+        return bool(theirs) and len(told) >= _ONLY_PROOF * len(mine)
+
+
+def find(
+    search: Search,
+    zone: ZoneInfo,
+    today: date,
+    *,
+    limit: int,
+    without_session: int | None = None,
+) -> list[Moment]:
+    """The moments that answer a question, best first; none of the conversation that goes on.
+
+    ``search`` is over the app's own scope alone: conversations belong to no other.
+    """
+    here: Sequence[int] = ()
+    if without_session is not None:
+        here = messages.ids_of(search.tx, without_session)
+    found = search.found("messages", limit, frozenset(here))
+    turns = messages.by_ids(search.tx, list(found))
+    priors = _priors(search, {turn.session_id for turn in turns.values()})
+    titles = sessions.titles(search.tx, list(priors))
+    drawn = defaultdict(list)
+    for one in evidence.drawn(search.tx, list(turns)):
+        drawn[one.message_id].append(one)
+    ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
+    now = {i: m.id for i, m in succession.present(search.tx, search.ids, ids).items()}
+    moments, asked = [], _words(search.question.text)
+    for i, turn in turns.items():
+        facts = drawn[i]
+        if any(fact.inactive_reason == FORGOTTEN for fact in facts):
+            continue  # its purge is on its way, and takes words of this turn
+        if _asks_the_same(turn.content, asked):
+            continue
+        changed = tuple(dict.fromkeys(f.key for f in facts if f.over(today)))
+        title = titles[turn.session_id]
+        line = render.moment(turn, zone, title=title, changed=changed)
+        prior = priors[turn.session_id]
+        hit = Hit(
+            kind="message",
+            id=i,
+            text=line,
+            score=round(found[i].score + prior, 6),
+            cosine=found[i].cosine,
+            bm25=found[i].bm25,
+            channel=found[i].channel,
+            tokens=estimate_tokens(f"- {line}\n"),
+            said_at=turn.created_at,
+            session_id=turn.session_id,
+            session_title=title,
+            since_changed=changed,
+            prior=round(prior, 6),
+            dated=found[i].dated,
+        )
+        moments.append(Moment(hit, turn.content, tuple(facts), now))
+    moments.sort(key=lambda m: (-m.hit.score, -m.hit.id))
+    return moments
+
+
+def _asks_the_same(content: str, asked: set[str]) -> bool:
+    """Whether it is the question itself, or part of it, as it was asked before."""
+    words = _words(content)
+    return words == asked or (words <= asked and content.rstrip().endswith(("?", "？")))
+
+
+def _words(content: str) -> set[str]:
+    return text.content_words(content) | text.numbers(content)
+
+
+def _priors(search: Search, session_ids: Collection[int]) -> Mapping[int, float]:
+    """What the summary of each of these conversations says for it."""
+    ids = sorted(session_ids)
+    bm25 = keywords.scores(search.tx, "sessions", search.ids, search.words, ids)
+    cosine: dict[int, float] = {}
+    if search.meaning is not None and search.question.vector is not None:
+        vector = search.question.vector
+        cosine = search.meaning.index.scores(search.tx, search.ids, vector, ids, "sessions")
+    best = max(bm25.values(), default=0.0)
+    return {i: PRIOR * search.weighed(cosine.get(i), bm25.get(i), best) for i in ids}

@@ -1,0 +1,84 @@
+"""How long a reply waits for its question's vector: then words alone are searched, and it is said.
+
+The service goes on meanwhile, and what comes late is kept for the next time. A service known to
+take a little longer than the limit, as one on the network may, is given that little more; one that
+hangs, loads, or has not answered yet is not.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass
+
+from memchat.errors import MemChatError
+from memchat.memory.meaning import Question, shortened
+from memchat.types import clean_text
+
+STRETCH = 4
+"""A service whose last answer took up to so many times the limit is waited for as long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question on its way to its vector."""
+
+    text: str
+    future: Future[Question]
+
+    def arrived(self) -> Question | None:
+        """The question with its vector, where that has come by now; a failure gives None."""
+        if not self.future.done() or self.future.exception() is not None:
+            return None
+        return self.future.result()
+
+
+class Patience:
+    """Asks in a thread of its own, and waits for so long. Safe in several threads."""
+
+    def __init__(self, seconds: float, find: Callable[[str], Question]) -> None:
+        """``find`` gives the question with its vector, however long that takes."""
+        self._seconds = seconds
+        self._find = find
+        self._last: float | None = None
+
+    def ask(self, text: str) -> Asked:
+        """Begin to look for the vector."""
+        asked = Asked(text, Future())
+        threading.Thread(
+            target=self._look, args=(asked,), name="memchat-question", daemon=True
+        ).start()
+        return asked
+
+    def wait(self, asked: Asked) -> Question:
+        """The question with its vector, or without where that takes too long.
+
+        Raises what finding it raised, e.g. SchemaError for the vectors of another service.
+        """
+        limit = self._limit()
+        try:
+            return asked.future.result(timeout=limit)
+        except NotYet:
+            return Question(
+                shortened(clean_text(asked.text)),
+                degraded="searched by words only: the embedding service did not answer within "
+                f"{limit:g} s; MEMCHAT_EMBED_PATIENCE gives it longer",
+            )
+
+    def _limit(self) -> float:
+        late = self._last is not None and self._seconds < self._last <= STRETCH * self._seconds
+        return self._seconds * (STRETCH if late else 1)
+
+    def _look(self, asked: Asked) -> None:
+        started = time.monotonic()
+        try:
+            question = self._find(asked.text)
+        except MemChatError as error:
+            asked.future.set_exception(error)
+            return
+        if question.usage is not None:
+            self._last = time.monotonic() - started
+        asked.future.set_result(question)

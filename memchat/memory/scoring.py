@@ -1,0 +1,148 @@
+"""One list of candidates from two: by meaning and by words, both scores filled in over the union.
+
+score = weight x cosine + (1 - weight) x BM25 / the query's best BM25, the weight the service's.
+Each list gives its candidates, and the score that the other did not give is looked up: that is
+worth more than any tuning. Reciprocal ranks of both lists are the option.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection
+
+from memchat.memory.meaning import Meaning, Question
+from memchat.memory.timely import Timely
+from memchat.store import keywords
+
+CANDIDATES = 20
+Kind = Literal["memories", "messages"]
+_RRF = 60
+_WORDS_ONLY_SHARE = 0.5
+"""Of a question's words those that a hit must hold where only words are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """A candidate's score and what it was made of; None where a list could not score it."""
+
+    score: float
+    cosine: float | None
+    bm25: float | None
+    dated: float | None = None
+    """The share for lying on the days asked about."""
+
+    @property
+    def channel(self) -> str:
+        """By what it was found."""
+        if self.cosine is None:
+            return "time" if self.bm25 is None else "words"
+        return "meaning" if self.bm25 is None else "both"
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One question over the rows of some scopes."""
+
+    tx: Connection
+    ids: Sequence[int]
+    question: Question
+    words: Sequence[str]
+    meaning: Meaning | None
+    timely: Timely | None
+    ranking: str = "weighted"
+
+    @property
+    def telling(self) -> list[str]:
+        """The words that a hit may be asked to hold: those that only name a day are none."""
+        days = self.timely.words if self.timely else frozenset()
+        return [word for word in self.words if word not in days]
+
+    def found(
+        self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
+    ) -> dict[int, Parts]:
+        """The candidates of a kind that pass its floor, by id; never one of ``without``."""
+        by_words = keywords.search(self.tx, kind, self.ids, self.words, limit + len(without))
+        bm25 = {i: score for i, score in by_words if i not in without}
+        bm25 = dict(list(bm25.items())[:limit])
+        dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
+        cosine: dict[int, float] = {}
+        vector = self.question.vector
+        if self.meaning is not None and vector is not None:
+            index = self.meaning.index
+            cosine = dict(index.search(self.tx, self.ids, vector, limit, sorted(without), kind))
+            ranks = [list(cosine), list(bm25)]
+            unscored = [i for i in (*bm25, *dated) if i not in cosine]
+            cosine |= index.scores(self.tx, self.ids, vector, unscored, kind)
+        else:
+            ranks = [list(bm25)]
+        unscored = [i for i in (*cosine, *dated) if i not in bm25]
+        bm25 |= keywords.scores(self.tx, kind, self.ids, self.words, unscored)
+        scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
+        passing = self._passing(kind, cosine, bm25)
+        shares = self.timely.shares(dated) if self.timely else {}
+        # On the day asked about one of the words will do: those of the day itself match nothing.
+        passing |= {i for i in dated if i in bm25}
+        if dated and self.timely is not None and self.timely.only:
+            # No other word means anything here: "what did I tell you yesterday?"
+            passing, cosine, bm25, scores = set(dated), {}, {}, {}
+        totals = {i: scores.get(i, 0.0) + shares.get(i, 0.0) for i in passing}
+        return {
+            i: Parts(total, cosine.get(i), bm25.get(i), shares.get(i))
+            for i, total in totals.items()
+            if total > 0  # near only by a cosine that counts for nothing with this service
+        }
+
+    def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
+        """The weighted sum, with BM25 as a share of the best."""
+        words = bm25 / best if bm25 is not None and best > 0 else 0.0
+        if self.meaning is None or self.question.vector is None:
+            return words
+        weight = self.meaning.embedder.service.cosine_weight
+        return weight * max(cosine or 0.0, 0.0) + (1 - weight) * words
+
+    def _weighed(self, cosine: dict[int, float], bm25: dict[int, float]) -> dict[int, float]:
+        best = max(bm25.values(), default=0.0)
+        return {
+            i: self.weighed(cosine.get(i), bm25.get(i), best) for i in cosine.keys() | bm25.keys()
+        }
+
+    def _ranked(self, lists: Sequence[Sequence[int]]) -> dict[int, float]:
+        """The sum of reciprocal ranks, 1 for what stands first in every list."""
+        scores: dict[int, float] = {}
+        for ranked in lists:
+            for rank, i in enumerate(ranked, 1):
+                scores[i] = scores.get(i, 0.0) + (_RRF + 1) / (_RRF + rank) / len(lists)
+        return scores
+
+    def _passing(self, kind: Kind, cosine: dict[int, float], bm25: dict[int, float]) -> set[int]:
+        """What says something: near enough in meaning, or all of the words, or a number."""
+        if self.meaning is None or self.question.vector is None:
+            return self.by_words(kind, bm25)
+        service = self.meaning.embedder.service
+        floor = service.floor if kind == "memories" else service.message_floor
+        passing = {i for i, score in cosine.items() if score >= floor}
+        # A row whose vector is still to come has its words to speak for it.
+        waiting = {i: score for i, score in bm25.items() if i not in cosine}
+        passing |= self.by_words(kind, waiting) if kind == "messages" else set(waiting)
+        rest = sorted(bm25.keys() - passing)
+        return passing | self._matching(kind, self.telling, rest) | self._with_number(kind, rest)
+
+    def by_words(self, kind: Kind, bm25: dict[int, float]) -> set[int]:
+        """Where no vector speaks, a hit holds half of the question's words, or a number of it:
+        one common word in a long question says nothing."""
+        held = dict.fromkeys(bm25, 0)
+        for word in self.telling:
+            for i in self._matching(kind, [word], list(bm25)):
+                held[i] += 1
+        needed = _WORDS_ONLY_SHARE * len(self.telling)
+        return {i for i, n in held.items() if n >= needed > 0} | self._with_number(kind, list(bm25))
+
+    def _with_number(self, kind: Kind, ids: Sequence[int]) -> set[int]:
+        numbers = [word for word in self.telling if any(c.isdigit() for c in word)]
+        return {i for word in numbers for i in self._matching(kind, [word], ids)}
+
+    def _matching(self, kind: Kind, words: Sequence[str], ids: Sequence[int]) -> set[int]:
+        return keywords.matching_all(self.tx, kind, self.ids, words, ids) if words else set()

@@ -1,0 +1,398 @@
+"""Which days a question asks about: "last week", "im Mai", "il y a deux semaines", "mañana".
+
+English, German, French and Spanish. Days are counted in the user's own zone from the clock. What is
+not clearly a time is none: "may" the verb, "March" without a word that leads to a month.
+"""
+
+# ruff: noqa: E501  (word lists are read along, not down)
+from __future__ import annotations
+
+import re
+from calendar import monthrange
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from dateutil.relativedelta import relativedelta
+
+from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, plain
+from memchat.memory.gate.number_words import NUMBER_WORDS
+from memchat.memory.gate.text import content_words
+
+Kind = Literal["past", "future"]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The days asked about, the first to the last."""
+
+    start: date
+    end: date
+    kind: Kind
+    only: bool = False
+    """Whether nothing but the time is asked about: "what did I say yesterday?"."""
+    phrase: str = ""
+    """The words that name the days, folded."""
+
+    def holds(self, at: datetime, zone: ZoneInfo) -> bool:
+        """Whether an instant falls on one of these days."""
+        return self.start <= at.astimezone(zone).date() <= self.end
+
+
+def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
+    """The days a question is about, or None where it names none; of several the first kind read."""
+    words = plain(text[:_READ]).replace("\u2019", "'")
+    today = now.astimezone(zone).date()
+    for pattern, resolve in _READERS:
+        for match in pattern.finditer(words):
+            try:
+                found = resolve(match, today, _tense(words))
+            except (ValueError, OverflowError):
+                continue  # 30 February, the year 10000
+            if found is not None:
+                found = _since(words[: match.start()], found, today)
+                rest = words[: match.start()] + " " + words[match.end() :]
+                return replace(found, only=_says_nothing(rest), phrase=match[0])
+    return None
+
+
+_READ = 2_000
+_NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
+"""Days around "two weeks ago" that it may mean as well."""
+
+_NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
+_NUMBERS |= dict.fromkeys(
+    ("a", "an", "one", "ein", "eine", "einen", "einem", "einer", "un", "une", "una", "uno"), 1
+)
+_UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
+_NUMBER = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
+_COUNT = rf"(?P<n>{_NUMBER})\s+(?P<unit>{_UNIT})"
+_DAY_NAMES = [
+    word
+    for word in WEEKDAYS
+    if len(word) > 3
+    and word not in ("segunda", "terca", "quarta", "quinta", "sexta", "tues", "thurs")
+]
+_MONTH_NAMES = [word for word in MONTHS if len(word) > 3 or word in ("may", "mai")]
+_WEEKEND = "week-?end|wochenende|fin de semana"
+_NAME = (
+    rf"(?P<name>{_WEEKEND}|{'|'.join(sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS], key=len, reverse=True))}"
+    r"|weeks?|months?|years?|wochen?|monats?|jahre?s?|semaine|mois|annee|semana|mes|ano)"
+)
+_LAST = r"(?P<last>last|past|previous|letzte[nmrs]?|vorige[nmrs]?|vergangene[nmrs]?|ultim[oa]|pasad[oa])"
+_NEXT = r"(?P<next>next|coming|nachste[nmrs]?|kommende[nmrs]?|proxim[oa])"
+_THIS = r"(?P<this>this|diese[nmrs]?|cette|cet|ce|est[ea])"
+_BEHIND = r"(?P<after>(?P<last>derniere?|passee?|pasad[oa])|(?P<next>prochaine?|proxim[oa]|que viene|qui vient))"
+_MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_YEAR = r"(?P<year>(?:19|20)\d{2})"
+
+_PAST_WORDS = re.compile(
+    r"\b(?:did|were|had|said|told|talked|went|happened|mentioned|discussed|decided|spoke|been|bought|met"
+    r"|war|waren|hatten?|wurden?|sagten?|(?:hab\w*|hat|bin|ist|sind)\b.*\b\w*ge\w{2,}(?:t|en)|erzahlt|besprochen|passiert"
+    r"|ai-je|as-tu|avons-nous|avais|avait|etais|etait|disais|j'ai \w+(?:e|i|u|it)|ai \w+e"
+    r"|dije|dijo|dijiste|hice|hicimos|hizo|fui|fue|era|estaba|tuve|conte|hable|hablamos|paso|he \w+[ai]do)\b"
+    r"|\bwas\b(?!.*\b(?:ich|mein\w*|habe|steht|ist|du)\b)"
+)
+_FUTURE_WORDS = re.compile(
+    r"\b(?:will|shall|going to|gonna|plans?|planned|upcoming|have to|coming up|due"
+    r"|werden?|wird|geplant|steht|stehen|plane|termine?|vais|vas|va|allons|aurai|prevu\w*"
+    r"|voy|vamos|tengo|tendre|pendiente|planead\w+)\b|'ll\b"
+)
+_SINCE = re.compile(r"\b(?:since|seit|depuis|desde)(?:\s+(?:the|dem|der|le|la|el))?\s*$")
+_ASKING = {
+    word
+    for words in (
+        "say said tell told talk talked talking speak spoke discuss discussed mention mentioned happen happened do did doing ago since",
+        "have having plan plans planned know remember chat conversation up coming anything something thing things on schedule",
+        "sage sagte gesagt erzahlt erzahle besprochen reden geredet gesprochen passiert war habe hab geplant los steht vor seit plane",
+        "weisst uber gemacht was qu est ce que ai j dit dire dis parle parler avons nous a t raconte passe passee fait faire prevu rien",
+        "chose quoi depuis dije dicho decir conte contado hable hablado hablamos paso pasado hice hecho hacer tengo planes hace desde",
+    )
+    for word in words.split()
+}
+
+
+def _tense(words: str) -> Kind | None:
+    past, future = _PAST_WORDS.search(words), _FUTURE_WORDS.search(words)
+    if bool(past) == bool(future):
+        return None
+    return "past" if past else "future"
+
+
+def _says_nothing(rest: str) -> bool:
+    return not {plain(word) for word in content_words(re.sub(r"[\W_]+", " ", rest))} - _ASKING
+
+
+def _since(before: str, found: Range, today: date) -> Range:
+    if found.start <= today and _SINCE.search(before):
+        return Range(found.start, today, "past")
+    return found
+
+
+def _days(start: date, end: date, today: date, tense: Kind | None) -> Range:
+    """A range around today is cut to what was, or to what comes, where the tense tells."""
+    if end < today:
+        return Range(start, end, "past")
+    if tense == "past" and start <= today:
+        return Range(start, today, "past")
+    return Range(start if tense is None else max(start, today), end, "future")
+
+
+def _offset(days: int) -> Callable[[re.Match[str], date, Kind | None], Range | None]:
+    def resolve(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+        day = today + timedelta(days=days)
+        return _days(day, day, today, tense)
+
+    return resolve
+
+
+def _this_part_of_day(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    return Range(today, today, tense or "past")
+
+
+def _number(match: re.Match[str]) -> int:
+    return int(match["n"]) if match["n"].isdigit() else _NUMBERS[match["n"]]
+
+
+def _moved(today: date, count: int, unit: str) -> date:
+    if unit in "dw":
+        return today + timedelta(days=count * (7 if unit == "w" else 1))
+    return today + (relativedelta(months=count) if unit == "m" else relativedelta(years=count))
+
+
+def _ago(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    unit = UNITS[match["unit"]]
+    day, near = _moved(today, -_number(match), unit), timedelta(days=_NEAR[unit])
+    return Range(day - near, min(day + near, today), "past")
+
+
+def _ahead(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    if tense == "past":
+        return None  # "what did I eat in two days"
+    unit = UNITS[match["unit"]]
+    day, near = _moved(today, _number(match), unit), timedelta(days=_NEAR[unit])
+    return Range(max(day - near, today), day + near, "future")
+
+
+def _counted_last(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    return Range(_moved(today, -_number(match), UNITS[match["unit"]]), today, "past")
+
+
+def _counted_next(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    return Range(today, _moved(today, _number(match), UNITS[match["unit"]]), "future")
+
+
+def _iso(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    day = date(int(match["year"]), int(match["month"]), int(match["day"]))
+    return _days(day, day, today, tense)
+
+
+def _dated(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    """A day of a month, in the year named or else the one that fits or lies nearer."""
+    parts = match.groupdict()
+    month = int(parts["month"]) if parts["month"].isdigit() else MONTHS[parts["month"]]
+    day, year = int(parts["day"]), parts.get("year")
+    if year:
+        only = date(int(year), month, day)
+        return _days(only, only, today, tense)
+    spans = []
+    for y in range(today.year - 1, today.year + 2):
+        if day <= monthrange(y, month)[1]:
+            spans.append((date(y, month, day), date(y, month, day)))
+    return _fitting(spans, today, tense)
+
+
+def _of_year(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    year = int(match["year"])
+    month = match.groupdict().get("month")
+    if month:
+        start, end = _month(year, MONTHS[month])
+    else:
+        start, end = date(year, 1, 1), date(year, 12, 31)
+    return _days(start, end, today, tense)
+
+
+def _fitting(spans: list[tuple[date, date]], today: date, tense: Kind | None) -> Range | None:
+    """Of the same days in several years those that the tense wants, else those nearest to today."""
+
+    def away(span: tuple[date, date]) -> tuple[int, bool]:
+        start, end = span
+        gap = (today - end).days if end < today else (start - today).days if start > today else 0
+        return gap, start > today
+
+    wanted = [
+        (start, end)
+        for start, end in spans
+        if tense is None or (start <= today if tense == "past" else end >= today)
+    ]
+    if not wanted:
+        return None
+    start, end = min(wanted, key=away)
+    return _days(start, end, today, tense)
+
+
+def _month(year: int, month: int) -> tuple[date, date]:
+    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
+
+
+def _season(year: int, season: str) -> tuple[date, date]:
+    first = {"spring": 3, "summer": 6, "autumn": 9, "winter": 12}[season]
+    start = date(year, first, 1)
+    return start, start + relativedelta(months=3) - timedelta(days=1)
+
+
+def _spans(name: str, today: date) -> list[tuple[date, date]]:
+    """Some of each name's ranges before, around and after today, in order."""
+    week = today - timedelta(days=today.weekday())
+    if re.fullmatch(_WEEKEND, name):
+        saturdays = [week + timedelta(days=5 + 7 * n) for n in (-2, -1, 0, 1)]
+        return [(day, day + timedelta(days=1)) for day in saturdays]
+    if name in WEEKDAYS:
+        first = week + timedelta(days=WEEKDAYS[name])
+        days = [first + timedelta(days=7 * n) for n in (-2, -1, 0, 1, 2)]
+        return [(day, day) for day in days]
+    years = range(today.year - 2, today.year + 3)
+    if name in MONTHS:
+        return [_month(year, MONTHS[name]) for year in years]
+    if name in SEASONS:
+        return [_season(year, SEASONS[name]) for year in years]
+    unit = UNITS[name]
+    if unit == "w":
+        mondays = [week + timedelta(days=7 * n) for n in (-1, 0, 1)]
+        return [(day, day + timedelta(days=6)) for day in mondays]
+    if unit == "m":
+        first = today.replace(day=1)
+        starts = [first + relativedelta(months=n) for n in (-1, 0, 1)]
+        return [_month(day.year, day.month) for day in starts]
+    return [(date(y, 1, 1), date(y, 12, 31)) for y in (today.year - 1, today.year, today.year + 1)]
+
+
+def _named(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    """ "Last week", "next Friday", "this summer"; a bare name goes by the tense."""
+    parts = match.groupdict()
+    spans = _spans(match["name"], today)
+    if parts.get("last"):
+        start, end = [span for span in spans if span[1] < today][-1]
+        return Range(start, end, "past")
+    if parts.get("next"):
+        start, end = next(span for span in spans if span[0] > today)
+        return Range(start, end, "future")
+    if parts.get("this"):
+        start, end = next(span for span in spans if span[1] >= today)
+        if start > today and tense == "past":
+            return _fitting(spans, today, tense)  # "this summer", asked in autumn
+        return _days(start, end, today, tense)
+    if match["name"] in WEEKDAYS and tense is None:
+        tense = "future"
+    if match["name"] in WEEKDAYS and tense == "past":
+        spans = [span for span in spans if span[0] < today]
+    return _fitting(spans, today, tense)
+
+
+def _words(*alternatives: str) -> re.Pattern[str]:
+    return re.compile(rf"\b(?:{'|'.join(alternatives)})\b")
+
+
+_LED_NAME = "|".join(
+    sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS, _WEEKEND], key=len, reverse=True)
+)
+_DATE_LED = r"(?<![\d.])(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
+_READERS: tuple[
+    tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], Range | None]], ...
+] = (
+    (_words("day before yesterday", "vorgestern", "avant-hier", "anteayer", "antier"), _offset(-2)),
+    (_words("day after tomorrow", "ubermorgen", "apres-demain", "pasado manana"), _offset(2)),
+    (
+        _words(
+            "yesterday",
+            "last night",
+            "gestern",
+            "hier(?= soir| matin| apres|\\W*$|[ ,?])",
+            "ayer",
+            "anoche",
+        ),
+        _offset(-1),
+    ),
+    (
+        _words(
+            "this (?:morning|afternoon)",
+            "heute (?:morgen|fruh|vormittag|mittag|nachmittag)",
+            "ce matin",
+            "cet apres-midi",
+            "esta (?:manana|tarde)",
+        ),
+        _this_part_of_day,
+    ),
+    (
+        _words(
+            "today",
+            "tonight",
+            "this evening",
+            "heute",
+            "aujourd'hui",
+            "ce soir",
+            "hoy",
+            "esta noche",
+        ),
+        _offset(0),
+    ),
+    (
+        _words(
+            "tomorrow",
+            "demain",
+            "(?<!guten )(?<!am )(?<!jeden )(?<!der )(?<!den )(?<!diesen )(?<!good )morgen",
+            "(?<!la )(?<!esta )(?<!una )manana",
+        ),
+        _offset(1),
+    ),
+    (re.compile(rf"\b{_COUNT}\s+(?:ago|zuvor)\b"), _ago),
+    (re.compile(rf"\b(?:vor|il y a|hace)\s+{_COUNT}\b"), _ago),
+    (
+        re.compile(rf"\b(?:last|past|previous|letzten|vergangenen|ultim[oa]s)\s+{_COUNT}\b"),
+        _counted_last,
+    ),
+    (
+        re.compile(rf"\b(?P<n>{_NUMBER})\s+(?:dernier(?:e)?s|ultim[oa]s)\s+(?P<unit>{_UNIT})\b"),
+        _counted_last,
+    ),
+    (re.compile(rf"\b(?:next|coming|nachsten|kommenden|proxim[oa]s)\s+{_COUNT}\b"), _counted_next),
+    (
+        re.compile(rf"\b(?P<n>{_NUMBER})\s+(?:prochain(?:e)?s|proxim[oa]s)\s+(?P<unit>{_UNIT})\b"),
+        _counted_next,
+    ),
+    (re.compile(rf"\b(?:in|dans|en|dentro de)\s+{_COUNT}\b"), _ahead),
+    (re.compile(r"\b(?P<year>\d{4})-(?P<month>\d{2})-(?P<day>\d{2})\b"), _iso),
+    (re.compile(rf"{_DATE_LED}(?P<month>{_MONTH})\b(?:,?\s+(?:de\s+)?{_YEAR})?"), _dated),
+    (
+        re.compile(
+            rf"\b(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?"
+        ),
+        _dated,
+    ),
+    (
+        re.compile(
+            r"(?<![\d.])(?P<day>\d{1,2})\.\s?(?P<month>\d{1,2})\.(?:\s?(?P<year>(?:19|20)\d{2}))?(?!\d)"
+        ),
+        _dated,
+    ),
+    (re.compile(rf"\b(?P<month>{_MONTH})\s+(?:de\s+)?{_YEAR}\b"), _of_year),
+    (re.compile(rf"\b{_LAST}\s+{_NAME}\b"), _named),
+    (re.compile(rf"\b{_NEXT}\s+{_NAME}\b"), _named),
+    (re.compile(rf"\b{_NAME}\s+{_BEHIND}\b"), _named),
+    (re.compile(rf"\b{_THIS}\s+{_NAME}\b"), _named),
+    (
+        re.compile(
+            rf"\b(?:in|en|during|im jahre?|in the year|durant|durante|desde|seit|since|depuis)\s+{_YEAR}\b"
+        ),
+        _of_year,
+    ),
+    (
+        re.compile(
+            rf"\b(?:in|on|during|over|at|since|im|am|ubers?|seit|wahrend|en|au|le|l'|depuis|el|los|durante|desde)(?:\s+(?:the|des|dem|der|la|le|el|early|late))?(?:\s+|(?<='))(?P<name>{_LED_NAME})\b(?!')"
+        ),
+        _named,
+    ),
+)
+"""In this order: a longer phrase before a shorter one that stands in it."""

@@ -1,0 +1,18 @@
+"""How often memories were found for a message, and how often a model read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlalchemy import Connection, update
+
+from memchat.store.schema import memories
+
+_m = memories.c
+
+
+def add(tx: Connection, *, matched: Collection[int], read: Collection[int]) -> None:
+    """Count one more for each; an id that is gone is left out."""
+    for ids, column in ((matched, _m.match_count), (read, _m.read_count)):
+        if ids:
+            tx.execute(update(memories).where(_m.id.in_(ids)).values({column: column + 1}))

@@ -1,0 +1,40 @@
+"""What was said in a stretch of time, and what holds until some day of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+
+from sqlalchemy import Connection, and_, select
+
+from memchat.store.schema import memories, messages, sessions
+
+_f = memories.c
+_m = messages.c
+
+
+def facts(
+    tx: Connection, app_ids: Sequence[int], start: datetime, end: datetime, limit: int
+) -> list[int]:
+    """The facts in use that were said from ``start`` until before ``end``, the newest first."""
+    query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1)
+    query = query.where(_f.said_at >= start, _f.said_at < end)
+    return list(tx.execute(query.order_by(_f.said_at.desc(), _f.id.desc()).limit(limit)).scalars())
+
+
+def turns(
+    tx: Connection, app_ids: Sequence[int], start: datetime, end: datetime, limit: int
+) -> list[int]:
+    """The person's own turns from ``start`` until before ``end``, the newest first; none that was
+    said with memory off, and none that only asks."""
+    query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
+    query = query.where(sessions.c.app_id.in_(app_ids), _m.role == "user", _m.memory == 1)
+    query = query.where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
+    query = query.where(_m.created_at >= start, _m.created_at < end)
+    return list(tx.execute(query.order_by(_m.id.desc()).limit(limit)).scalars())
+
+
+def ending(tx: Connection, app_ids: Sequence[int], first: date, limit: int) -> list[int]:
+    """The facts in use with a last day, from ``first`` on, the soonest first."""
+    query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
+    return list(tx.execute(query.order_by(_f.expires_at, _f.id).limit(limit)).scalars())
