@@ -6,6 +6,7 @@ forgotten. The text is the row's; what stands beside a turn is blended in by the
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _REPLY_LIMIT = 600
 """Characters of a reply that are blended into the turns beside it."""
+_SPEAKER = re.compile(r"[^\W\d_a-z][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}: ")
+"""Who speaks, as a bridge from a group chat or a written down talk puts it before the words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,8 @@ def _text(turn: Message, user: str, facts: Iterable[tuple[str, str]], zone: Zone
     words = render.said(turn)
     mine = turn.role == "user"
     words = shortened(words) if mine else words[:_REPLY_LIMIT]
-    first = f"[{_day(turn.created_at, zone)}] {user if mine else turn.role}: {words}"
+    who = "" if _SPEAKER.match(words) else f"{user if mine else turn.role}: "
+    first = f"[{_day(turn.created_at, zone)}] {who}{words}"
     return "\n".join([first, *(f"{key.replace('_', ' ')}: {value}" for key, value in facts)])
 
 

@@ -21,7 +21,7 @@ from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit
 
-PRIOR = 0.2
+PRIOR = 0.3
 """What the summary of its conversation adds to a moment, at most."""
 _ONLY_PROOF = 0.6
 """Of a moment's words those that quotes of shown facts hold, from which on it says nothing new."""
@@ -34,19 +34,18 @@ class Moment:
     hit: Hit
     words: str
     facts: tuple[Drawn, ...]
-    now: Mapping[int, int]
-    """Each of the facts → the memory that stands in its place today."""
+    taught: tuple[int, ...]
+    """For each of the facts the memory that stands in its place today."""
 
     def tells(self, memory_ids: Collection[int]) -> bool:
         """Whether one of these memories, or what they replaced, was drawn from it."""
-        return any(self.now.get(f.memory_id, f.memory_id) in memory_ids for f in self.facts)
+        return any(i in memory_ids for i in self.taught)
 
     def only_proves(self, shown: Collection[int]) -> bool:
         """Whether it says no more than these memories do, whose lines name what they replaced."""
         mine = _words(self.words)
-        theirs = [
-            _words(f.quote) for f in self.facts if self.now.get(f.memory_id, f.memory_id) in shown
-        ]
+        quotes = zip(self.taught, self.facts, strict=True)
+        theirs = [_words(fact.quote) for i, fact in quotes if i in shown]
         told = set().union(*theirs) & mine
         return bool(theirs) and len(told) >= _ONLY_PROOF * len(mine)
 
@@ -102,7 +101,8 @@ def find(
             prior=round(prior, 6),
             dated=found[i].dated,
         )
-        moments.append(Moment(hit, turn.content, tuple(facts), now))
+        taught = tuple(now.get(fact.memory_id, fact.memory_id) for fact in facts)
+        moments.append(Moment(hit, turn.content, tuple(facts), taught))
     moments.sort(key=lambda m: (-m.hit.score, -m.hit.id))
     return moments
 

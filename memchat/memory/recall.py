@@ -1,7 +1,7 @@
-"""Finding what helps with a message: pinned facts, then hybrid search, under a token budget.
+"""What helps with a message: pinned facts, then hybrid search, under a token budget.
 
-Facts, and moments of past conversations: see ``scoring`` for how they are ranked and ``past`` for
-what a moment is. Nothing above the floor is a normal answer.
+``facts`` and ``past`` find, ``scoring`` ranks; here both become one list, or what a prompt is
+given. Nothing above the floor is a normal answer.
 """
 
 from __future__ import annotations
@@ -14,23 +14,20 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.memory import past, render
+from memchat.memory.facts import Facts, distinct
 from memchat.memory.gate.text import normal_value
 from memchat.memory.meaning import Meaning, Question, shortened
 from memchat.memory.past import Moment
-from memchat.memory.scoring import CANDIDATES, Parts, Search
+from memchat.memory.scoring import CANDIDATES, Search
 from memchat.memory.timely import Timely
 from memchat.prompts import Prompts
-from memchat.store import apps, embeddings, keywords, memories, messages, muted, succession
+from memchat.store import apps, embeddings, keywords, messages, muted
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
-from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Memory, Recalled, Scope, clean_text
+from memchat.types import Hit, Recalled, Scope, clean_text
 
-PINNED_MOST = 100
 MOMENTS = 5
-PAST_MOST = 3
-"""Replaced values that a line tells of."""
 
 
 class Recall:
@@ -69,29 +66,30 @@ class Recall:
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question, best first."""
         with self._database.read() as tx:
-            hits = self._hits(tx, apps.find(tx, scope), question, limit)
+            hits = self._found(tx, apps.find(tx, scope), question, limit)
         return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
 
     def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts and the moments of past conversations that answer a question, best first.
 
-        A moment that only proves a fact of the list gives that fact its place.
+        A moment that only proves facts of the list gives the best of them its place.
         """
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
             wide = max(limit, CANDIDATES)
-            facts = _distinct(self._hits(tx, scope_ids, question, wide))
+            facts = distinct(self._found(tx, scope_ids, question, wide))
             moments = self._past(tx, scope_ids, question, wide)
-        there = {hit.id for hit in facts}
-        proofs = [moment for moment in moments if moment.only_proves(there)]
-        best: dict[int, float] = {}
-        for moment in proofs:
-            for fact_id in moment.now.values():
-                best[fact_id] = max(best.get(fact_id, 0.0), moment.hit.score)
-        hits = [replace(hit, score=max(hit.score, best.get(hit.id, 0.0))) for hit in facts]
-        hits += [moment.hit for moment in moments if moment not in proofs]
-        hits = sorted(hits, key=lambda hit: (-hit.score, hit.kind))[:limit]
-        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+        rank = {hit.id: place for place, hit in enumerate(facts)}
+        hits, others = list(facts), []
+        for moment in moments:
+            if moment.only_proves(rank):
+                best = min(rank[i] for i in moment.taught if i in rank)
+                score = max(hits[best].score, moment.hit.score)
+                hits[best] = replace(hits[best], score=score)
+            else:
+                others.append(moment.hit)
+        ranked = sorted([*hits, *others], key=lambda hit: (-hit.score, hit.kind))[:limit]
+        return Recalled(tuple(ranked), question.degraded, 0, sum(hit.tokens for hit in ranked))
 
     def for_prompt(
         self,
@@ -113,14 +111,14 @@ class Recall:
             scope_ids = apps.find(tx, scope)
             room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            pinned = _distinct(_unmuted(self._pinned(tx, scope_ids), mute))
+            pinned = distinct(_unmuted(self._facts(tx, scope_ids).pinned(), mute))
             place = {memory_id: n for n, memory_id in enumerate(first)}
             pinned.sort(key=lambda hit: place.get(hit.id, len(place)))
             kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
             # A pinned fact without room there may still earn its place by fitting the question.
             limit = max(CANDIDATES, self._settings.top_k) + len(kept) + len(mute)
-            hits = _unmuted(self._hits(tx, scope_ids, question, limit), mute)
-            found = _distinct([*kept, *hits])
+            hits = _unmuted(self._found(tx, scope_ids, question, limit), mute)
+            found = distinct([*kept, *hits])
             found = found[len(kept) :][: self._settings.top_k]
             given = {hit.id for hit in (*kept, *found)}
             said = self._past(tx, scope_ids, question, CANDIDATES, session_id)
@@ -137,60 +135,22 @@ class Recall:
         """The profile and preferences that may be pinned, the most confirmed first."""
         with self._database.read() as tx:
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            return _distinct(_unmuted(self._pinned(tx, apps.find(tx, scope)), mute))
+            return distinct(_unmuted(self._facts(tx, apps.find(tx, scope)).pinned(), mute))
 
-    def _pinned(self, tx: Connection, scope_ids: ScopeIds) -> list[Hit]:
-        rows = memories.pinned(tx, scope_ids.ids, self._today(), PINNED_MOST)
-        before = succession.replaced(tx, scope_ids.ids, [m.id for m in rows])
-        return [
-            self._hit(m, before.get(m.id, [])[:1], Parts(1.0, None, None), "pinned")
-            for m in self._unshadowed(tx, scope_ids, rows)
-        ]
+    def _facts(self, tx: Connection, scope_ids: ScopeIds) -> Facts:
+        return Facts(tx, scope_ids, self._today(), self._settings.zone)
 
-    def _hits(
+    def _found(
         self, tx: Connection, scope_ids: ScopeIds, question: Question, limit: int
     ) -> list[Hit]:
-        ids = scope_ids.ids
-        if not ids or limit < 1:
-            return []
-        over = memories.expired_ids(tx, ids, self._today())
-        search = self._searching(tx, ids, question)
-        found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
-        passing = set(found)
-        asked = self._credited(tx, ids, found)
-        rows = self._unshadowed(tx, scope_ids, asked)
-        before = succession.replaced(tx, ids, [memory.id for memory in rows])
-        hits = [
-            self._hit(
-                memory,
-                _worth_telling(before.get(memory.id, []), passing),
-                found[memory.id],
-                found[memory.id].channel,
-            )
-            for memory in rows
-        ]
-        hits.sort(key=lambda h: (-h.score, -(h.said_at or self._clock()).timestamp(), h.id))
-        return hits[:limit]
+        search = self._searching(tx, scope_ids.ids, question)
+        return self._facts(tx, scope_ids).find(search, limit)
 
     def _searching(self, tx: Connection, ids: Sequence[int], question: Question) -> Search:
         meaning, _ = self._meaning()
         words = keywords.query_terms(question.text)
         timely = Timely.of(question.text, self._clock(), self._settings.zone)
         return Search(tx, ids, question, words, meaning, timely, self._settings.ranking)
-
-    def _credited(
-        self, tx: Connection, ids: Sequence[int], found: dict[int, Parts]
-    ) -> list[Memory]:
-        """The memories in use that were found, or stand in the place of a replaced value that was:
-        that value's scores are theirs where they are higher."""
-        now = succession.present(tx, ids, sorted(found))
-        for found_id, memory in now.items():
-            parts = found[found_id]
-            if memory.id not in found or parts.score > found[memory.id].score:
-                found[memory.id] = parts
-        today = self._today()
-        distinct = {memory.id: memory for memory in now.values()}
-        return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= today]
 
     def _past(
         self,
@@ -241,45 +201,8 @@ class Recall:
             )
         return hits
 
-    def _hit(
-        self,
-        memory: Memory,
-        before: Sequence[Past],
-        parts: Parts,
-        channel: str,
-    ) -> Hit:
-        text = render.line(memory, self._settings.zone, before)
-        return Hit(
-            kind="memory",
-            id=memory.id,
-            text=text,
-            score=round(parts.score, 6),
-            cosine=parts.cosine,
-            bm25=parts.bm25,
-            channel=channel,
-            tokens=estimate_tokens(f"- {text}\n"),
-            memory=memory,
-            said_at=memory.said_at,
-            dated=parts.dated,
-        )
-
-    def _unshadowed(
-        self, tx: Connection, scope_ids: ScopeIds, rows: Sequence[Memory]
-    ) -> list[Memory]:
-        """Without what the app itself knows better: its own value of a key that holds one."""
-        shared = {memory.key for memory in rows if not memory.app and not memory.many}
-        if not shared or scope_ids.own is None:
-            return list(rows)
-        own = memories.single_keys(tx, scope_ids.own, sorted(shared), self._today())
-        return [m for m in rows if m.app or m.many or m.key not in own]
-
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
-
-
-def _worth_telling(past: Sequence[Past], passing: set[int]) -> list[Past]:
-    """Of the values a memory replaced the latest, and those that were asked for."""
-    return [p for n, p in enumerate(past) if n == 0 or p.id in passing][:PAST_MOST]
 
 
 def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
@@ -295,12 +218,3 @@ def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
 def _unmuted(hits: Sequence[Hit], mute: set[int]) -> list[Hit]:
     """Without the memories that a person called not relevant here."""
     return [hit for hit in hits if hit.kind != "memory" or hit.id not in mute]
-
-
-def _distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Without those that say what an earlier one says: the same key and, but for case, value."""
-    first: dict[tuple[str, str], Hit] = {}
-    for hit in hits:
-        if hit.memory is not None:
-            first.setdefault((hit.memory.key, normal_value(hit.memory.value)), hit)
-    return list(first.values())

@@ -15,13 +15,15 @@ from sqlalchemy import Connection
 
 from memchat.memory.meaning import Meaning, Question
 from memchat.memory.timely import Timely
-from memchat.store import keywords
+from memchat.store import keywords, succession
 
 CANDIDATES = 20
 Kind = Literal["memories", "messages"]
 _RRF = 60
 _WORDS_ONLY_SHARE = 0.5
 """Of a question's words those that a hit must hold where only words are searched."""
+_MOST = 0.6
+"""Of a question's words those with which half the floor's cosine is enough: two weak witnesses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +66,16 @@ class Search:
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
     ) -> dict[int, Parts]:
         """The candidates of a kind that pass its floor, by id; never one of ``without``."""
-        by_words = keywords.search(self.tx, kind, self.ids, self.words, limit + len(without))
-        bm25 = {i: score for i, score in by_words if i not in without}
-        bm25 = dict(list(bm25.items())[:limit])
+        near, worded = self._lists(kind, limit, without)
         dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
-        cosine: dict[int, float] = {}
+        cosine, bm25 = dict(near), dict(worded)
         vector = self.question.vector
         if self.meaning is not None and vector is not None:
-            index = self.meaning.index
-            cosine = dict(index.search(self.tx, self.ids, vector, limit, sorted(without), kind))
-            ranks = [list(cosine), list(bm25)]
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
-            cosine |= index.scores(self.tx, self.ids, vector, unscored, kind)
-        else:
-            ranks = [list(bm25)]
+            cosine |= self.meaning.index.scores(self.tx, self.ids, vector, unscored, kind)
         unscored = [i for i in (*cosine, *dated) if i not in bm25]
         bm25 |= keywords.scores(self.tx, kind, self.ids, self.words, unscored)
+        ranks = [[i for i, _ in ranked] for ranked in (near, worded)]
         scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
         passing = self._passing(kind, cosine, bm25)
         shares = self.timely.shares(dated) if self.timely else {}
@@ -94,6 +90,36 @@ class Search:
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
+
+    def _lists(
+        self, kind: Kind, limit: int, without: Collection[int]
+    ) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
+        """The candidates by meaning and by words, each with its score, best first.
+
+        Values that were replaced share one place: what is there now. Where they take places of
+        others, both are asked again without those chains, and what that finds stands behind.
+        """
+        near, worded = self._nearest(kind, limit, without), self._worded(kind, limit, without)
+        seen = set(without)
+        while kind == "memories":
+            fresh = [i for i, _ in (*near, *worded) if i not in seen]
+            chains = succession.chains(self.tx, self.ids, fresh)
+            if chains <= seen:
+                break
+            seen |= chains
+            near = _joined(near, self._nearest(kind, limit, seen))
+            worded = _joined(worded, self._worded(kind, limit, seen))
+        return near, worded
+
+    def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> list[tuple[int, float]]:
+        if self.meaning is None or self.question.vector is None:
+            return []
+        vector, index = self.question.vector, self.meaning.index
+        return index.search(self.tx, self.ids, vector, limit, sorted(without), kind)
+
+    def _worded(self, kind: Kind, limit: int, without: Collection[int]) -> list[tuple[int, float]]:
+        found = keywords.search(self.tx, kind, self.ids, self.words, limit + len(without))
+        return [hit for hit in found if hit[0] not in without][:limit]
 
     def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
         """The weighted sum, with BM25 as a share of the best."""
@@ -128,7 +154,10 @@ class Search:
         waiting = {i: score for i, score in bm25.items() if i not in cosine}
         passing |= self.by_words(kind, waiting) if kind == "messages" else set(waiting)
         rest = sorted(bm25.keys() - passing)
-        return passing | self._matching(kind, self.telling, rest) | self._with_number(kind, rest)
+        passing |= self._matching(kind, self.telling, rest) | self._with_number(kind, rest)
+        halfway = [i for i in rest if cosine.get(i, 0.0) >= floor / 2]
+        held = keywords.held(self.tx, kind, self.telling, halfway)
+        return passing | {i for i, n in held.items() if n >= _MOST * len(self.telling) > 0}
 
     def by_words(self, kind: Kind, bm25: dict[int, float]) -> set[int]:
         """Where no vector speaks, a hit holds half of the question's words, or a number of it:
@@ -146,3 +175,11 @@ class Search:
 
     def _matching(self, kind: Kind, words: Sequence[str], ids: Sequence[int]) -> set[int]:
         return keywords.matching_all(self.tx, kind, self.ids, words, ids) if words else set()
+
+
+def _joined(
+    found: list[tuple[int, float]], more: list[tuple[int, float]]
+) -> list[tuple[int, float]]:
+    known = {i for i, _ in found}
+    both = [*found, *(hit for hit in more if hit[0] not in known)]
+    return sorted(both, key=lambda hit: (-round(hit[1], 6), hit[0]))

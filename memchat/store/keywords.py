@@ -45,6 +45,9 @@ _MOST_TERMS = 48
 _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
+_SHORT = 4
+"""Letters of a word that are never taken for its ending."""
+_ENDING = 3
 
 _STOP_WORDS = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -183,6 +186,31 @@ def matching_all(
         (match, json.dumps([*row_ids])),
     )
     return {row[0] for row in rows}
+
+
+def held(
+    tx: Connection, kind: Kind, words: Sequence[str], row_ids: Sequence[int]
+) -> dict[int, int]:
+    """How many of the words each of these rows holds, itself or beside it, whatever their endings.
+
+    Read from the rows, not asked of the index: a word in it costs everything that holds the word.
+    """
+    if not words or not row_ids:
+        return {}
+    patterns = [_beginning(word) for word in words]
+    columns = _COLUMNS[kind].replace(" ", " || ' ' || ")
+    rows = tx.exec_driver_sql(
+        f"SELECT rowid, {columns} FROM {kind}_fts WHERE rowid IN (SELECT value FROM json_each(?))",
+        (json.dumps([*row_ids]),),
+    )
+    return {row[0]: sum(p.search(row[1] or "") is not None for p in patterns) for row in rows}
+
+
+def _beginning(word: str) -> re.Pattern[str]:
+    """What a word begins with under other endings: "decided" for "decision", no short word."""
+    kept = word if len(word) <= _SHORT else word[: max(_SHORT, len(word) * 2 // 3)]
+    more = len(word) - len(kept) + _ENDING
+    return re.compile(rf"(?<!\w){re.escape(kept)}\w{{0,{more}}}(?!\w)")
 
 
 def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:

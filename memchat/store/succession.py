@@ -68,6 +68,18 @@ def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict
     return found
 
 
+def chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
+    """Every replaced value of those chains that any of these replaced values belongs to; of
+    memories in use nothing."""
+    old = select(_m.id).where(_m.id.in_(ids), _m.inactive_reason == "superseded")
+    stale = list(tx.execute(old).scalars())
+    if not stale:
+        return set()
+    heads = {memory.id for memory in present(tx, app_ids, stale).values()}
+    told = replaced(tx, app_ids, sorted(heads)).values()
+    return {*stale, *(past.id for pasts in told for past in pasts)}
+
+
 def present(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
     """For each of these memories the active one that is it, or has taken its place by now."""
     found: dict[int, Memory] = {}
