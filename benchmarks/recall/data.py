@@ -59,10 +59,8 @@ class Person:
 
 
 def people(folder: Path) -> list[Person]:
-    """LoCoMo: categories 1 to 4, questions with evidence.
-
-    Two people talk and one user's name stands before what is said, so the user is but a letter.
-    """
+    """LoCoMo: categories 1 to 4, questions with evidence. Two people talk, and each turn names who
+    speaks; so the user, whose conversations these are, is but a letter."""
     raw = json.loads((folder / "locomo_dev.json").read_text("utf-8"))
     return [_person(one, chr(ord("a") + number)) for number, one in enumerate(raw)]
 

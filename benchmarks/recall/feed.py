@@ -68,23 +68,35 @@ class Fed:
 
     ids: dict[int, str] = field(default_factory=dict)
     """Message id → its id in the data set."""
+    proofs: dict[int, frozenset[str]] = field(default_factory=dict)
+    """Memory id → the turns that prove it, as far as they were looked up."""
 
 
-def feed(mc: MemChat, person: Person, *, turns: bool, facts: bool, summaries: bool) -> Fed:
-    """Put a person's sessions in. Without ``turns`` they only prove the facts, as those said with
-    memory off would: nothing is found in them."""
+@dataclass(frozen=True, slots=True)
+class What:
+    """What of a conversation is put in."""
+
+    turns: bool = False
+    """Without them they only prove facts, as if said with memory off: nothing is found there."""
+    facts: bool = False
+    quotes: bool = False
+    """Each fact's text holds the words that it was drawn from, as a session's end writes it."""
+    summaries: bool = False
+
+
+def feed(mc: MemChat, person: Person, what: What) -> Fed:
+    """Put a person's sessions in; of several people's turns each names its speaker itself."""
     meaning, why_not = mc._assembly.meaning()
     assert meaning is not None, why_not
     fed = Fed()
     for talk in person.talks:
-        _feed_talk(mc, meaning, person, talk, fed, (turns, facts, summaries))
+        _feed_talk(mc, meaning, person, talk, fed, what)
     return fed
 
 
 def _feed_talk(
-    mc: MemChat, meaning: Meaning, person: Person, talk: Talk, fed: Fed, what: tuple[bool, ...]
+    mc: MemChat, meaning: Meaning, person: Person, talk: Talk, fed: Fed, what: What
 ) -> None:
-    turns, facts, summaries = what
     zone = mc.settings.zone
     scope = Scope(person.name)
     with mc._database.write() as tx:
@@ -93,17 +105,18 @@ def _feed_talk(
         by_name, last = {}, 0
         for number, turn in enumerate(talk.turns):
             at = talk.at + timedelta(seconds=number)
-            last = messages.add(tx, session_id, own, "user", turn.text, at, memory=turns)
+            last = messages.add(tx, session_id, own, "user", turn.text, at, memory=what.turns)
             fed.ids[last], by_name[turn.id] = turn.id, (last, turn.text)
         sessions.end(tx, session_id, talk.at)
         cause = Cause(talk.at, "model", "extracted", session_id)
         work = Consolidation(tx, own, shared, cause, mc.settings.merge_threshold, zone)
-        for one in talk.observed if facts else ():
+        for one in talk.observed if what.facts else ():
             proofs = tuple((by_name[i][0], 0, by_name[i][1]) for i in one.turns if i in by_name)
             key = one.about.lower()
-            words = search_text("fact", key, one.text, person.name, talk.at, zone)
+            quote = proofs[0][2] if proofs and what.quotes else ""
+            words = search_text("fact", key, one.text, person.name, talk.at, zone, quote)
             work.apply(Fact("fact", key, one.text, talk.at, words, "auto", True, proofs=proofs))
-        summary = talk.summary if summaries else None
+        summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
         rows = embeddings.missing(tx, meaning.service_id, work.written)
         stored = moments.stored(tx, session_id, zone)

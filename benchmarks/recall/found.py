@@ -1,0 +1,129 @@
+"""How much of the evidence is found, by what is searched and how."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import numpy as np
+
+from benchmarks.recall.data import Person
+from benchmarks.recall.feed import Cached, Fed, What, feed
+from benchmarks.recall.rows import DEEPEST, HEAD, Row, over_better
+from benchmarks.recall.stores import asked_at, covers, store
+from memchat import MemChat
+from memchat.store import apps, keywords
+from memchat.types import Scope
+
+STORES: dict[str, tuple[What, float | None]] = {
+    "messages": (What(turns=True), 75),
+    "memories": (What(facts=True), 66),
+    "memories with their quotes": (What(facts=True, quotes=True), None),
+    "both": (What(turns=True, facts=True), 77),
+    "both, with summaries": (What(turns=True, facts=True, summaries=True), 81),
+}
+PLAIN = ("words", "meaning")
+
+
+def table(embedder: Cached, people: Sequence[Person], only: Sequence[str] = ()) -> None:
+    """Print a row for each way of searching; ``only`` those stores."""
+    print(f"{sum(len(p.asked) for p in people)} questions about {len(people)} people\n\n{HEAD}")
+    plain = [row for person in people for row in plain_rows(embedder, person)]
+    names = list(dict.fromkeys(row.name for row in plain))
+    single = {name: joined([row for row in plain if row.name == name]) for name in names}
+    for row in single.values():
+        print(row.line(), flush=True)
+    seen = {}
+    for name, (what, goal) in STORES.items():
+        if not only or name in only:
+            rrf, seen[name] = Row(f"{name}: memchat, rrf"), Row(f"{name}: memchat", goal)
+            for person in people:
+                with store(embedder, asked_at(person)) as mc:
+                    fed = feed(mc, person, what)
+                    ask(mc, person, fed, seen[name])
+                    ask_by_ranks(embedder, mc, person, fed, rrf)
+            embedder.save()
+            print(f"{rrf.line()}\n{seen[name].line()}", flush=True)
+    if not only or "together" in only:
+        print(together(embedder, people).line(), flush=True)
+    for kind in ("messages", "memories"):
+        if kind in seen:
+            alone = [single[f"{kind}: {way} alone"] for way in PLAIN]
+            print(f"  {over_better(seen[kind], alone)}")
+
+
+def ask(mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
+    """Ask everything that is asked about a person, through the public search."""
+    for asked in person.asked:
+        hits = mc.recall(asked.text, user=person.name, limit=DEEPEST).hits
+        ranked = [covers(mc, person, fed, hit) for hit in hits]
+        row.add(asked, ranked, sum(len(hit.text) for hit in hits[:10]))
+
+
+def ask_by_ranks(embedder: Cached, mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
+    """The same with reciprocal ranks, over the same store."""
+    settings = mc.settings.with_(ranking="rrf")
+    with MemChat(settings=settings, embedder=embedder, clock=mc._clock) as other:
+        ask(other, person, fed, row)
+
+
+def together(embedder: Cached, people: Sequence[Person]) -> Row:
+    """Everybody in one store, as on a server: others' words count in how rare a word is."""
+    row = Row("both, with summaries: all in one store")
+    what, _ = STORES["both, with summaries"]
+    with store(embedder, max(map(asked_at, people))) as mc:
+        fed = {person.name: feed(mc, person, what) for person in people}
+        for person in people:
+            ask(mc, person, fed[person.name], row)
+    return row
+
+
+def plain_rows(embedder: Cached, person: Person) -> list[Row]:
+    """The questions over the bare turns and facts, by words alone and by meaning alone."""
+    units = [(f"[{day(t.at)}] {turn.text}", {turn.id}) for t in person.talks for turn in t.turns]
+    facts = [(f"[{day(t.at)}] {o.text}", {*o.turns}) for t in person.talks for o in t.observed]
+    rows = []
+    for name, some in (("messages", units), ("memories", facts)):
+        ways = [Row(f"{name}: {way} alone") for way in PLAIN]
+        orders = plain_orders(embedder, [text for text, _ in some], [a.text for a in person.asked])
+        for asked, lists in zip(person.asked, orders, strict=True):
+            for row, order in zip(ways, lists, strict=True):
+                read = sum(len(some[i][0]) for i in order[:10])
+                row.add(asked, [frozenset(some[i][1]) for i in order], read)
+        rows += ways
+    return rows
+
+
+def plain_orders(
+    embedder: Cached, texts: Sequence[str], questions: Sequence[str]
+) -> list[tuple[list[int], list[int]]]:
+    """For each question the texts' places by BM25 and by cosine, each best first."""
+    vectors, _ = embedder.embed_documents(texts)
+    at = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
+    found = []
+    with store(embedder, at) as mc, mc._database.write() as tx:
+        own, _ = apps.ensure(tx, Scope("plain"), at)
+        for number, text in enumerate(texts, 1):
+            keywords.write(tx, "memories", number, own, text)
+        for text in questions:
+            words = keywords.query_terms(text)
+            ranked = keywords.search(tx, "memories", [own], words, DEEPEST)
+            near = np.argsort(-(vectors @ embedder.embed_query(text)[0]), kind="stable")
+            found.append(([i - 1 for i, _ in ranked], [int(i) for i in near[:DEEPEST]]))
+    return found
+
+
+def joined(rows: Sequence[Row]) -> Row:
+    """One row of all people's questions."""
+    whole = Row(rows[0].name)
+    for row in rows:
+        whole.recall += row.recall
+        whole.first += row.first
+        whole.characters += row.characters
+        whole.categories += row.categories
+    return whole
+
+
+def day(at: datetime) -> str:
+    """A day as the prototypes wrote it."""
+    return f"{at.day} {at:%B %Y}"
