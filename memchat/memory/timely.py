@@ -20,6 +20,8 @@ from memchat.store import keywords, said
 
 SHARE = 0.2
 """What lies on the days asked about has this more: less than meaning and words, more than a tie."""
+DATED_SHARE = 0.05
+"""The same where a date is asked for: texts carry theirs, so meaning and words see it already."""
 MOST = 50
 
 
@@ -66,7 +68,8 @@ class Timely:
 
     def shares(self, rows: Sequence[int]) -> dict[int, float]:
         """What each of those rows has more: the nearer to the days, or to now, a little more."""
-        return {i: round(SHARE * (1 - n / (10 * MOST)), 6) for n, i in enumerate(rows)}
+        share = DATED_SHARE if self.asked.by_date else SHARE
+        return {i: round(share * (1 - n / (10 * MOST)), 6) for n, i in enumerate(rows)}
 
     def _behind(self) -> date:
         return self.asked.end + timedelta(days=1) if self.asked.end < date.max else date.max

@@ -35,6 +35,8 @@ class Range:
     """Whether nothing but the time is asked about: "what did I say yesterday?"."""
     phrase: str = ""
     """The words that name the days, folded."""
+    by_date: bool = False
+    """Whether they are named by day, month or year, as texts are dated: not "last week"."""
 
     def holds(self, at: datetime, zone: ZoneInfo) -> bool:
         """Whether an instant falls on one of these days."""
@@ -54,7 +56,10 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
             if found is not None:
                 found = _since(words[: match.start()], found, today)
                 rest = words[: match.start()] + " " + words[match.end() :]
-                return replace(found, only=_says_nothing(rest), phrase=match[0])
+                named = match.groupdict()
+                by_date = "year" in named or "month" in named or named.get("name") in MONTHS
+                only = _says_nothing(rest)
+                return replace(found, only=only, phrase=match[0], by_date=by_date)
     return None
 
 
