@@ -42,11 +42,12 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, its category, and the ids that answer it."""
+    """A question, its category, the ids that answer it, and the expected answer."""
 
     text: str
     category: str
     evidence: frozenset[str]
+    answer: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +87,7 @@ def _person(raw: dict[str, Any], name: str) -> Person:
     talks = [_talk(raw, number) for number in numbers]
     there = {turn.id for one in talks for turn in one.turns}
     asked = [
-        Asked(qa["question"], CATEGORIES[qa["category"]], evidence)
+        Asked(qa["question"], CATEGORIES[qa["category"]], evidence, str(qa["answer"]))
         for qa in raw["qa"]
         if qa["category"] in CATEGORIES and (evidence := frozenset(_ids(qa["evidence"])) & there)
     ]

@@ -8,9 +8,10 @@ from typing import Literal
 import numpy as np
 
 from benchmarks.recall.data import Person
-from benchmarks.recall.feed import Cached, Fed, What, feed
+from benchmarks.recall.feed import Fed, What, feed
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
+from memchat.providers import Embedder
 from memchat.store import apps
 from memchat.types import Hit, Scope
 
@@ -22,7 +23,7 @@ STORES: dict[Kind, What] = {
 }
 
 
-def table(embedder: Cached, people: Sequence[Person], foreign: Sequence[str]) -> None:
+def table(embedder: Embedder, people: Sequence[Person], foreign: Sequence[str]) -> None:
     """Print what each floor keeps and lets by; ``foreign`` are questions about something else."""
     print("\nFloor: evidence kept / foreign questions that still find anything, by cosine alone")
     best: dict[Kind, list[float]] = {kind: [] for kind in STORES}
@@ -64,7 +65,7 @@ def _units(mc: MemChat, person: Person, fed: Fed, kind: Kind) -> dict[int, froze
 
 
 def _cosines(
-    mc: MemChat, embedder: Cached, person: Person, kind: Kind
+    mc: MemChat, embedder: Embedder, person: Person, kind: Kind
 ) -> Callable[[str], dict[int, float]]:
     """Asks the index itself for the cosine of every unit."""
     meaning, _ = mc._assembly.meaning()

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 
 import numpy as np
 
 from benchmarks.recall.data import Person
-from benchmarks.recall.feed import Cached, Fed, What, feed
+from benchmarks.recall.feed import Fed, What, feed
 from benchmarks.recall.rows import DEEPEST, HEAD, Row, over_better
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
+from memchat.providers import Embedder
 from memchat.store import apps, keywords
 from memchat.types import Scope
 
@@ -22,10 +23,11 @@ STORES: dict[str, tuple[What, float | None]] = {
     "both": (What(turns=True, facts=True), 77),
     "both, with summaries": (What(turns=True, facts=True, summaries=True), 81),
 }
-PLAIN = ("words", "meaning")
+PLAIN = ("words", "meaning", "both")
+"""Plain searches over the bare texts; both is .7 cosine + .3 BM25 / best, over all of them."""
 
 
-def table(embedder: Cached, people: Sequence[Person], only: Sequence[str] = ()) -> None:
+def table(embedder: Embedder, people: Sequence[Person], only: Sequence[str] = ()) -> None:
     """Print a row for each way of searching; ``only`` those stores."""
     print(f"{sum(len(p.asked) for p in people)} questions about {len(people)} people\n\n{HEAD}")
     plain = [row for person in people for row in plain_rows(embedder, person)]
@@ -42,13 +44,12 @@ def table(embedder: Cached, people: Sequence[Person], only: Sequence[str] = ()) 
                     fed = feed(mc, person, what)
                     ask(mc, person, fed, seen[name])
                     ask_by_ranks(embedder, mc, person, fed, rrf)
-            embedder.save()
             print(f"{rrf.line()}\n{seen[name].line()}", flush=True)
     if not only or "together" in only:
         print(together(embedder, people).line(), flush=True)
     for kind in ("messages", "memories"):
         if kind in seen:
-            alone = [single[f"{kind}: {way} alone"] for way in PLAIN]
+            alone = [single[f"{kind}: plain {way}"] for way in ("words", "meaning")]
             print(f"  {over_better(seen[kind], alone)}")
 
 
@@ -60,14 +61,14 @@ def ask(mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
         row.add(asked, ranked, sum(len(hit.text) for hit in hits[:10]))
 
 
-def ask_by_ranks(embedder: Cached, mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
+def ask_by_ranks(embedder: Embedder, mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
     """The same with reciprocal ranks, over the same store."""
     settings = mc.settings.with_(ranking="rrf")
     with MemChat(settings=settings, embedder=embedder, clock=mc._clock) as other:
         ask(other, person, fed, row)
 
 
-def together(embedder: Cached, people: Sequence[Person]) -> Row:
+def together(embedder: Embedder, people: Sequence[Person]) -> Row:
     """Everybody in one store, as on a server: others' words count in how rare a word is."""
     row = Row("both, with summaries: all in one store")
     what, _ = STORES["both, with summaries"]
@@ -78,38 +79,44 @@ def together(embedder: Cached, people: Sequence[Person]) -> Row:
     return row
 
 
-def plain_rows(embedder: Cached, person: Person) -> list[Row]:
-    """The questions over the bare turns and facts, by words alone and by meaning alone."""
+def plain_rows(embedder: Embedder, person: Person) -> list[Row]:
+    """The questions over the bare turns and facts, in each plain way."""
     units = [(f"[{day(t.at)}] {turn.text}", {turn.id}) for t in person.talks for turn in t.turns]
     facts = [(f"[{day(t.at)}] {o.text}", {*o.turns}) for t in person.talks for o in t.observed]
     rows = []
     for name, some in (("messages", units), ("memories", facts)):
-        ways = [Row(f"{name}: {way} alone") for way in PLAIN]
+        ways = [Row(f"{name}: plain {way}") for way in PLAIN]
         orders = plain_orders(embedder, [text for text, _ in some], [a.text for a in person.asked])
         for asked, lists in zip(person.asked, orders, strict=True):
             for row, order in zip(ways, lists, strict=True):
                 read = sum(len(some[i][0]) for i in order[:10])
-                row.add(asked, [frozenset(some[i][1]) for i in order], read)
+                row.add(asked, [frozenset(some[i][1]) for i in order[:DEEPEST]], read)
         rows += ways
     return rows
 
 
 def plain_orders(
-    embedder: Cached, texts: Sequence[str], questions: Sequence[str]
-) -> list[tuple[list[int], list[int]]]:
-    """For each question the texts' places by BM25 and by cosine, each best first."""
+    embedder: Embedder, texts: Sequence[str], questions: Sequence[str]
+) -> list[tuple[list[int], list[int], list[int]]]:
+    """For each question the texts' places, best first: by words, by meaning, by both."""
     vectors, _ = embedder.embed_documents(texts)
-    at = datetime.fromisoformat("2024-01-01T00:00:00+00:00")
+    at = datetime(2024, 1, 1, tzinfo=UTC)
     found = []
     with store(embedder, at) as mc, mc._database.write() as tx:
         own, _ = apps.ensure(tx, Scope("plain"), at)
-        for number, text in enumerate(texts, 1):
-            keywords.write(tx, "memories", number, own, text)
+        for number, text in enumerate(texts):
+            keywords.write(tx, "memories", number + 1, own, text)
         for text in questions:
-            words = keywords.query_terms(text)
-            ranked = keywords.search(tx, "memories", [own], words, DEEPEST)
-            near = np.argsort(-(vectors @ embedder.embed_query(text)[0]), kind="stable")
-            found.append(([i - 1 for i, _ in ranked], [int(i) for i in near[:DEEPEST]]))
+            terms = keywords.query_terms(text)
+            ranked = keywords.search(tx, "memories", [own], terms, len(texts))
+            bm25 = np.zeros(len(texts))
+            for number, score in ranked:
+                bm25[number - 1] = score
+            cosine = vectors @ embedder.embed_query(text)[0]
+            both = 0.7 * np.maximum(cosine, 0) + 0.3 * bm25 / (bm25.max() or 1)
+            near, joint = (np.argsort(-scores, kind="stable") for scores in (cosine, both))
+            words = [number - 1 for number, _ in ranked]
+            found.append((words, [int(i) for i in near], [int(i) for i in joint]))
     return found
 
 

@@ -8,13 +8,14 @@ from datetime import UTC, datetime
 import numpy as np
 
 from benchmarks.recall.data import Person, Talk, Turn
-from benchmarks.recall.feed import Cached, What, feed
+from benchmarks.recall.feed import What, feed
 from benchmarks.recall.found import PLAIN, plain_orders
 from benchmarks.recall.rows import interval
 from benchmarks.recall.stores import asked_at, store
+from memchat.providers import Embedder
 
 
-def table(embedder: Cached, texts: Sequence[str], asked: Sequence[tuple[str, int]]) -> None:
+def table(embedder: Embedder, texts: Sequence[str], asked: Sequence[tuple[str, int]]) -> None:
     """Print how often a question's paragraph is first, and among the first five."""
     print(f"\n{len(asked)} questions, {len(texts)} paragraphs as messages")
     talks = tuple(
@@ -24,7 +25,7 @@ def table(embedder: Cached, texts: Sequence[str], asked: Sequence[tuple[str, int
     person = Person("reader", talks, ())
     orders = plain_orders(embedder, texts, [text for text, _ in asked])
     for place, way in enumerate(PLAIN):
-        print(_line(f"{way} alone", [order[place] for order in orders], asked))
+        print(_line(f"plain {way}", [order[place] for order in orders], asked))
     with store(embedder, asked_at(person)) as mc:
         fed = feed(mc, person, What(turns=True))
         found = [

@@ -10,15 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.recall.data import Person
-from benchmarks.recall.feed import Cached, Fed
+from benchmarks.recall.feed import Fed
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.providers import Embedder
 from memchat.testing import FakeClock
 from memchat.types import Hit
 
 
 @contextmanager
-def store(embedder: Cached, now: datetime, **given: Any) -> Iterator[MemChat]:
+def store(embedder: Embedder, now: datetime, **given: Any) -> Iterator[MemChat]:
     """An empty store that is gone afterwards; its clock stands still."""
     with tempfile.TemporaryDirectory(prefix="memchat-recall-") as home:
         settings = Settings(home=Path(home), timezone="UTC")
