@@ -214,6 +214,22 @@ def test_every_word_must_match_for_a_whole_match(tx) -> None:
     assert keywords.matching_all(tx, "memories", [], ["tea"], [1, 2]) == set()
 
 
+@pytest.mark.parametrize(
+    ("text", "words", "held"),
+    [
+        ("They decided to appoint two keepers.", ["deciding", "appointed", "keeper"], 3),
+        ("The party is at the piers.", ["part", "pier"], 1),
+        ("Die Straßen von Köln", ["strasse", "koln"], 2),
+        ("私は京都に住んでいます", ["京都", "東京"], 1),
+        ("gate 4711", ["471", "4711"], 1),
+        ("", ["gate"], 0),
+    ],
+)
+def test_words_are_counted_in_a_row_whatever_their_endings(tx, text, words, held) -> None:
+    keywords.write(tx, "memories", 1, 1, text)
+    assert keywords.held(tx, "memories", words, [1]) == {1: held}
+
+
 def test_writing_again_replaces_and_removing_takes_out(tx) -> None:
     keywords.write(tx, "memories", 1, 1, "tea")
     keywords.write(tx, "memories", 1, 2, "coffee")

@@ -128,10 +128,46 @@ def test_what_a_fact_s_line_tells_as_its_past_is_not_told_again(
     assert len(shown) == 1 and "city: Turin" in shown[0] and "before: Faro" in shown[0]
 
 
+def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) -> None:
+    said = "I live in Lisbon and I work as a potter"
+    facts = [
+        fact("I live in Lisbon", "city", "Lisbon"),
+        fact("I work as a potter", "job", "potter"),
+    ]
+    extract_model.replies.append(answer(*facts, summary="They work as a potter in Lisbon."))
+    with mc.session(user="ana") as chat:
+        assert chat.send(said).text
+    recall, scope = mc._parts().recall, Scope("ana")
+    question = recall.question("work as a potter in Lisbon?")
+    alone = {hit.memory.key: hit.score for hit in recall.search(scope, question, 5).hits}
+    lifted = {hit.memory.key: hit.score for hit in recall.find(scope, question, 5).hits}
+    assert alone["job"] > alone["city"], "two words of it against one"
+    assert lifted["job"] > alone["job"], "its moment is of the very conversation"
+    assert lifted["city"] == alone["city"]
+
+
+@pytest.mark.parametrize(
+    ("said", "who"),
+    [
+        ("Bo: the boiler leaks", "Bo: the boiler leaks"),
+        ("Anna-Lena Weiß: the boiler leaks", "Anna-Lena Weiß: the boiler leaks"),
+        ("the boiler leaks: call somebody", "ana: the boiler leaks: call somebody"),
+        ("See https://boiler.example", "ana: See https://boiler.example"),
+    ],
+)
+def test_a_turn_that_names_its_speaker_is_given_no_second_one(mc, extract_model, said, who) -> None:
+    talk(mc, extract_model, said)
+    with mc._database.read() as tx:
+        texts = tx.exec_driver_sql("SELECT search_text FROM messages").scalars().all()
+    assert f"[1 May 2026] {who}" in texts
+
+
 def test_a_question_does_not_find_itself(mc, extract_model) -> None:
     for _ in range(2):
         talk(mc, extract_model, "Where is my bike?")
     assert found(mc, "Where is my bike?") == []
+    talk(mc, extract_model, "My bike is where the boat is")
+    assert found(mc, "is my bike where the boat is?"), "the same words, and an answer"
 
 
 def test_the_same_words_are_told_once(mc, extract_model, clock) -> None:

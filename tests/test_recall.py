@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from memchat.errors import InputError, ProviderError
 from memchat.memory import render
+from memchat.providers import minilm
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, memories
 from memchat.store.embeddings import query_hash
@@ -104,6 +105,21 @@ def test_by_words_alone_a_hit_holds_half_of_them_or_a_number(open_store, questio
     fill(open_store(), ("fact", "food", "marzipan cake from gate 4711"))
     hits = open_store(embedder=Down()).recall(question, user="ana").hits
     assert bool(hits) == found
+
+
+@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store, tmp_path) -> None:
+    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    long = (
+        "The fence is paid, the tap drips, seeds are in the shed, Ewa Brzozowska intercepted two "
+        "parcels, the cake sale made forty, and the hedge grows. Mulch arrives on Monday, the "
+        "beehives moved behind the compost, and nobody may park a van beside the greenhouse door."
+    )
+    fill(mc, ("fact", "club", long))
+    floor = mc._meaning()[0].embedder.service.floor
+    (hit,) = mc.recall("Who intercepted parcels for Brzozowska?", user="ana").hits
+    assert floor / 2 <= hit.cosine < floor, "not near enough, were it not for the words"
+    assert mc.recall("Who confiscated parcels from Ostrander?", user="ana").hits == ()
 
 
 def test_cosine_is_what_numpy_says(mc) -> None:
@@ -369,6 +385,31 @@ def test_however_often_a_value_was_replaced_its_place_is_taken_once(mc, clock) -
     mc.run_jobs()
     hits = mc.recall("Porto", user="ana", limit=3).hits
     assert [hit.memory.value for hit in hits] == ["Porto east"]
+
+
+@pytest.mark.parametrize("often", [5, 29, 60])
+@pytest.mark.parametrize("embedder", [HashEmbedder(), Down()])
+def test_a_value_replaced_often_crowds_nothing_else_out(open_store, clock, often, embedder) -> None:
+    mc = open_store()
+    moved(mc, clock, *(f"Porto harbour street {n}" for n in range(often)))
+    for n in range(6):
+        mc.add("fact", f"visit_{'abcdef'[n]}", f"walked past Porto harbour with {n} friends",
+               user="ana")  # fmt: skip
+    mc.run_jobs()
+    hits = open_store(embedder=embedder).recall("Porto harbour street", user="ana", limit=10).hits
+    assert [hit.memory.key for hit in hits].count("city") == 1
+    assert len(hits) == 7, "the current value, and every other fact"
+
+
+def test_chains_of_several_slots_crowd_nothing_out_either(mc, clock) -> None:
+    for n in range(15):
+        for key in ("city", "job", "employer"):
+            mc.add("profile", key, f"harbour keeper {n} {key}", user="ana")
+        clock.advance(days=1)
+    mc.add("fact", "walk", "to the harbour", user="ana")
+    mc.run_jobs()
+    hits = mc.recall("harbour keeper", user="ana", limit=4).hits
+    assert sorted(hit.memory.key for hit in hits) == ["city", "employer", "job", "walk"]
 
 
 def test_a_replaced_value_is_not_found_when_what_took_its_place_is_over(mc, clock) -> None:

@@ -351,3 +351,18 @@ def test_the_receipt_tells_that_a_line_was_given_for_its_day(mc, clock) -> None:
     assert given_for(mc, "What was my dinner yesterday?")
     soup = next(line.hit for line in mc.why(user="ana").lines if "soup" in line.hit.text)
     assert soup.dated == pytest.approx(0.2) and soup.score > soup.dated
+
+
+@pytest.mark.parametrize(
+    ("question", "by_date"),
+    [
+        ("What did I say in May?", True),
+        ("What did I do on 3 March 2025?", True),
+        ("What happened in 2024?", True),
+        ("What did I say last week?", False),
+        ("What did I do two months ago?", False),
+        ("What did I do on Tuesday?", False),
+    ],
+)
+def test_days_named_by_a_date_are_told_apart_from_those_named_from_today(question, by_date):
+    assert asked(question).by_date == by_date

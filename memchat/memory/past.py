@@ -74,12 +74,12 @@ def find(
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
     now = {i: m.id for i, m in succession.present(search.tx, search.ids, ids).items()}
-    moments, asked = [], _words(search.question.text)
+    moments = []
     for i, turn in turns.items():
         facts = drawn[i]
         if any(fact.inactive_reason == FORGOTTEN for fact in facts):
             continue  # its purge is on its way, and takes words of this turn
-        if _asks_the_same(turn.content, asked):
+        if _asks_the_same(turn.content, search.question.text):
             continue
         changed = tuple(dict.fromkeys(f.key for f in facts if f.over(today)))
         title = titles[turn.session_id]
@@ -107,10 +107,11 @@ def find(
     return moments
 
 
-def _asks_the_same(content: str, asked: set[str]) -> bool:
+def _asks_the_same(content: str, asked: str) -> bool:
     """Whether it is the question itself, or part of it, as it was asked before."""
-    words = _words(content)
-    return words == asked or (words <= asked and content.rstrip().endswith(("?", "？")))
+    if text.normal_value(content) == text.normal_value(asked):
+        return True
+    return content.rstrip().endswith(("?", "？")) and _words(content) <= _words(asked)
 
 
 def _words(content: str) -> set[str]:

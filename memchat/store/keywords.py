@@ -46,8 +46,9 @@ _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
 _SHORT = 4
-"""Letters of a word that are never taken for its ending."""
+"""Letters that no ending is taken from."""
 _ENDING = 3
+"""Letters by which a text's word may be the longer one."""
 
 _STOP_WORDS = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -207,10 +208,16 @@ def held(
 
 
 def _beginning(word: str) -> re.Pattern[str]:
-    """What a word begins with under other endings: "decided" for "decision", no short word."""
-    kept = word if len(word) <= _SHORT else word[: max(_SHORT, len(word) * 2 // 3)]
-    more = len(word) - len(kept) + _ENDING
-    return re.compile(rf"(?<!\w){re.escape(kept)}\w{{0,{more}}}(?!\w)")
+    """The word under other endings, nearly as the index's stemmer has it: "protested" for
+    "protests". A short one has a plural at most, a number nothing."""
+    if any(c.isdigit() for c in word):
+        kept, ending = word, ""
+    elif len(word) <= _SHORT:
+        kept, ending = word, "(?:e?s)?"
+    else:
+        kept = word[: max(_SHORT, len(word) * 2 // 3)]
+        ending = rf"\w{{0,{len(word) - len(kept) + _ENDING}}}"
+    return re.compile(rf"(?<!\w){re.escape(kept)}{ending}(?!\w)")
 
 
 def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:
