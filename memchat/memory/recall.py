@@ -27,7 +27,10 @@ from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Recalled, Scope, clean_text
 
-MOMENTS = 5
+RETURNING = 5
+"""Turns of this very conversation that come back into its prompt, at most."""
+_WEAK = 0.5
+"""Of the best moment's score that below which others are left out, though there were room."""
 
 
 class Recall:
@@ -123,8 +126,12 @@ class Recall:
             given = {hit.id for hit in (*kept, *found)}
             said = self._past(tx, scope_ids, question, CANDIDATES, session_id)
             moments = self._moments(tx, scope_ids, question, dropped)
-            moments += [one.hit for one in said if not (one.only_proves(given) or one.tells(mute))]
-            moments = moments[:MOMENTS]
+            moments += [
+                one.hit
+                for one in said
+                if one.hit.score >= _WEAK * said[0].hit.score
+                and not (one.only_proves(given) or one.tells(mute))
+            ]
         shown = _fitting([*kept, *found, *moments], room)
         wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}
         used = sum(hit.tokens for hit in shown)
@@ -180,7 +187,7 @@ class Recall:
         search = self._searching(tx, [scope_ids.own], question)
         scores = keywords.scores(tx, "messages", search.ids, search.words, dropped)
         scores = {i: scores[i] for i in search.by_words("messages", scores)}
-        best = sorted(scores, key=lambda i: (-scores[i], -i))[:MOMENTS]
+        best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
         turns = messages.by_ids(tx, best)
         zone = self._settings.zone
         hits = []
