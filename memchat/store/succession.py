@@ -42,29 +42,25 @@ def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
 
 def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
     """For each of these memories the values that it and its predecessors replaced; newest first."""
+    after, old = memories.alias(), memories.alias()
+    stands = select(_m.id, _m.id.label("head")).where(_m.id.in_(ids)).cte("stands", recursive=True)
+    stands = stands.union(
+        select(old.c.id, stands.c.head)
+        .join(stands, old.c.replaced_by == stands.c.id)
+        .where(old.c.app_id.in_(app_ids), old.c.inactive_reason == "superseded")
+    )
+    query = (
+        select(_m.id, _m.value, _m.updated_at, after.c.said_at, stands.c.head)
+        .join(stands, stands.c.id == _m.id)
+        .join(after, after.c.id == _m.replaced_by)
+        .where(_m.id.not_in(ids))
+        .order_by(_m.said_at.desc(), _m.id.desc())
+    )
     found: dict[int, list[Past]] = {}
-    stands = {i: i for i in ids}  # each row → the one of ``ids`` that stands in its place
-    newer, seen = list(ids), set(ids)
-    after = memories.alias()
-    while newer:
-        query = (
-            select(_m.id, _m.value, _m.replaced_by, _m.updated_at, after.c.said_at)
-            .join(after, after.c.id == _m.replaced_by)
-            .where(
-                _m.app_id.in_(app_ids),
-                _m.replaced_by.in_(newer),
-                _m.inactive_reason == "superseded",
-            )
-            .order_by(_m.said_at.desc(), _m.id.desc())
-        )
-        rows = [row for row in tx.execute(query) if row.id not in seen]
-        for row in rows:
-            stands[row.id] = stands[row.replaced_by]
-            # What replaced it may have been said again since; it was retired at the first time.
-            until = min(row.said_at, row.updated_at)
-            found.setdefault(stands[row.id], []).append(Past(row.id, row.value, until))
-        newer = [row.id for row in rows]
-        seen |= set(newer)
+    for row in tx.execute(query):
+        # What replaced it may have been said again since; it was retired at the first time.
+        until = min(row.said_at, row.updated_at)
+        found.setdefault(row.head, []).append(Past(row.id, row.value, until))
     return found
 
 
