@@ -69,7 +69,8 @@ class Recall:
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question, best first."""
         with self._database.read() as tx:
-            hits = self._hits(tx, apps.find(tx, scope), question, limit)
+            scope_ids = apps.find(tx, scope)
+            hits = self._hits(scope_ids, self._searching(tx, scope_ids, question), limit)
         return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
 
     def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
@@ -80,15 +81,19 @@ class Recall:
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
             wide = max(limit, CANDIDATES)
-            facts = _distinct(self._hits(tx, scope_ids, question, wide))
-            moments = self._past(tx, scope_ids, question, wide)
+            search = self._searching(tx, scope_ids, question)
+            facts = _distinct(self._hits(scope_ids, search, wide))
+            moments = self._past(scope_ids, search, wide)
         there = {hit.id for hit in facts}
         proofs = [moment for moment in moments if moment.only_proves(there)]
         best: dict[int, float] = {}
         for moment in proofs:
             for fact_id in moment.now.values():
                 best[fact_id] = max(best.get(fact_id, 0.0), moment.hit.score)
-        hits = [replace(hit, score=max(hit.score, best.get(hit.id, 0.0))) for hit in facts]
+        hits = [
+            replace(hit, score=best[hit.id]) if best.get(hit.id, 0.0) > hit.score else hit
+            for hit in facts
+        ]
         hits += [moment.hit for moment in moments if moment not in proofs]
         hits = sorted(hits, key=lambda hit: (-hit.score, hit.kind))[:limit]
         return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
@@ -119,12 +124,13 @@ class Recall:
             kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
             # A pinned fact without room there may still earn its place by fitting the question.
             limit = max(CANDIDATES, self._settings.top_k) + len(kept) + len(mute)
-            hits = _unmuted(self._hits(tx, scope_ids, question, limit), mute)
+            search = self._searching(tx, scope_ids, question)
+            hits = _unmuted(self._hits(scope_ids, search, limit), mute)
             found = _distinct([*kept, *hits])
             found = found[len(kept) :][: self._settings.top_k]
             given = {hit.id for hit in (*kept, *found)}
-            said = self._past(tx, scope_ids, question, CANDIDATES, session_id)
-            moments = self._moments(tx, scope_ids, question, dropped)
+            said = self._past(scope_ids, search, CANDIDATES, session_id)
+            moments = self._moments(scope_ids, search, dropped)
             moments += [one.hit for one in said if not (one.only_proves(given) or one.tells(mute))]
             moments = moments[:MOMENTS]
         shown = _fitting([*kept, *found, *moments], room)
@@ -147,14 +153,11 @@ class Recall:
             for m in self._unshadowed(tx, scope_ids, rows)
         ]
 
-    def _hits(
-        self, tx: Connection, scope_ids: ScopeIds, question: Question, limit: int
-    ) -> list[Hit]:
-        ids = scope_ids.ids
+    def _hits(self, scope_ids: ScopeIds, search: Search, limit: int) -> list[Hit]:
+        tx, ids = search.tx, scope_ids.ids
         if not ids or limit < 1:
             return []
         over = memories.expired_ids(tx, ids, self._today())
-        search = self._searching(tx, ids, question)
         found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
         passing = set(found)
         asked = self._credited(tx, ids, found)
@@ -172,11 +175,12 @@ class Recall:
         hits.sort(key=lambda h: (-h.score, -(h.said_at or self._clock()).timestamp(), h.id))
         return hits[:limit]
 
-    def _searching(self, tx: Connection, ids: Sequence[int], question: Question) -> Search:
+    def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
         meaning, _ = self._meaning()
         words = keywords.query_terms(question.text)
         timely = Timely.of(question.text, self._clock(), self._settings.zone)
-        return Search(tx, ids, question, words, meaning, timely, self._settings.ranking)
+        ranking = self._settings.ranking
+        return Search(tx, scope_ids.ids, question, words, meaning, timely, ranking)
 
     def _credited(
         self, tx: Connection, ids: Sequence[int], found: dict[int, Parts]
@@ -193,17 +197,12 @@ class Recall:
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= today]
 
     def _past(
-        self,
-        tx: Connection,
-        scope_ids: ScopeIds,
-        question: Question,
-        limit: int,
-        session_id: int | None = None,
+        self, scope_ids: ScopeIds, search: Search, limit: int, session_id: int | None = None
     ) -> list[Moment]:
         """What was said in other conversations of the app, each thing once."""
         if scope_ids.own is None:
             return []
-        search = self._searching(tx, [scope_ids.own], question)
+        search = replace(search, ids=[scope_ids.own])
         zone = self._settings.zone
         first: dict[str, Moment] = {}
         found = past.find(search, zone, self._today(), limit=limit, without_session=session_id)
@@ -211,13 +210,11 @@ class Recall:
             first.setdefault(normal_value(moment.words), moment)
         return list(first.values())
 
-    def _moments(
-        self, tx: Connection, scope_ids: ScopeIds, question: Question, dropped: Sequence[int]
-    ) -> list[Hit]:
+    def _moments(self, scope_ids: ScopeIds, search: Search, dropped: Sequence[int]) -> list[Hit]:
         """Turns of this very conversation that no longer fit its window, by their words."""
         if not dropped or scope_ids.own is None:
             return []
-        search = self._searching(tx, [scope_ids.own], question)
+        tx, search = search.tx, replace(search, ids=[scope_ids.own])
         scores = keywords.scores(tx, "messages", search.ids, search.words, dropped)
         scores = {i: scores[i] for i in search.by_words("messages", scores)}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:MOMENTS]

@@ -64,22 +64,23 @@ class Search:
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
     ) -> dict[int, Parts]:
         """The candidates of a kind that pass its floor, by id; never one of ``without``."""
-        by_words = keywords.search(self.tx, kind, self.ids, self.words, limit + len(without))
-        bm25 = {i: score for i, score in by_words if i not in without}
-        bm25 = dict(list(bm25.items())[:limit])
         dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
         cosine: dict[int, float] = {}
         vector = self.question.vector
         if self.meaning is not None and vector is not None:
             index = self.meaning.index
             cosine = dict(index.search(self.tx, self.ids, vector, limit, sorted(without), kind))
+        best, also = keywords.search_with(
+            self.tx, kind, self.ids, self.words, limit + len(without), [*cosine, *dated]
+        )
+        bm25 = {i: score for i, score in best.items() if i not in without}
+        bm25 = dict(list(bm25.items())[:limit])
+        ranks = [list(bm25)]
+        if self.meaning is not None and vector is not None:
             ranks = [list(cosine), list(bm25)]
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
             cosine |= index.scores(self.tx, self.ids, vector, unscored, kind)
-        else:
-            ranks = [list(bm25)]
-        unscored = [i for i in (*cosine, *dated) if i not in bm25]
-        bm25 |= keywords.scores(self.tx, kind, self.ids, self.words, unscored)
+        bm25 |= also
         scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
         passing = self._passing(kind, cosine, bm25)
         shares = self.timely.shares(dated) if self.timely else {}

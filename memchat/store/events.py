@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
+from memchat.store import plain
 from memchat.store.schema import memory_events
 from memchat.types import Event
 
@@ -71,8 +72,8 @@ def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
 
 def latest(tx: Connection, app_id: int) -> int:
     """The id of the scope's newest event; 0 where there is none."""
-    e = memory_events.c
-    return tx.execute(select(func.max(e.id)).where(e.app_id == app_id)).scalar() or 0
+    sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
+    return plain.rows(tx, sql, app_id)[0][0] or 0
 
 
 def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:

@@ -6,13 +6,14 @@ Scripts that do not separate words are asked for by overlapping pairs of charact
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
 from sqlalchemy import Connection
+
+from memchat.store import plain
 
 Kind = Literal["memories", "messages", "sessions"]
 CONTEXT_WEIGHT = 0.3
@@ -41,6 +42,7 @@ _STROKES = str.maketrans(
 """Letters that no normal form takes apart, and the plain ones that people type for them."""
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
 """Those of the tokenizer: what else separates words there separates them in a question."""
+_ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _MOST_TERMS = 48
 _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
@@ -70,7 +72,10 @@ def terms(text: str) -> str:
 def query_terms(question: str) -> list[str]:
     """The distinct words of a question worth looking for, in order."""
     paired = _UNSPACED.sub(_asked, _folded(question))
-    words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in paired)
+    if paired.isascii():
+        words = _ASCII_BREAKS.sub(" ", paired)
+    else:
+        words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in paired)
     kept = dict.fromkeys(word for word in words.split() if word not in STOP_WORDS)
     return list(kept)[:_MOST_TERMS]
 
@@ -148,12 +153,38 @@ def search(
     """The best (row id, BM25) for any of the words, higher is better."""
     if not words or not app_ids:
         return []
-    rows = tx.exec_driver_sql(
+    return plain.rows(
+        tx,
         f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) AS score FROM {kind}_fts"
         f" WHERE {kind}_fts MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        (_match(kind, _scopes(app_ids), words), limit),
+        _match(kind, _scopes(app_ids), words),
+        limit,
     )
-    return [(row[0], row[1]) for row in rows]
+
+
+def search_with(
+    tx: Connection,
+    kind: Kind,
+    app_ids: Sequence[int],
+    words: Sequence[str],
+    limit: int,
+    row_ids: Sequence[int],
+) -> tuple[dict[int, float], dict[int, float]]:
+    """What ``search`` gives, best first, and the scores of these rows as well, in one pass."""
+    if not words or not app_ids:
+        return {}, {}
+    rows = plain.rows(
+        tx,
+        f"WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25({kind}_fts, {_WEIGHTS[kind]})"
+        f" AS score FROM {kind}_fts WHERE {kind}_fts MATCH ?)"
+        " SELECT 1, * FROM (SELECT * FROM found ORDER BY score DESC, id DESC LIMIT ?)"
+        " UNION ALL SELECT 0, * FROM found WHERE id IN (SELECT value FROM json_each(?))",
+        _match(kind, _scopes(app_ids), words),
+        limit,
+        plain.listed(row_ids),
+    )
+    best = sorted(((score, i) for first, i, score in rows if first), reverse=True)
+    return {i: score for score, i in best}, {i: score for first, i, score in rows if not first}
 
 
 def scores(
@@ -162,12 +193,14 @@ def scores(
     """The BM25 of these rows, where any word matches."""
     if not words or not row_ids or not app_ids:
         return {}
-    rows = tx.exec_driver_sql(
+    rows = plain.rows(
+        tx,
         f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) FROM {kind}_fts"
         f" WHERE {kind}_fts MATCH ? AND {_AMONG}",
-        (_match(kind, _with_replies(kind, app_ids), words), json.dumps([*row_ids])),
+        _match(kind, _with_replies(kind, app_ids), words),
+        plain.listed(row_ids),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 def matching_all(
@@ -178,9 +211,11 @@ def matching_all(
         return set()
     scopes = _with_replies(kind, app_ids)
     match = f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' AND '.join(map(_quoted, words))})"
-    rows = tx.exec_driver_sql(
+    rows = plain.rows(
+        tx,
         f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND {_AMONG}",
-        (match, json.dumps([*row_ids])),
+        match,
+        plain.listed(row_ids),
     )
     return {row[0] for row in rows}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
-from memchat.store import events, keywords
+from memchat.store import events, keywords, plain
 from memchat.store.events import Cause
 from memchat.store.schema import apps, memories, searched
 from memchat.types import CreatedBy, Memory, MemoryType
@@ -28,6 +28,16 @@ WITH_SCOPE: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")
 """Every row with its scope's names, the hidden ones too."""
 _seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 _SELECT = WITH_SCOPE.where(_seen)
+_BY_IDS = """
+    SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
+        m.last_seen_at, m.active, a.user, a.name, m.many, m.created_by, m.said_at, m.updated_at,
+        m.inactive_reason, m.replaced_by
+    FROM memories m JOIN apps a ON a.id = m.app_id
+    WHERE m.id IN (SELECT value FROM json_each(?))
+        AND +m.app_id IN (SELECT value FROM json_each(?))
+        AND (m.inactive_reason IS NULL OR m.inactive_reason != ?)
+"""
+"""The columns in the order of a Memory's fields; the plus keeps SQLite from reading a whole scope."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +245,8 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     """Memories of these scope rows by id; foreign and unknown ids are left out."""
     if not ids or not app_ids:
         return {}
-    rows = tx.execute(_SELECT.where(_m.id.in_(ids), _m.app_id.in_(app_ids)))
-    return {row.id: to_memory(row) for row in rows}
+    rows = plain.rows(tx, _BY_IDS, plain.listed(ids), plain.listed(app_ids), FORGOTTEN)
+    return {row[0]: _plain_memory(row) for row in rows}
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
@@ -334,8 +344,12 @@ def many_so_far(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None
 
 def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int]:
     """Active rows whose last day is over; the sweep has not reached them yet."""
-    query = select(_m.id).where(_m.app_id.in_(app_ids), _m.active == 1, _m.expires_at < today)
-    return list(tx.execute(query).scalars())
+    # What is constant stands in the text: else the index of what expires is not used.
+    sql = (
+        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND expires_at < ?"
+    )
+    return [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), today.isoformat())]
 
 
 def expired_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, int]]:
@@ -421,4 +435,23 @@ def to_memory(row: Row[Any]) -> Memory:
         updated_at=row.updated_at,
         inactive_reason=row.inactive_reason,
         replaced_by=row.replaced_by,
+    )
+
+
+def _plain_memory(row: Sequence[Any]) -> Memory:
+    """The record of a row that ``_BY_IDS`` gave."""
+    return Memory(
+        row[0],
+        plain.at(row[1]),
+        *row[2:6],
+        plain.day(row[6]),
+        row[7],
+        plain.at(row[8]),
+        bool(row[9]),
+        *row[10:12],
+        bool(row[12]),
+        row[13],
+        plain.at(row[14]),
+        plain.at(row[15]),
+        *row[16:],
     )

@@ -8,11 +8,19 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
+from memchat.store import plain
 from memchat.store.memories import WITH_SCOPE, by_ids, to_memory
 from memchat.store.schema import memories
 from memchat.types import Memory
 
 _m = memories.c
+_REPLACED = """
+    SELECT m.id, m.value, m.replaced_by, m.updated_at, n.said_at
+    FROM memories m JOIN memories n ON n.id = m.replaced_by
+    WHERE m.replaced_by IN (SELECT value FROM json_each(?))
+        AND +m.app_id IN (SELECT value FROM json_each(?)) AND m.inactive_reason = 'superseded'
+    ORDER BY m.said_at DESC, m.id DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +53,15 @@ def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict
     found: dict[int, list[Past]] = {}
     stands = {i: i for i in ids}  # each row → the one of ``ids`` that stands in its place
     newer, seen = list(ids), set(ids)
-    after = memories.alias()
     while newer:
-        query = (
-            select(_m.id, _m.value, _m.replaced_by, _m.updated_at, after.c.said_at)
-            .join(after, after.c.id == _m.replaced_by)
-            .where(
-                _m.app_id.in_(app_ids),
-                _m.replaced_by.in_(newer),
-                _m.inactive_reason == "superseded",
-            )
-            .order_by(_m.said_at.desc(), _m.id.desc())
-        )
-        rows = [row for row in tx.execute(query) if row.id not in seen]
-        for row in rows:
-            stands[row.id] = stands[row.replaced_by]
+        rows = plain.rows(tx, _REPLACED, plain.listed(newer), plain.listed(app_ids))
+        rows = [row for row in rows if row[0] not in seen]
+        for row_id, value, by, retired_at, said_at in rows:
+            stands[row_id] = stands[by]
             # What replaced it may have been said again since; it was retired at the first time.
-            until = min(row.said_at, row.updated_at)
-            found.setdefault(stands[row.id], []).append(Past(row.id, row.value, until))
-        newer = [row.id for row in rows]
+            until = plain.at(min(said_at, retired_at))
+            found.setdefault(stands[row_id], []).append(Past(row_id, value, until))
+        newer = [row[0] for row in rows]
         seen |= set(newer)
     return found
 

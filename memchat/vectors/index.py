@@ -45,6 +45,8 @@ class VectorIndex:
         self._dimensions = service.dimensions
         self._folder = home / FOLDER
         self._shards: OrderedDict[tuple[Kind, int], Shard] = OrderedDict()
+        self._bytes: dict[tuple[Kind, int], int] = {}
+        self._held = 0
         self._saved: dict[tuple[Kind, int], int] = {}
         self._lock = threading.Lock()
 
@@ -103,15 +105,15 @@ class VectorIndex:
         """Drop a scope row's shards from memory and disk: a vector tells about its words."""
         with self._lock:
             for kind in get_args(Kind):
-                self._shards.pop((kind, app_id), None)
+                self._drop(kind, app_id)
                 self._saved.pop((kind, app_id), None)
             unlink(self._folder.parent, self._store_id, self.service_id, app_id)
 
     def _current(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
-        shard = self._shards.get((kind, app_id))
-        if shard is None:
-            shard = self._load(tx, kind, app_id)
+        kept = self._shards.get((kind, app_id))
+        shard = self._load(tx, kind, app_id) if kept is None else kept
         newest = _latest(tx, kind, app_id)
+        same = shard is kept and shard.seq == newest
         if shard.seq > newest:
             # Read further than this snapshot of the rows reaches.
             shard = self._empty()
@@ -120,9 +122,10 @@ class VectorIndex:
             found, vectors = self._read(tx, kind, app_id, changed)
             shard.replace(changed or [], found, vectors)
             shard.seq = newest
-        self._shards[kind, app_id] = shard
-        self._shards.move_to_end((kind, app_id))
-        self._make_room()
+        if same:
+            self._shards.move_to_end((kind, app_id))
+        else:
+            self._keep(kind, app_id, shard)
         return shard
 
     def _read(
@@ -164,9 +167,18 @@ class VectorIndex:
         self._saved[kind, app_id] = shard.seq
         return shard
 
-    def _make_room(self) -> None:
-        while len(self._shards) > 1 and sum(s.nbytes for s in self._shards.values()) > ROOM_BYTES:
-            self._shards.popitem(last=False)
+    def _keep(self, kind: Kind, app_id: int, shard: Shard) -> None:
+        """Keep a shard that is new or has changed; the longest unused give it room."""
+        self._drop(kind, app_id)
+        self._shards[kind, app_id] = shard
+        self._bytes[kind, app_id] = shard.nbytes
+        self._held += shard.nbytes
+        while len(self._shards) > 1 and self._held > ROOM_BYTES:
+            self._drop(*next(iter(self._shards)))
+
+    def _drop(self, kind: Kind, app_id: int) -> None:
+        self._shards.pop((kind, app_id), None)
+        self._held -= self._bytes.pop((kind, app_id), 0)
 
     def _path(self, kind: Kind, app_id: int) -> Path:
         return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)

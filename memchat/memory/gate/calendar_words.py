@@ -20,7 +20,10 @@ LANGUAGES = frozenset(("en", "de", "fr", "es", "it", "pt", "nl"))
 
 def plain(text: str) -> str:
     """Text as the tables hold it."""
-    parts = unicodedata.normalize("NFKD", fold(text).text)
+    folded = fold(text).text
+    if folded.isascii():
+        return folded
+    parts = unicodedata.normalize("NFKD", folded)
     bare = "".join(c for c in parts if not unicodedata.combining(c))
     return unicodedata.normalize("NFC", bare)
 
