@@ -20,7 +20,7 @@ from memchat.store.events import Cause
 from memchat.store.memories import NewMemory, text_hash
 from memchat.types import Scope, Service, Usage
 
-KEYS = 200
+VALUES_A_KEY = 20
 HOLD = 3600.0
 """Seconds for which a deletion waits for its purge, so that both can be timed apart."""
 SERVICE = Service(
@@ -67,9 +67,7 @@ class Product:
         self._data, self._folder = data, folder
         self._clock = Clock()
         settings = config.load({}).with_(home=folder)
-        self._mc = MemChat(
-            settings=settings, embedder=GivenVectors(data), clock=self._clock
-        )
+        self._mc = MemChat(settings=settings, embedder=GivenVectors(data), clock=self._clock)
         self._ids: dict[int, int] = {}
 
     def load(self, start: int, texts: list[str]) -> None:
@@ -85,13 +83,19 @@ class Product:
                 user = self._data.user(row)
                 if user not in scopes:
                     scopes[user], _ = apps.ensure(tx, Scope(user), now)
-                key = _key(row)
+                key = self._key(row)
                 words = search_text("fact", key, value, user, now, zone)
                 new = NewMemory("fact", key, value, True, words, now, "manual")
                 memory_id = memories.insert_new(tx, scopes[user], new, cause)
                 assert memory_id == row + 1
                 vectors.append((text_hash(words), self._data.vectors[row]))
             embeddings.put(tx, meaning.service_id, vectors, now)
+
+    def _key(self, row: int) -> str:
+        """One of as many keys as leave each person about twenty values a key."""
+        people = int(self._data.users.max()) + 1
+        keys = max(len(self._data.users) // people // VALUES_A_KEY, 1)
+        return _key(row // people % keys)
 
     def search(self, question: int) -> list[int]:
         """The public call; facts alone are in the store."""
@@ -100,7 +104,7 @@ class Product:
         return [hit.id - 1 for hit in found.hits]
 
     def add(self, row: int, text: str) -> None:
-        self._ids[row] = self._mc.add("fact", _key(row), text, user=self._data.user(row)).id
+        self._ids[row] = self._mc.add("fact", self._key(row), text, user=self._data.user(row)).id
 
     def delete(self, row: int) -> None:
         memory_id = self._ids.get(row, row + 1)
@@ -152,10 +156,9 @@ class Product:
         shutil.rmtree(self._folder / "mem.index", ignore_errors=True)
 
 
-def _key(row: int) -> str:
-    """One of 200 keys of many values; a key holds no digit."""
-    n = row % KEYS
-    return f"topic_{chr(97 + n // 20)}{chr(97 + n % 20)}"
+def _key(number: int) -> str:
+    """A key of many values, in letters: a key holds no digit."""
+    return "topic_" + "".join(chr(97 + int(digit)) for digit in str(number))
 
 
 if __name__ == "__main__":

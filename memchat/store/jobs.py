@@ -13,7 +13,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
 from memchat.store import plain
 from memchat.store.schema import apps, jobs, utc_text
@@ -24,6 +23,15 @@ LEASE_SECONDS = 600.0
 """How long a worker holds a job before it must renew; a long reading renews at every window."""
 _j = jobs.c
 _WAITING = -1
+_ENQUEUE = """
+    INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (kind, source_type, source_id) DO UPDATE SET
+        status = -1, attempts = 0, run_at = excluded.run_at, text = excluded.text,
+        app_id = excluded.app_id, error_message = NULL, lease_owner = NULL, lease_until = NULL,
+        processed_at = NULL
+    WHERE jobs.status != -1 OR jobs.lease_until IS NULL OR jobs.lease_until < ?
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,26 +63,9 @@ def enqueue(
     ``how`` is for the worker that does it. Work that is under way goes on: who does it looks, when
     finishing, whether more has come.
     """
-    fresh = {
-        "status": _WAITING,
-        "attempts": 0,
-        "run_at": run_at or now,
-        "text": how,
-        "error_message": None,
-        "lease_owner": None,
-        "lease_until": None,
-        "processed_at": None,
-    }
-    statement = upsert(jobs).values(
-        kind=kind, app_id=app_id, source_type=source, source_id=target_id, created_at=now, **fresh
-    )
-    tx.execute(
-        statement.on_conflict_do_update(
-            index_elements=["kind", "source_type", "source_id"],
-            set_={**fresh, "app_id": app_id},
-            where=or_(_j.status != _WAITING, _free(now)),
-        )
-    )
+    at = utc_text(now)
+    due_at = utc_text(run_at or now)
+    plain.rows(tx, _ENQUEUE, kind, app_id, source, target_id, how, due_at, at, at)
 
 
 def claim(

@@ -99,10 +99,8 @@ def _folded(text: str) -> str:
 def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
     """Index a row, or index it anew."""
     remove(tx, kind, [row_id])
-    tx.exec_driver_sql(
-        f"INSERT INTO {kind}_fts (rowid, scope, text) VALUES (?, ?, ?)",
-        (row_id, _token(app_id), terms(text)),
-    )
+    sql = f"INSERT INTO {kind}_fts (rowid, scope, text) VALUES (?, ?, ?)"
+    plain.rows(tx, sql, row_id, _token(app_id), terms(text))
 
 
 def write_turn(
@@ -121,7 +119,7 @@ def write_turn(
 def remove(tx: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
     """Take rows out. Their words leave the file's bytes only with ``scrub``."""
     for row_id in row_ids:
-        tx.exec_driver_sql(f"DELETE FROM {kind}_fts WHERE rowid = ?", (row_id,))
+        plain.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
 
 
 def scrub(tx: Connection) -> None:

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
 
 from memchat.store import events, keywords, plain
 from memchat.store.events import Cause
-from memchat.store.schema import apps, memories, searched
+from memchat.store.schema import apps, memories, searched, utc_text
 from memchat.types import CreatedBy, Memory, MemoryType
 
 _m = memories.c
@@ -28,16 +28,21 @@ WITH_SCOPE: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")
 """Every row with its scope's names, the hidden ones too."""
 _seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 _SELECT = WITH_SCOPE.where(_seen)
-_BY_IDS = """
+PLAIN = """
     SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
         m.last_seen_at, m.active, a.user, a.name, m.many, m.created_by, m.said_at, m.updated_at,
         m.inactive_reason, m.replaced_by
     FROM memories m JOIN apps a ON a.id = m.app_id
-    WHERE m.id IN (SELECT value FROM json_each(?))
-        AND +m.app_id IN (SELECT value FROM json_each(?))
-        AND (m.inactive_reason IS NULL OR m.inactive_reason != ?)
 """
-"""The columns in the order of a Memory's fields; the plus keeps SQLite from reading a whole scope."""
+"""Every row, the hidden ones too, its columns in the order of a Memory's fields."""
+_TIMES, _FLAGS, _DAY = (1, 8, 14, 15), (9, 12), 6
+_VISIBLE = f"{PLAIN} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
+_BY_IDS = f"""
+    {_VISIBLE} AND m.id IN (SELECT value FROM json_each(?))
+        AND +m.app_id IN (SELECT value FROM json_each(?))
+"""
+"""The plus keeps SQLite from reading a whole scope."""
+_IN_SCOPES = f"{_VISIBLE} AND m.app_id IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,26 +76,25 @@ def text_hash(text: str) -> str:
 
 def insert_new(tx: Connection, app_id: int, new: NewMemory, cause: Cause) -> int:
     """Write an active row with its keyword row and ``add`` event; the new id."""
-    memory_id: int = tx.execute(
-        insert(memories)
-        .values(
-            app_id=app_id,
-            created_at=cause.at,
-            updated_at=cause.at,
-            last_seen_at=new.said_at,
-            said_at=new.said_at,
-            memory_type=new.memory_type,
-            key=new.key,
-            value=new.value,
-            sha1=new.sha1,
-            expires_at=new.expires_at,
-            many=int(new.many),
-            created_by=new.created_by,
-            search_text=new.search_text,
-            text_hash=text_hash(new.search_text),
-        )
-        .returning(_m.id)
-    ).scalar_one()
+    now, said_at = utc_text(cause.at), utc_text(new.said_at)
+    memory_id = plain.insert(
+        tx,
+        "memories",
+        app_id=app_id,
+        created_at=now,
+        updated_at=now,
+        last_seen_at=said_at,
+        said_at=said_at,
+        memory_type=new.memory_type,
+        key=new.key,
+        value=new.value,
+        sha1=new.sha1,
+        expires_at=new.expires_at.isoformat() if new.expires_at else None,
+        many=int(new.many),
+        created_by=new.created_by,
+        search_text=new.search_text,
+        text_hash=text_hash(new.search_text),
+    )
     keywords.write(tx, "memories", memory_id, app_id, new.search_text)
     events.record(tx, memory_id, app_id, "add", cause, new=_state(new))
     return memory_id
@@ -245,27 +249,26 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     """Memories of these scope rows by id; foreign and unknown ids are left out."""
     if not ids or not app_ids:
         return {}
-    rows = plain.rows(tx, _BY_IDS, plain.listed(ids), plain.listed(app_ids), FORGOTTEN)
-    return {row[0]: _plain_memory(row) for row in rows}
+    rows = plain.rows(tx, _BY_IDS, plain.listed(ids), plain.listed(app_ids))
+    return {row[0]: plain_memory(row) for row in rows}
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
     """The scope row a known memory belongs to."""
-    return int(tx.execute(select(_m.app_id).where(_m.id == memory_id)).scalar_one())
+    return int(plain.rows(tx, "SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
 
 
 def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The row with this very fact, active or not; an active one first, then the scope's own."""
-    rows = [
-        to_memory(row) for row in tx.execute(_SELECT.where(_m.app_id.in_(app_ids), _m.sha1 == sha1))
-    ]
+    found = plain.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", plain.listed(app_ids), sha1)
+    rows = map(plain_memory, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
 def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, newest said first."""
-    query = _SELECT.where(_m.app_id.in_(app_ids), _m.active == 1, _m.key == key)
-    return [to_memory(row) for row in tx.execute(query.order_by(_m.said_at.desc(), _m.id.desc()))]
+    sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
+    return [plain_memory(row) for row in plain.rows(tx, sql, plain.listed(app_ids), key)]
 
 
 def listed(
@@ -337,9 +340,12 @@ def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
 
 def many_so_far(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None:
     """Whether this key has held several values in the scope until now; None for a new key."""
-    query = select(_m.many).where(_m.app_id.in_(app_ids), _m.key == key)
-    flag = tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
-    return None if flag is None else bool(flag)
+    sql = (
+        "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
+    )
+    found = plain.rows(tx, sql, plain.listed(app_ids), key)
+    return bool(found[0][0]) if found else None
 
 
 def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int]:
@@ -438,20 +444,12 @@ def to_memory(row: Row[Any]) -> Memory:
     )
 
 
-def _plain_memory(row: Sequence[Any]) -> Memory:
-    """The record of a row that ``_BY_IDS`` gave."""
-    return Memory(
-        row[0],
-        plain.at(row[1]),
-        *row[2:6],
-        plain.day(row[6]),
-        row[7],
-        plain.at(row[8]),
-        bool(row[9]),
-        *row[10:12],
-        bool(row[12]),
-        row[13],
-        plain.at(row[14]),
-        plain.at(row[15]),
-        *row[16:],
-    )
+def plain_memory(row: Sequence[Any]) -> Memory:
+    """The record of a row that ``PLAIN`` gave."""
+    fields = [*row]
+    for place in _TIMES:
+        fields[place] = plain.at(fields[place])
+    for place in _FLAGS:
+        fields[place] = bool(fields[place])
+    fields[_DAY] = plain.day(fields[_DAY])
+    return Memory(*fields)

@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from memchat.store import plain
-from memchat.store.memories import WITH_SCOPE, by_ids, to_memory
+from memchat.store.memories import PLAIN, by_ids, plain_memory
 from memchat.store.schema import memories
 from memchat.types import Memory
 
@@ -45,7 +45,9 @@ def after(tx: Connection, memory_id: int) -> list[int]:
 
 def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
-    return [to_memory(row) for row in tx.execute(WITH_SCOPE.where(_m.replaced_by == memory_id))]
+    return [
+        plain_memory(row) for row in plain.rows(tx, f"{PLAIN} WHERE m.replaced_by = ?", memory_id)
+    ]
 
 
 def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:

@@ -15,8 +15,12 @@ from lancedb.index import FTS, BTree
 from serving import Data, serve
 
 SCHEMA = pa.schema(
-    [("id", pa.int64()), ("user", pa.string()), ("text", pa.string())]
-    + [("vector", pa.list_(pa.float32(), 384))]
+    {
+        "id": pa.int64(),
+        "user": pa.string(),
+        "text": pa.string(),
+        "vector": pa.list_(pa.float32(), 384),
+    }
 )
 
 

@@ -129,9 +129,7 @@ def _timed(numbers: list[int], call: Any) -> dict[str, Any]:
 
 def memory() -> dict[str, float]:
     """MB held now, without pages that only mirror files, and MB at most."""
-    status = dict(
-        line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
-    )
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     kb = {key: int(status[key].split()[0]) for key in ("VmRSS", "VmHWM", "RssFile", "RssAnon")}
     return {"rss": kb["VmRSS"] / 1024, "peak": kb["VmHWM"] / 1024, "anon": kb["RssAnon"] / 1024}
 
