@@ -25,9 +25,11 @@ _DIRECTIONS = 32
 _TOPICS = 300
 _VOCABULARY = 20_000
 _BLOCK = 50_000
-_STOP_WORDS = tuple(
-    ["the", "a", "to", "of", "and", "in", "is", "it", "that", "i", "you", "was", "for", "on", "my", "with", "as", "at", "be", "this", "have", "from", "or", "but", "not", "they", "we", "are", "an", "by", "what", "do", "had", "were", "can", "there", "about", "so", "if", "when", "your"]
-)
+_COMMON = """
+    the a to of and in is it that i you was for on my with as at be this have from or but not they
+    we are an by what do had were can there about so if when your
+"""
+_STOP_WORDS = _COMMON.split()
 _FRAMES = (
     "what did i tell you about {} and the {} of my {} with {}",
     "do you know if i was at the {} when we had {} and {} from {}",

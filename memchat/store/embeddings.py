@@ -28,7 +28,7 @@ _m = memories.c
 _OF_MEMORIES = """
     SELECT m.id, e.embedding FROM memories m
     JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
-    WHERE m.app_id = ? AND (m.active = 1 OR m.inactive_reason = 'superseded')
+    WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
 """
 
 
@@ -122,12 +122,24 @@ def of_memories(
     import numpy as np
 
     if ids is None:
-        rows = plain.rows(tx, _OF_MEMORIES, service_id, app_id)
-    else:
-        among = f"{_OF_MEMORIES} AND m.id IN (SELECT value FROM json_each(?))"
-        rows = plain.rows(tx, among, service_id, app_id, plain.listed(ids))
+        return _all_of_memories(tx, service_id, app_id)
+    among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
+    rows = plain.rows(tx, among, service_id, app_id, plain.listed(ids))
     matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
     return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
+
+
+def _all_of_memories(tx: Connection, service_id: int, app_id: int) -> tuple[list[int], Vectors]:
+    """In parts, so that no second copy of all of them is held."""
+    import numpy as np
+
+    ids: list[int] = []
+    parts: list[Vectors] = []
+    for rows in plain.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id):
+        ids += [row[0] for row in rows]
+        part = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
+        parts.append(part.reshape(len(rows), -1))
+    return ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
 
 
 def of_turns(

@@ -7,11 +7,13 @@ these in 5. The texts are constants, so that the driver keeps them prepared.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Connection
+
+_BATCH = 4_096
 
 
 def rows(tx: Connection, sql: str, *values: Any) -> list[Any]:
@@ -20,6 +22,15 @@ def rows(tx: Connection, sql: str, *values: Any) -> list[Any]:
     assert raw is not None
     found: list[Any] = raw.execute(sql, values).fetchall()
     return found
+
+
+def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
+    """The rows of a statement, some thousand at a time."""
+    raw = tx.connection.driver_connection
+    assert raw is not None
+    cursor = raw.execute(sql, values)
+    while found := cursor.fetchmany(_BATCH):
+        yield found
 
 
 def insert(tx: Connection, table: str, **values: Any) -> int:
