@@ -44,6 +44,7 @@ _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", 
 """Those of the tokenizer: what else separates words there separates them in a question."""
 _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _MOST_TERMS = 48
+_LARGE = 2_000
 _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
@@ -171,13 +172,20 @@ def search_with(
     """What ``search`` gives, best first, and the scores of these rows as well, in one pass."""
     if not words or not app_ids:
         return {}, {}
+    scoped = _match(kind, _scopes(app_ids), words)
+    where, matches = f"{kind}_fts MATCH ?", [scoped]
+    if kind == "memories" and _large(tx, app_ids):
+        # BM25 counts the rows of every word of a match, of the scope's token too. Outside the match
+        # it weighs the same, nothing, and is not counted.
+        where += f" AND +rowid IN (SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ?)"
+        matches = [_any_of(kind, words), scoped]
     rows = plain.rows(
         tx,
         f"WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25({kind}_fts, {_WEIGHTS[kind]})"
-        f" AS score FROM {kind}_fts WHERE {kind}_fts MATCH ?)"
+        f" AS score FROM {kind}_fts WHERE {where})"
         " SELECT 1, * FROM (SELECT * FROM found ORDER BY score DESC, id DESC LIMIT ?)"
         " UNION ALL SELECT 0, * FROM found WHERE id IN (SELECT value FROM json_each(?))",
-        _match(kind, _scopes(app_ids), words),
+        *matches,
         limit,
         plain.listed(row_ids),
     )
@@ -219,7 +227,17 @@ def matching_all(
 
 
 def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:
-    return f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' OR '.join(map(_quoted, words))})"
+    return f"scope:({scopes}) AND {_any_of(kind, words)}"
+
+
+def _any_of(kind: Kind, words: Sequence[str]) -> str:
+    return f"{{{_COLUMNS[kind]}}}:({' OR '.join(map(_quoted, words))})"
+
+
+def _large(tx: Connection, app_ids: Sequence[int]) -> bool:
+    """Whether one of the scopes has very many memories; counts no further than that."""
+    sql = "SELECT 1 FROM memories WHERE app_id = ? AND active = 1 LIMIT 1 OFFSET ?"
+    return any(plain.rows(tx, sql, app_id, _LARGE) for app_id in app_ids)
 
 
 def _scopes(app_ids: Sequence[int]) -> str:

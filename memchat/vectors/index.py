@@ -35,7 +35,7 @@ SAVE_FROM = 5_000
 """Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
 HALF_FROM = 20_000
 """Memories from which a shard is built with half the digits."""
-SPARE = 20
+SPARE = 10
 """What is looked at beyond the limit there, to be scored anew from the rows."""
 ROOM_BYTES = 512 * 1024 * 1024
 
@@ -87,11 +87,7 @@ class VectorIndex:
         with self._lock:
             found: dict[int, float] = {}
             for app_id in app_ids:
-                shard = self._current(tx, kind, app_id)
-                if shard.half:
-                    found.update(self._exact(tx, app_id, query, ids))
-                else:
-                    found.update(shard.scores(query, ids))
+                found.update(self._current(tx, kind, app_id).scores(query, ids))
         return found
 
     def _exact(

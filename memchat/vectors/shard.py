@@ -101,7 +101,7 @@ class Shard:
 
     def scores(self, query: Vectors, ids: Sequence[int]) -> dict[int, float]:
         """The cosine of those of ``ids`` that are in it."""
-        vectors = ((i, self._vector(i)) for i in ids)
+        vectors = ((i, self._vector(i)) for i in ids) if len(self) else ()
         return {i: float(vector @ query) for i, vector in vectors if vector is not None}
 
     def _vector(self, i: int) -> Vectors | None:
