@@ -142,8 +142,9 @@ class Running:
     def _end(self) -> None:
         self._selector.close()
         self._log.close()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
 
     def _send(self, do: str, given: dict[str, Any]) -> None:
         assert self._process.stdin is not None
