@@ -45,7 +45,14 @@ def test_memchat_alone_gives_the_whole_table(
     assert bench.main([*small, "--json", str(told), "--svg", str(drawn)]) == 0
     text = capsys.readouterr().out
     assert text.startswith("200/4: 200 memories of 4 users\n")
-    for name in ("search p50", "durable add", "delete (hidden)", "purge", "open and first", "index"):
+    for name in (
+        "search p50",
+        "durable add",
+        "delete (hidden)",
+        "purge",
+        "open and first",
+        "index",
+    ):
         assert name in text
     (seen,) = json.loads(told.read_text())["seen"]
     assert seen["store"] == "memchat" and seen["rows"] == 200 and seen["exact"] == 1.0
