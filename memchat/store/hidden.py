@@ -8,7 +8,8 @@ from sqlalchemy import Connection, update
 
 from memchat.store import events, keywords, plain
 from memchat.store.events import Cause
-from memchat.store.memories import FORGOTTEN, PLAIN, plain_memory
+from memchat.store.memories import FORGOTTEN
+from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import memories as rows
 from memchat.store.schema import utc_text
 from memchat.types import Memory

@@ -16,6 +16,7 @@ from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select,
 
 from memchat.store import events, keywords, plain
 from memchat.store.events import Cause
+from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import apps, memories, searched, utc_text
 from memchat.types import CreatedBy, Memory, MemoryType
 
@@ -28,14 +29,6 @@ WITH_SCOPE: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")
 """Every row with its scope's names, the hidden ones too."""
 _seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 _SELECT = WITH_SCOPE.where(_seen)
-PLAIN = """
-    SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
-        m.last_seen_at, m.active, a.user, a.name, m.many, m.created_by, m.said_at, m.updated_at,
-        m.inactive_reason, m.replaced_by
-    FROM memories m JOIN apps a ON a.id = m.app_id
-"""
-"""Every row, the hidden ones too, its columns in the order of a Memory's fields."""
-_TIMES, _FLAGS, _DAY = (1, 8, 14, 15), (9, 12), 6
 _VISIBLE = f"{PLAIN} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
 _BY_IDS = f"""
     {_VISIBLE} AND m.id IN (SELECT value FROM json_each(?))
@@ -442,14 +435,3 @@ def to_memory(row: Row[Any]) -> Memory:
         inactive_reason=row.inactive_reason,
         replaced_by=row.replaced_by,
     )
-
-
-def plain_memory(row: Sequence[Any]) -> Memory:
-    """The record of a row that ``PLAIN`` gave."""
-    fields = [*row]
-    for place in _TIMES:
-        fields[place] = plain.at(fields[place])
-    for place in _FLAGS:
-        fields[place] = bool(fields[place])
-    fields[_DAY] = plain.day(fields[_DAY])
-    return Memory(*fields)

@@ -9,7 +9,8 @@ from datetime import datetime
 from sqlalchemy import Connection, select
 
 from memchat.store import plain
-from memchat.store.memories import PLAIN, by_ids, plain_memory
+from memchat.store.memories import by_ids
+from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import memories
 from memchat.types import Memory
 
