@@ -3,11 +3,12 @@
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
+# make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers lint lock clean
+.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -56,6 +57,9 @@ bench-recall: $(READY)
 
 bench-answers: $(READY)
 	@$(BIN)/python -m benchmarks.recall.answered --data '$(or $(DATA),data)' $(ARGS)
+
+bench-speed: $(READY)
+	@$(BIN)/python -m benchmarks.speed $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check

@@ -351,10 +351,9 @@ class MemChat:
             if question.degraded is not None:
                 return recall.find(scope, question, limit)
         with self._database.read() as tx:
-            now = self._clock()
-            waiting = [k for k in ("embed", "index") if jobs.due(tx, scope.user, now, kind=k)]
+            waiting = jobs.due(tx, scope.user, self._clock()) & {"embed", "index"}
         if waiting:
-            self._parts().worker.run(user=scope.user, kinds=waiting)
+            self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
         return recall.find(scope, recall.question(query), limit)
 
     # Inbox

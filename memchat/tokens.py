@@ -5,5 +5,5 @@ from __future__ import annotations
 
 def estimate_tokens(text: str) -> int:
     """Tokens a model would count, about: four ASCII characters a token, any other character one."""
-    ascii_count = sum(c < "\x80" for c in text)
+    ascii_count = len(text) if text.isascii() else sum(c < "\x80" for c in text)
     return (ascii_count + 3) // 4 + (len(text) - ascii_count)

@@ -278,3 +278,16 @@ def test_searching_between_the_writes_of_one_transaction_does_no_harm(tx) -> Non
         keywords.write(tx, "memories", 1, 1, text)
         assert found(tx, text) == [1]
     tx.exec_driver_sql("INSERT INTO memories_fts (memories_fts) VALUES ('integrity-check')")
+
+
+@pytest.mark.parametrize("large", [True, False])
+def test_one_pass_gives_the_best_and_the_scores_asked_for(tx, monkeypatch, large: bool) -> None:
+    monkeypatch.setattr(keywords, "_large", lambda *_: large)
+    for i in range(1, 61):
+        text = f"green tea {'leaf ' * (i % 7)}" if i % 3 else "something else"
+        keywords.write(tx, "memories", i, 1 + i % 2, text)
+    words, wanted = ["tea", "leaf"], list(range(1, 61, 4))
+    best, also = keywords.search_with(tx, "memories", [1], words, 5, wanted)
+    assert list(best.items()) == keywords.search(tx, "memories", [1], words, 5)
+    assert also == keywords.scores(tx, "memories", [1], words, wanted)
+    assert keywords.search_with(tx, "memories", [1], [], 5, wanted) == ({}, {})

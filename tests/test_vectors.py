@@ -662,3 +662,34 @@ def test_the_store_s_folder_holds_only_its_file_and_the_index(open_store, monkey
     assert {p.name for p in home.iterdir()} == {FILE, FOLDER}
     assert {p.suffix for p in (home / FOLDER).iterdir()} == {".faiss"}
     assert [p.name for p in home.parent.iterdir()] == [home.name]
+
+
+def test_half_the_digits_give_the_list_of_exact_arithmetic(store: Database, monkeypatch) -> None:
+    monkeypatch.setattr(index_module, "HALF_FROM", 300)
+    values = [f"value {n}" for n in range(300)]
+    ids = keep(store, ANA, *values)
+    index, vectors = opened(store), np.array([vector(value) for value in values])
+    for n in range(0, 300, 7):
+        query = vectors[n] + 0.7 * vectors[(n + 1) % 300]
+        with store.read() as tx:
+            found = index.search(tx, apps.find(tx, ANA).ids, query, 10)
+        wanted = by_hand(ids, vectors, query, 10)
+        assert [i for i, _ in found] == [i for i, _ in wanted]
+        assert [score for _, score in found] == pytest.approx([s for _, s in wanted], abs=1e-6)
+
+
+def test_a_large_shard_outlives_a_forgetting_in_memory_but_not_on_disk(
+    store: Database, saved: Path
+) -> None:
+    index = opened(store)
+    own = app_id(store, ANA)
+    with store.read() as tx:
+        before = index.ids(tx, own)
+    index.forget(own)
+    assert not saved.exists()
+    gone = min(before)
+    with store.write() as tx:
+        memory = memories.by_ids(tx, [own], [gone])[gone]
+        memories.deactivate(tx, memory, own, "ended", BY_HAND)
+    with store.read() as tx:
+        assert index.ids(tx, own) == before - {gone}

@@ -10,6 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
+from memchat.memory import when
+from memchat.memory.gate.calendar_words import names_day, plain
 from memchat.memory.when import Range, asked_about
 from memchat.testing import FakeClock
 from memchat.types import Hit
@@ -366,3 +368,18 @@ def test_the_receipt_tells_that_a_line_was_given_for_its_day(mc, clock) -> None:
 )
 def test_days_named_by_a_date_are_told_apart_from_those_named_from_today(question, by_date):
     assert asked(question).by_date == by_date
+
+
+PHRASES = (
+    "a ago in last next the of week weeks month jahre tagen Mai may summer weekend yesterday"
+    " Freitag this 3 2026 12. wochenende prochain semaine on until tea and 2026-05-01"
+)
+PIECES = PHRASES.split()
+
+
+@given(st.data())
+def test_looking_for_names_first_misses_no_day(drawn: st.DataObject) -> None:
+    words = plain(" ".join(drawn.draw(st.lists(st.sampled_from(PIECES), max_size=7))))
+    if not names_day(words):
+        rest = when._READERS[when._OWN_WORDS :]
+        assert not any(pattern.search(words) for pattern, _ in rest)

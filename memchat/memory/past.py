@@ -66,6 +66,8 @@ def find(
     if without_session is not None:
         here = messages.ids_of(search.tx, without_session)
     found = search.found("messages", limit, frozenset(here))
+    if not found:
+        return []
     turns = messages.by_ids(search.tx, list(found))
     priors = _priors(search, {turn.session_id for turn in turns.values()})
     titles = sessions.titles(search.tx, list(priors))

@@ -69,7 +69,9 @@ class Recall:
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question, best first."""
         with self._database.read() as tx:
-            hits = self._found(tx, apps.find(tx, scope), question, limit)
+            scope_ids = apps.find(tx, scope)
+            search = self._searching(tx, scope_ids, question)
+            hits = self._facts(tx, scope_ids).find(search, limit)
         return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
 
     def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
@@ -80,8 +82,9 @@ class Recall:
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
             wide = max(limit, CANDIDATES)
-            facts = distinct(self._found(tx, scope_ids, question, wide))
-            moments = self._past(tx, scope_ids, question, wide)
+            search = self._searching(tx, scope_ids, question)
+            facts = distinct(self._facts(tx, scope_ids).find(search, wide))
+            moments = self._past(scope_ids, search, wide)
         rank = {hit.id: place for place, hit in enumerate(facts)}
         hits, others = list(facts), []
         for moment in moments:
@@ -120,12 +123,13 @@ class Recall:
             kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
             # A pinned fact without room there may still earn its place by fitting the question.
             limit = max(CANDIDATES, self._settings.top_k) + len(kept) + len(mute)
-            hits = _unmuted(self._found(tx, scope_ids, question, limit), mute)
+            search = self._searching(tx, scope_ids, question)
+            hits = _unmuted(self._facts(tx, scope_ids).find(search, limit), mute)
             found = distinct([*kept, *hits])
             found = found[len(kept) :][: self._settings.top_k]
             given = {hit.id for hit in (*kept, *found)}
-            said = self._past(tx, scope_ids, question, CANDIDATES, session_id)
-            moments = self._moments(tx, scope_ids, question, dropped)
+            said = self._past(scope_ids, search, CANDIDATES, session_id)
+            moments = self._moments(scope_ids, search, dropped)
             moments += [
                 one.hit
                 for one in said
@@ -147,30 +151,20 @@ class Recall:
     def _facts(self, tx: Connection, scope_ids: ScopeIds) -> Facts:
         return Facts(tx, scope_ids, self._today(), self._settings.zone)
 
-    def _found(
-        self, tx: Connection, scope_ids: ScopeIds, question: Question, limit: int
-    ) -> list[Hit]:
-        search = self._searching(tx, scope_ids.ids, question)
-        return self._facts(tx, scope_ids).find(search, limit)
-
-    def _searching(self, tx: Connection, ids: Sequence[int], question: Question) -> Search:
+    def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
         meaning, _ = self._meaning()
         words = keywords.query_terms(question.text)
         timely = Timely.of(question.text, self._clock(), self._settings.zone)
-        return Search(tx, ids, question, words, meaning, timely, self._settings.ranking)
+        ranking = self._settings.ranking
+        return Search(tx, scope_ids.ids, question, words, meaning, timely, ranking)
 
     def _past(
-        self,
-        tx: Connection,
-        scope_ids: ScopeIds,
-        question: Question,
-        limit: int,
-        session_id: int | None = None,
+        self, scope_ids: ScopeIds, search: Search, limit: int, session_id: int | None = None
     ) -> list[Moment]:
         """What was said in other conversations of the app, each thing once."""
         if scope_ids.own is None:
             return []
-        search = self._searching(tx, [scope_ids.own], question)
+        search = replace(search, ids=[scope_ids.own])
         zone = self._settings.zone
         first: dict[str, Moment] = {}
         found = past.find(search, zone, self._today(), limit=limit, without_session=session_id)
@@ -178,13 +172,11 @@ class Recall:
             first.setdefault(normal_value(moment.words), moment)
         return list(first.values())
 
-    def _moments(
-        self, tx: Connection, scope_ids: ScopeIds, question: Question, dropped: Sequence[int]
-    ) -> list[Hit]:
+    def _moments(self, scope_ids: ScopeIds, search: Search, dropped: Sequence[int]) -> list[Hit]:
         """Turns of this very conversation that no longer fit its window, by their words."""
         if not dropped or scope_ids.own is None:
             return []
-        search = self._searching(tx, [scope_ids.own], question)
+        tx, search = search.tx, replace(search, ids=[scope_ids.own])
         scores = keywords.scores(tx, "messages", search.ids, search.words, dropped)
         scores = {i: scores[i] for i in search.by_words("messages", scores)}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]

@@ -18,6 +18,7 @@ from memchat.types import Memory, Message
 
 _BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
 _ESCAPES = {"<": "‹", ">": "›", "`": "ʼ"}
+_ASCII_ESCAPES = str.maketrans(_ESCAPES)
 
 
 def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
@@ -83,6 +84,7 @@ def day(moment_: datetime, zone: ZoneInfo) -> str:
 
 def escaped(text: str) -> str:
     """On one line, with nothing that could pass for a fence or markup, in any of its forms."""
-    return "".join(
-        _ESCAPES.get(unicodedata.normalize("NFKC", char), char) for char in visible(text)
-    )
+    seen = visible(text)
+    if seen.isascii():
+        return seen.translate(_ASCII_ESCAPES)
+    return "".join(_ESCAPES.get(unicodedata.normalize("NFKC", char), char) for char in seen)

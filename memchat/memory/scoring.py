@@ -19,6 +19,8 @@ from memchat.store import keywords, succession
 
 CANDIDATES = 20
 Kind = Literal["memories", "messages"]
+Ranked = list[tuple[int, float]]
+"""Ids with their scores, best first."""
 _RRF = 60
 _WORDS_ONLY_SHARE = 0.5
 """Of a question's words those that a hit must hold where only words are searched."""
@@ -66,15 +68,13 @@ class Search:
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
     ) -> dict[int, Parts]:
         """The candidates of a kind that pass its floor, by id; never one of ``without``."""
-        near, worded = self._lists(kind, limit, without)
         dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
-        cosine, bm25 = dict(near), dict(worded)
+        near, worded, bm25 = self._lists(kind, limit, without, dated)
+        cosine = dict(near)
         vector = self.question.vector
         if self.meaning is not None and vector is not None:
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
             cosine |= self.meaning.index.scores(self.tx, self.ids, vector, unscored, kind)
-        unscored = [i for i in (*cosine, *dated) if i not in bm25]
-        bm25 |= keywords.scores(self.tx, kind, self.ids, self.words, unscored)
         ranks = [[i for i, _ in ranked] for ranked in (near, worded)]
         scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
         passing = self._passing(kind, cosine, bm25)
@@ -92,34 +92,43 @@ class Search:
         }
 
     def _lists(
-        self, kind: Kind, limit: int, without: Collection[int]
-    ) -> tuple[list[tuple[int, float]], list[tuple[int, float]]]:
-        """The candidates by meaning and by words, each with its score, best first.
+        self, kind: Kind, limit: int, without: Collection[int], dated: Sequence[int]
+    ) -> tuple[Ranked, Ranked, dict[int, float]]:
+        """The candidates by meaning and by words, best first, and the BM25 of all of them.
 
         Values that were replaced share one place: what is there now. Where they take places of
         others, both are asked again without those chains, and what that finds stands behind.
         """
-        near, worded = self._nearest(kind, limit, without), self._worded(kind, limit, without)
+        near = self._nearest(kind, limit, without)
+        worded, bm25 = self._worded(kind, limit, without, [*_ids(near), *dated])
         seen = set(without)
         while kind == "memories":
-            fresh = [i for i, _ in (*near, *worded) if i not in seen]
+            fresh = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
             chains = succession.chains(self.tx, self.ids, fresh)
             if chains <= seen:
                 break
             seen |= chains
-            near = _joined(near, self._nearest(kind, limit, seen))
-            worded = _joined(worded, self._worded(kind, limit, seen))
-        return near, worded
+            more = self._nearest(kind, limit, seen)
+            near = _joined(near, more)
+            others, scores = self._worded(kind, limit, seen, _ids(more))
+            worded, bm25 = _joined(worded, others), bm25 | scores
+        return near, worded, bm25
 
-    def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> list[tuple[int, float]]:
+    def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> Ranked:
         if self.meaning is None or self.question.vector is None:
             return []
         vector, index = self.question.vector, self.meaning.index
         return index.search(self.tx, self.ids, vector, limit, sorted(without), kind)
 
-    def _worded(self, kind: Kind, limit: int, without: Collection[int]) -> list[tuple[int, float]]:
-        found = keywords.search(self.tx, kind, self.ids, self.words, limit + len(without))
-        return [hit for hit in found if hit[0] not in without][:limit]
+    def _worded(
+        self, kind: Kind, limit: int, without: Collection[int], also: Sequence[int]
+    ) -> tuple[Ranked, dict[int, float]]:
+        """The best by words, and the scores of those and of ``also``."""
+        best, scores = keywords.search_with(
+            self.tx, kind, self.ids, self.words, limit + len(without), also
+        )
+        ranked = [(i, score) for i, score in best.items() if i not in without][:limit]
+        return ranked, dict(ranked) | scores
 
     def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
         """The weighted sum, with BM25 as a share of the best."""
@@ -177,9 +186,11 @@ class Search:
         return keywords.matching_all(self.tx, kind, self.ids, words, ids) if words else set()
 
 
-def _joined(
-    found: list[tuple[int, float]], more: list[tuple[int, float]]
-) -> list[tuple[int, float]]:
+def _ids(found: Ranked) -> list[int]:
+    return [i for i, _ in found]
+
+
+def _joined(found: Ranked, more: Ranked) -> Ranked:
     known = {i for i, _ in found}
     both = [*found, *(hit for hit in more if hit[0] not in known)]
     return sorted(both, key=lambda hit: (-round(hit[1], 6), hit[0]))

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 
-from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, plain
+from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
 from memchat.memory.gate.number_words import NUMBER_WORDS
 from memchat.memory.gate.text import content_words
 
@@ -47,7 +47,8 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
     """The days a question is about, or None where it names none; of several the first kind read."""
     words = plain(text[:_READ]).replace("\u2019", "'")
     today = now.astimezone(zone).date()
-    for pattern, resolve in _READERS:
+    readers = _READERS if names_day(words) else _READERS[:_OWN_WORDS]
+    for pattern, resolve in readers:
         for match in pattern.finditer(words):
             try:
                 found = resolve(match, today, _tense(words))
@@ -63,7 +64,7 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
     return None
 
 
-_READ = 2_000
+_READ, _OWN_WORDS = 2_000, 6
 _NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
 """Days around "two weeks ago" that it may mean as well."""
 
@@ -400,4 +401,4 @@ _READERS: tuple[
         _named,
     ),
 )
-"""In this order: a longer phrase before a shorter one that stands in it."""
+"""In this order: a longer phrase before a shorter one in it; those of ``_OWN_WORDS`` first."""

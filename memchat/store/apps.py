@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from memchat.store import plain
 from memchat.store.schema import apps, memories, sessions
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
@@ -25,12 +26,8 @@ class ScopeIds(NamedTuple):
 
 def find(tx: Connection, scope: Scope) -> ScopeIds:
     """The scope's rows, without making any."""
-    rows = tx.execute(
-        select(apps.c.name, apps.c.id).where(
-            apps.c.user == scope.user, apps.c.name.in_((scope.app, EVERY_APP))
-        )
-    )
-    found: dict[str, int] = {row.name: row.id for row in rows}
+    sql = "SELECT name, id FROM apps WHERE user = ? AND name IN (?, ?)"
+    found: dict[str, int] = dict(plain.rows(tx, sql, scope.user, scope.app, EVERY_APP))
     return ScopeIds(found.get(scope.app), found.get(EVERY_APP))
 
 

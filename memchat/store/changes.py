@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, insert, select
 
+from memchat.store import plain
 from memchat.store.schema import changes
 
 Kind = Literal["messages", "sessions"]
@@ -23,8 +24,8 @@ def record(tx: Connection, app_id: int, kind: Kind, ids: Collection[int]) -> Non
 
 def latest(tx: Connection, kind: Kind, app_id: int) -> int:
     """The number of the scope's newest change of this kind; 0 where there is none."""
-    query = select(func.max(_c.id)).where(_c.app_id == app_id, _c.kind == kind)
-    return tx.execute(query).scalar() or 0
+    sql = "SELECT max(id) FROM changes WHERE app_id = ? AND kind = ?"
+    return plain.rows(tx, sql, app_id, kind)[0][0] or 0
 
 
 def since(tx: Connection, kind: Kind, app_id: int, change_id: int) -> list[int]:

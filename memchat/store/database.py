@@ -162,7 +162,9 @@ def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
 
 def _on_begin(connection: Connection) -> None:
     write = connection.get_execution_options().get("memchat_write", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+    raw = connection.connection.driver_connection
+    assert raw is not None
+    raw.execute("BEGIN IMMEDIATE" if write else "BEGIN")
 
 
 def _advice(error: BaseException | None, path: Path) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, and_, delete, func, insert, or_, select
 
+from memchat.store import plain
 from memchat.store.schema import embeddings, memories, messages, searched, services, sessions
 from memchat.types import Service
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 
 _e = embeddings.c
 _m = memories.c
+_OF_MEMORIES = """
+    SELECT m.id, e.embedding FROM memories m
+    JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
+    WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
+"""
 
 
 def query_hash(text: str) -> str:
@@ -98,14 +104,12 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
     """Those of the hashes that have a vector."""
     import numpy as np
 
-    found: dict[str, Vectors] = {}
-    for i in range(0, len(hashes), 500):
-        part = hashes[i : i + 500]
-        rows = tx.execute(
-            select(_e.hash, _e.embedding).where(_e.service_id == service_id, _e.hash.in_(part))
-        )
-        found.update((key, np.frombuffer(blob, "<f4")) for key, blob in rows)
-    return found
+    sql = (
+        "SELECT hash, embedding FROM embeddings"
+        " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
+    )
+    rows = plain.rows(tx, sql, plain.listed(hashes), service_id)
+    return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
 def of_memories(
@@ -117,19 +121,25 @@ def of_memories(
     """
     import numpy as np
 
-    query = (
-        select(_m.id, _e.embedding)
-        .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.app_id == app_id, searched)
-    )
-    parts = (
-        [query]
-        if ids is None
-        else [query.where(_m.id.in_(ids[i : i + 500])) for i in range(0, len(ids), 500)]
-    )
-    rows = [row for part in parts for row in tx.execute(part)]
+    if ids is None:
+        return _all_of_memories(tx, service_id, app_id)
+    among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
+    rows = plain.rows(tx, among, service_id, app_id, plain.listed(ids))
     matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
     return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
+
+
+def _all_of_memories(tx: Connection, service_id: int, app_id: int) -> tuple[list[int], Vectors]:
+    """In parts, so that no second copy of all of them is held."""
+    import numpy as np
+
+    ids: list[int] = []
+    parts: list[Vectors] = []
+    for rows in plain.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id):
+        ids += [row[0] for row in rows]
+        part = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
+        parts.append(part.reshape(len(rows), -1))
+    return ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
 
 
 def of_turns(

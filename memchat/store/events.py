@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, delete, select, update
 
-from memchat.store.schema import memory_events
+from memchat.store import plain
+from memchat.store.schema import memory_events, utc_text
 from memchat.types import Event
 
 
@@ -38,28 +39,36 @@ def record(
     new: dict[str, Any] | None = None,
 ) -> None:
     """Write one event, in the transaction of the change itself."""
-    tx.execute(
-        insert(memory_events).values(
-            memory_id=memory_id,
-            app_id=app_id,
-            kind=kind,
-            at=cause.at,
-            actor=cause.actor,
-            cause=cause.cause,
-            session_id=cause.session_id,
-            message_id=cause.message_id,
-            related_id=related_id,
-            old=_dump(old),
-            new=_dump(new),
-        )
+    plain.insert(
+        tx,
+        "memory_events",
+        memory_id=memory_id,
+        app_id=app_id,
+        kind=kind,
+        at=utc_text(cause.at),
+        actor=cause.actor,
+        cause=cause.cause,
+        session_id=cause.session_id,
+        message_id=cause.message_id,
+        related_id=related_id,
+        old=_dump(old),
+        new=_dump(new),
     )
 
 
 def of_memory(tx: Connection, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
-    e = memory_events.c
-    rows = tx.execute(select(memory_events).where(e.memory_id == memory_id).order_by(e.id))
-    return [_event(row) for row in rows]
+    sql = (
+        "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old, new"
+        " FROM memory_events WHERE memory_id = ? ORDER BY id"
+    )
+    found = []
+    for row in plain.rows(tx, sql, memory_id):
+        fields = [*row]
+        fields[3] = plain.at(fields[3])
+        fields[9:] = map(_load, fields[9:])
+        found.append(Event(*fields))
+    return found
 
 
 def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
@@ -71,8 +80,8 @@ def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
 
 def latest(tx: Connection, app_id: int) -> int:
     """The id of the scope's newest event; 0 where there is none."""
-    e = memory_events.c
-    return tx.execute(select(func.max(e.id)).where(e.app_id == app_id)).scalar() or 0
+    sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
+    return plain.rows(tx, sql, app_id)[0][0] or 0
 
 
 def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
@@ -84,9 +93,11 @@ def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
 
 def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
     """The scope rows in which these memories are or ever were."""
-    e = memory_events.c
-    query = select(e.app_id).where(e.memory_id.in_(memory_ids)).distinct()
-    return set(tx.execute(query).scalars())
+    sql = (
+        "SELECT DISTINCT app_id FROM memory_events"
+        " WHERE memory_id IN (SELECT value FROM json_each(?))"
+    )
+    return {row[0] for row in plain.rows(tx, sql, plain.listed(memory_ids))}
 
 
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:

@@ -8,10 +8,18 @@ from datetime import date
 
 from sqlalchemy import Connection, insert, select, update
 
-from memchat.store.schema import memories, memory_sources, messages, sessions
+from memchat.store import plain
+from memchat.store.schema import memories, memory_sources
 from memchat.types import Evidence
 
 _s = memory_sources.c
+_OF_MEMORIES = """
+    SELECT s.memory_id, m.session_id, s.message_id, m.role, s.quote, s.start, m.created_at, t.title
+    FROM memory_sources s JOIN messages m ON m.id = s.message_id
+    JOIN sessions t ON t.id = m.session_id
+    WHERE s.memory_id IN (SELECT value FROM json_each(?)) ORDER BY s.message_id, s.start
+"""
+"""The columns in the order of an Evidence's fields."""
 
 
 def add(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int, str]]) -> None:
@@ -39,27 +47,11 @@ def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
 def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, list[Evidence]]:
     """The words that prove each of these memories, oldest first."""
     found: dict[int, list[Evidence]] = {}
-    query = (
-        select(memory_sources, messages.c.session_id, messages.c.role, messages.c.created_at)
-        .add_columns(sessions.c.title)
-        .join(messages, messages.c.id == _s.message_id)
-        .join(sessions, sessions.c.id == messages.c.session_id)
-        .order_by(_s.message_id, _s.start)
-    )
-    for i in range(0, len(memory_ids), 500):
-        for row in tx.execute(query.where(_s.memory_id.in_(memory_ids[i : i + 500]))):
-            found.setdefault(row.memory_id, []).append(
-                Evidence(
-                    memory_id=row.memory_id,
-                    session_id=row.session_id,
-                    message_id=row.message_id,
-                    role=row.role,
-                    quote=row.quote,
-                    start=row.start,
-                    said_at=row.created_at,
-                    session_title=row.title,
-                )
-            )
+    for row in plain.rows(tx, _OF_MEMORIES, plain.listed(memory_ids)):
+        fields = [*row]
+        fields[6] = plain.at(fields[6])
+        one = Evidence(*fields)
+        found.setdefault(one.memory_id, []).append(one)
     return found
 
 

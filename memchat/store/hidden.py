@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, update
 
-from memchat.store import events, keywords
+from memchat.store import events, keywords, plain
 from memchat.store.events import Cause
-from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
+from memchat.store.memories import FORGOTTEN
+from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import memories as rows
+from memchat.store.schema import utc_text
 from memchat.types import Memory
 
 
@@ -17,8 +19,8 @@ def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
     """Take a row out of everybody's sight until it is purged, or shown again."""
     keywords.remove(tx, "memories", [memory.id])
     before = {"inactive_reason": memory.inactive_reason, "replaced_by": memory.replaced_by}
-    values = {"active": 0, "inactive_reason": FORGOTTEN, "updated_at": cause.at}
-    tx.execute(update(rows).where(rows.c.id == memory.id).values(**values))
+    sql = "UPDATE memories SET active = 0, inactive_reason = ?, updated_at = ? WHERE id = ?"
+    plain.rows(tx, sql, FORGOTTEN, utc_text(cause.at), memory.id)
     events.record(tx, memory.id, app_id, "hide", cause, old=before)
 
 
@@ -40,7 +42,10 @@ def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
 
 def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
     """The rows of these scopes that wait for their purge; with ``sha1`` that very fact."""
-    query = WITH_SCOPE.where(rows.c.app_id.in_(app_ids), rows.c.inactive_reason == FORGOTTEN)
-    if sha1 is not None:
-        query = query.where(rows.c.sha1 == sha1)
-    return [to_memory(row) for row in tx.execute(query.order_by(rows.c.id))]
+    hidden = f"{PLAIN} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.inactive_reason = ?"
+    scopes = plain.listed(app_ids)
+    if sha1 is None:
+        found = plain.rows(tx, f"{hidden} ORDER BY m.id", scopes, FORGOTTEN)
+    else:
+        found = plain.rows(tx, f"{hidden} AND m.sha1 = ? ORDER BY m.id", scopes, FORGOTTEN, sha1)
+    return [plain_memory(row) for row in found]

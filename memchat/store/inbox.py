@@ -7,12 +7,18 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from memchat.store.schema import apps, inbox
+from memchat.store import plain
+from memchat.store.schema import inbox
 from memchat.types import EVERY_APP, InboxItem, MemoryType
 
 _i = inbox.c
+_TEXTS = """
+    SELECT i.id, i.value, i.quote, i.reason FROM apps here
+    JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
+    WHERE here.id = ? AND (a.id = here.id OR here.name = ?)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +76,14 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
     """The words of every item of a scope row; of the shared row, of every app of its user."""
-    here = apps.alias()
-    query = (
-        select(_i.id, _i.value, _i.quote, _i.reason)
-        .join(apps, apps.c.id == _i.app_id)
-        .join(here, here.c.user == apps.c.user)
-        .where(here.c.id == app_id, or_(_i.app_id == app_id, here.c.name == EVERY_APP))
-    )
-    return {item_id: "\n".join(filter(None, words)) for item_id, *words in tx.execute(query)}
+    rows = plain.rows(tx, _TEXTS, app_id, EVERY_APP)
+    return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 
 
 def drop(tx: Connection, ids: Sequence[int]) -> None:
     """Remove items."""
-    tx.execute(delete(inbox).where(_i.id.in_(ids)))
+    if ids:
+        tx.execute(delete(inbox).where(_i.id.in_(ids)))
 
 
 def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:

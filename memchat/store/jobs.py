@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
-from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store.schema import apps, jobs
+from memchat.store import plain
+from memchat.store.schema import apps, jobs, utc_text
 from memchat.types import Job
 
 RETRY_MINUTES = (1, 2, 4, 8, 16)
@@ -23,6 +23,15 @@ LEASE_SECONDS = 600.0
 """How long a worker holds a job before it must renew; a long reading renews at every window."""
 _j = jobs.c
 _WAITING = -1
+_ENQUEUE = """
+    INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT (kind, source_type, source_id) DO UPDATE SET
+        status = -1, attempts = 0, run_at = excluded.run_at, text = excluded.text,
+        app_id = excluded.app_id, error_message = NULL, lease_owner = NULL, lease_until = NULL,
+        processed_at = NULL
+    WHERE jobs.status != -1 OR jobs.lease_until IS NULL OR jobs.lease_until < ?
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,26 +63,9 @@ def enqueue(
     ``how`` is for the worker that does it. Work that is under way goes on: who does it looks, when
     finishing, whether more has come.
     """
-    fresh = {
-        "status": _WAITING,
-        "attempts": 0,
-        "run_at": run_at or now,
-        "text": how,
-        "error_message": None,
-        "lease_owner": None,
-        "lease_until": None,
-        "processed_at": None,
-    }
-    statement = upsert(jobs).values(
-        kind=kind, app_id=app_id, source_type=source, source_id=target_id, created_at=now, **fresh
-    )
-    tx.execute(
-        statement.on_conflict_do_update(
-            index_elements=["kind", "source_type", "source_id"],
-            set_={**fresh, "app_id": app_id},
-            where=or_(_j.status != _WAITING, _free(now)),
-        )
-    )
+    at = utc_text(now)
+    due_at = utc_text(run_at or now)
+    plain.rows(tx, _ENQUEUE, kind, app_id, source, target_id, how, due_at, at, at)
 
 
 def claim(
@@ -191,13 +183,16 @@ def how(tx: Connection, kind: str, target_id: int) -> str | None:
     return tx.execute(query).scalar()
 
 
-def due(tx: Connection, user: str, now: datetime, *, kind: str | None = None) -> bool:
-    """Whether work of the user, of a kind or any, could be done now."""
-    query = select(_j.id).join(apps, apps.c.id == _j.app_id)
-    query = query.where(apps.c.user == user, _j.status == _WAITING, _j.run_at <= now, _free(now))
-    if kind is not None:
-        query = query.where(_j.kind == kind)
-    return tx.execute(query.limit(1)).first() is not None
+def due(tx: Connection, user: str, now: datetime) -> set[str]:
+    """The kinds of which some work of the user could be done now."""
+    # By the index of what waits: somebody's jobs that are done may be many.
+    sql = (
+        "SELECT DISTINCT j.kind FROM jobs j INDEXED BY ix_jobs_due"
+        " JOIN apps a ON a.id = j.app_id WHERE j.status = -1"
+        " AND j.run_at <= ? AND (j.lease_until IS NULL OR j.lease_until < ?) AND a.user = ?"
+    )
+    at = utc_text(now)
+    return {row[0] for row in plain.rows(tx, sql, at, at, user)}
 
 
 def owners(tx: Connection) -> list[str]:

@@ -6,13 +6,14 @@ Scripts that do not separate words are asked for by overlapping pairs of charact
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
 from sqlalchemy import Connection
+
+from memchat.store import plain
 
 Kind = Literal["memories", "messages", "sessions"]
 CONTEXT_WEIGHT = 0.3
@@ -41,7 +42,9 @@ _STROKES = str.maketrans(
 """Letters that no normal form takes apart, and the plain ones that people type for them."""
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
 """Those of the tokenizer: what else separates words there separates them in a question."""
+_ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _MOST_TERMS = 48
+_LARGE = 2_000
 _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
@@ -74,7 +77,10 @@ def terms(text: str) -> str:
 def query_terms(question: str) -> list[str]:
     """The distinct words of a question worth looking for, in order."""
     paired = _UNSPACED.sub(_asked, _folded(question))
-    words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in paired)
+    if paired.isascii():
+        words = _ASCII_BREAKS.sub(" ", paired)
+    else:
+        words = "".join(c if unicodedata.category(c) in _WORD_CATEGORIES else " " for c in paired)
     kept = dict.fromkeys(word for word in words.split() if word not in STOP_WORDS)
     return list(kept)[:_MOST_TERMS]
 
@@ -98,10 +104,8 @@ def _folded(text: str) -> str:
 def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
     """Index a row, or index it anew."""
     remove(tx, kind, [row_id])
-    tx.exec_driver_sql(
-        f"INSERT INTO {kind}_fts (rowid, scope, text) VALUES (?, ?, ?)",
-        (row_id, _token(app_id), terms(text)),
-    )
+    sql = f"INSERT INTO {kind}_fts (rowid, scope, text) VALUES (?, ?, ?)"
+    plain.rows(tx, sql, row_id, _token(app_id), terms(text))
 
 
 def write_turn(
@@ -120,7 +124,7 @@ def write_turn(
 def remove(tx: Connection, kind: Kind, row_ids: Sequence[int]) -> None:
     """Take rows out. Their words leave the file's bytes only with ``scrub``."""
     for row_id in row_ids:
-        tx.exec_driver_sql(f"DELETE FROM {kind}_fts WHERE rowid = ?", (row_id,))
+        plain.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
 
 
 def scrub(tx: Connection) -> None:
@@ -152,12 +156,45 @@ def search(
     """The best (row id, BM25) for any of the words, higher is better."""
     if not words or not app_ids:
         return []
-    rows = tx.exec_driver_sql(
+    return plain.rows(
+        tx,
         f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) AS score FROM {kind}_fts"
         f" WHERE {kind}_fts MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        (_match(kind, _scopes(app_ids), words), limit),
+        _match(kind, _scopes(app_ids), words),
+        limit,
     )
-    return [(row[0], row[1]) for row in rows]
+
+
+def search_with(
+    tx: Connection,
+    kind: Kind,
+    app_ids: Sequence[int],
+    words: Sequence[str],
+    limit: int,
+    row_ids: Sequence[int],
+) -> tuple[dict[int, float], dict[int, float]]:
+    """What ``search`` gives, best first, and the scores of these rows as well, in one pass."""
+    if not words or not app_ids:
+        return {}, {}
+    scoped = _match(kind, _scopes(app_ids), words)
+    where, matches = f"{kind}_fts MATCH ?", [scoped]
+    if kind == "memories" and _large(tx, app_ids):
+        # BM25 counts the rows of every word of a match, of the scope's token too. Outside the match
+        # it weighs the same, nothing, and is not counted.
+        where += f" AND +rowid IN (SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ?)"
+        matches = [_any_of(kind, words), scoped]
+    rows = plain.rows(
+        tx,
+        f"WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25({kind}_fts, {_WEIGHTS[kind]})"
+        f" AS score FROM {kind}_fts WHERE {where})"
+        " SELECT 1, * FROM (SELECT * FROM found ORDER BY score DESC, id DESC LIMIT ?)"
+        " UNION ALL SELECT 0, * FROM found WHERE id IN (SELECT value FROM json_each(?))",
+        *matches,
+        limit,
+        plain.listed(row_ids),
+    )
+    best = sorted(((score, i) for first, i, score in rows if first), reverse=True)
+    return {i: score for score, i in best}, {i: score for first, i, score in rows if not first}
 
 
 def scores(
@@ -166,12 +203,14 @@ def scores(
     """The BM25 of these rows, where any word matches."""
     if not words or not row_ids or not app_ids:
         return {}
-    rows = tx.exec_driver_sql(
+    rows = plain.rows(
+        tx,
         f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) FROM {kind}_fts"
         f" WHERE {kind}_fts MATCH ? AND {_AMONG}",
-        (_match(kind, _with_replies(kind, app_ids), words), json.dumps([*row_ids])),
+        _match(kind, _with_replies(kind, app_ids), words),
+        plain.listed(row_ids),
     )
-    return {row[0]: row[1] for row in rows}
+    return dict(rows)
 
 
 def matching_all(
@@ -182,9 +221,11 @@ def matching_all(
         return set()
     scopes = _with_replies(kind, app_ids)
     match = f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' AND '.join(map(_quoted, words))})"
-    rows = tx.exec_driver_sql(
+    rows = plain.rows(
+        tx,
         f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND {_AMONG}",
-        (match, json.dumps([*row_ids])),
+        match,
+        plain.listed(row_ids),
     )
     return {row[0] for row in rows}
 
@@ -200,9 +241,10 @@ def held(
         return {}
     patterns = [_beginning(word) for word in words]
     columns = _COLUMNS[kind].replace(" ", " || ' ' || ")
-    rows = tx.exec_driver_sql(
+    rows = plain.rows(
+        tx,
         f"SELECT rowid, {columns} FROM {kind}_fts WHERE rowid IN (SELECT value FROM json_each(?))",
-        (json.dumps([*row_ids]),),
+        plain.listed(row_ids),
     )
     return {row[0]: sum(p.search(row[1] or "") is not None for p in patterns) for row in rows}
 
@@ -221,7 +263,17 @@ def _beginning(word: str) -> re.Pattern[str]:
 
 
 def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:
-    return f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' OR '.join(map(_quoted, words))})"
+    return f"scope:({scopes}) AND {_any_of(kind, words)}"
+
+
+def _any_of(kind: Kind, words: Sequence[str]) -> str:
+    return f"{{{_COLUMNS[kind]}}}:({' OR '.join(map(_quoted, words))})"
+
+
+def _large(tx: Connection, app_ids: Sequence[int]) -> bool:
+    """Whether one of the scopes has very many memories; counts no further than that."""
+    sql = "SELECT 1 FROM memories WHERE app_id = ? AND active = 1 LIMIT 1 OFFSET ?"
+    return any(plain.rows(tx, sql, app_id, _LARGE) for app_id in app_ids)
 
 
 def _scopes(app_ids: Sequence[int]) -> str:

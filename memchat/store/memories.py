@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
 
-from memchat.store import events, keywords
+from memchat.store import events, keywords, plain
 from memchat.store.events import Cause
-from memchat.store.schema import apps, memories, searched
+from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.schema import apps, memories, searched, utc_text
 from memchat.types import CreatedBy, Memory, MemoryType
 
 _m = memories.c
@@ -28,6 +29,13 @@ WITH_SCOPE: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")
 """Every row with its scope's names, the hidden ones too."""
 _seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 _SELECT = WITH_SCOPE.where(_seen)
+_VISIBLE = f"{PLAIN} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
+_BY_IDS = f"""
+    {_VISIBLE} AND m.id IN (SELECT value FROM json_each(?))
+        AND +m.app_id IN (SELECT value FROM json_each(?))
+"""
+"""The plus keeps SQLite from reading a whole scope."""
+_IN_SCOPES = f"{_VISIBLE} AND m.app_id IN (SELECT value FROM json_each(?))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +69,25 @@ def text_hash(text: str) -> str:
 
 def insert_new(tx: Connection, app_id: int, new: NewMemory, cause: Cause) -> int:
     """Write an active row with its keyword row and ``add`` event; the new id."""
-    memory_id: int = tx.execute(
-        insert(memories)
-        .values(
-            app_id=app_id,
-            created_at=cause.at,
-            updated_at=cause.at,
-            last_seen_at=new.said_at,
-            said_at=new.said_at,
-            memory_type=new.memory_type,
-            key=new.key,
-            value=new.value,
-            sha1=new.sha1,
-            expires_at=new.expires_at,
-            many=int(new.many),
-            created_by=new.created_by,
-            search_text=new.search_text,
-            text_hash=text_hash(new.search_text),
-        )
-        .returning(_m.id)
-    ).scalar_one()
+    now, said_at = utc_text(cause.at), utc_text(new.said_at)
+    memory_id = plain.insert(
+        tx,
+        "memories",
+        app_id=app_id,
+        created_at=now,
+        updated_at=now,
+        last_seen_at=said_at,
+        said_at=said_at,
+        memory_type=new.memory_type,
+        key=new.key,
+        value=new.value,
+        sha1=new.sha1,
+        expires_at=new.expires_at.isoformat() if new.expires_at else None,
+        many=int(new.many),
+        created_by=new.created_by,
+        search_text=new.search_text,
+        text_hash=text_hash(new.search_text),
+    )
     keywords.write(tx, "memories", memory_id, app_id, new.search_text)
     events.record(tx, memory_id, app_id, "add", cause, new=_state(new))
     return memory_id
@@ -235,27 +242,26 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     """Memories of these scope rows by id; foreign and unknown ids are left out."""
     if not ids or not app_ids:
         return {}
-    rows = tx.execute(_SELECT.where(_m.id.in_(ids), _m.app_id.in_(app_ids)))
-    return {row.id: to_memory(row) for row in rows}
+    rows = plain.rows(tx, _BY_IDS, plain.listed(ids), plain.listed(app_ids))
+    return {row[0]: plain_memory(row) for row in rows}
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
     """The scope row a known memory belongs to."""
-    return int(tx.execute(select(_m.app_id).where(_m.id == memory_id)).scalar_one())
+    return int(plain.rows(tx, "SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
 
 
 def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The row with this very fact, active or not; an active one first, then the scope's own."""
-    rows = [
-        to_memory(row) for row in tx.execute(_SELECT.where(_m.app_id.in_(app_ids), _m.sha1 == sha1))
-    ]
+    found = plain.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", plain.listed(app_ids), sha1)
+    rows = map(plain_memory, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
 def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, newest said first."""
-    query = _SELECT.where(_m.app_id.in_(app_ids), _m.active == 1, _m.key == key)
-    return [to_memory(row) for row in tx.execute(query.order_by(_m.said_at.desc(), _m.id.desc()))]
+    sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
+    return [plain_memory(row) for row in plain.rows(tx, sql, plain.listed(app_ids), key)]
 
 
 def listed(
@@ -327,15 +333,22 @@ def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
 
 def many_so_far(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None:
     """Whether this key has held several values in the scope until now; None for a new key."""
-    query = select(_m.many).where(_m.app_id.in_(app_ids), _m.key == key)
-    flag = tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
-    return None if flag is None else bool(flag)
+    sql = (
+        "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
+    )
+    found = plain.rows(tx, sql, plain.listed(app_ids), key)
+    return bool(found[0][0]) if found else None
 
 
 def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int]:
     """Active rows whose last day is over; the sweep has not reached them yet."""
-    query = select(_m.id).where(_m.app_id.in_(app_ids), _m.active == 1, _m.expires_at < today)
-    return list(tx.execute(query).scalars())
+    # What is constant stands in the text: else the index of what expires is not used.
+    sql = (
+        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND expires_at < ?"
+    )
+    return [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), today.isoformat())]
 
 
 def expired_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, int]]:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import secrets
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from memchat.store import plain
 from memchat.store.schema import meta
 
 
 def get(tx: Connection, key: str) -> str | None:
     """The value under a key."""
-    return tx.execute(select(meta.c.value).where(meta.c.key == key)).scalar()
+    found = plain.rows(tx, "SELECT value FROM meta WHERE key = ?", key)
+    return found[0][0] if found else None
 
 
 def put(tx: Connection, key: str, value: str) -> None:

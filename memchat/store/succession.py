@@ -8,11 +8,23 @@ from datetime import datetime
 
 from sqlalchemy import Connection, select
 
-from memchat.store.memories import WITH_SCOPE, by_ids, to_memory
+from memchat.store import plain
+from memchat.store.memories import by_ids
+from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import memories
 from memchat.types import Memory
 
 _m = memories.c
+_REPLACED = """
+    WITH RECURSIVE stands(id, head) AS (
+        SELECT value, value FROM json_each(?1)
+        UNION SELECT m.id, stands.head FROM stands JOIN memories m ON m.replaced_by = stands.id
+        WHERE m.inactive_reason = 'superseded' AND +m.app_id IN (SELECT value FROM json_each(?2)))
+    SELECT m.id, m.value, m.updated_at, n.said_at, stands.head
+    FROM stands JOIN memories m ON m.id = stands.id JOIN memories n ON n.id = m.replaced_by
+    WHERE m.id NOT IN (SELECT value FROM json_each(?1))
+    ORDER BY m.said_at DESC, m.id DESC
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +49,19 @@ def after(tx: Connection, memory_id: int) -> list[int]:
 
 def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
-    return [to_memory(row) for row in tx.execute(WITH_SCOPE.where(_m.replaced_by == memory_id))]
+    return [
+        plain_memory(row) for row in plain.rows(tx, f"{PLAIN} WHERE m.replaced_by = ?", memory_id)
+    ]
 
 
 def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
     """For each of these memories the values that it and its predecessors replaced; newest first."""
-    after, old = memories.alias(), memories.alias()
-    stands = select(_m.id, _m.id.label("head")).where(_m.id.in_(ids)).cte("stands", recursive=True)
-    stands = stands.union(
-        select(old.c.id, stands.c.head)
-        .join(stands, old.c.replaced_by == stands.c.id)
-        .where(old.c.app_id.in_(app_ids), old.c.inactive_reason == "superseded")
-    )
-    query = (
-        select(_m.id, _m.value, _m.updated_at, after.c.said_at, stands.c.head)
-        .join(stands, stands.c.id == _m.id)
-        .join(after, after.c.id == _m.replaced_by)
-        .where(_m.id.not_in(ids))
-        .order_by(_m.said_at.desc(), _m.id.desc())
-    )
     found: dict[int, list[Past]] = {}
-    for row in tx.execute(query):
+    rows = plain.rows(tx, _REPLACED, plain.listed(ids), plain.listed(app_ids))
+    for row_id, value, retired_at, said_at, head in rows:
         # What replaced it may have been said again since; it was retired at the first time.
-        until = min(row.said_at, row.updated_at)
-        found.setdefault(row.head, []).append(Past(row.id, row.value, until))
+        until = plain.at(min(said_at, retired_at))
+        found.setdefault(head, []).append(Past(row_id, value, until))
     return found
 
 

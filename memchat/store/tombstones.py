@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import Connection, delete, func, select
-from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store import meta
-from memchat.store.schema import tombstones
+from memchat.store import meta, plain
+from memchat.store.schema import tombstones, utc_text
 
 Mark = tuple[str, str]
 """A kind (value, quote, source, word, name) and the text that is recognised."""
@@ -22,22 +21,15 @@ def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now
 
     The id is 0 for what never was a memory.
     """
-    key = meta.hash_key(tx)
-    rows = [
-        {
-            "app_id": app_id,
-            "memory_id": memory_id,
-            "kind": kind,
-            "hash": _hash(key, text),
-            "created_at": now,
-        }
-        for kind, text in sorted(set(marks))
-    ]
-    if rows:
-        statement = upsert(tombstones)
-        again = {"created_at": statement.excluded.created_at}
-        unique = ["app_id", "memory_id", "kind", "hash"]
-        tx.execute(statement.on_conflict_do_update(index_elements=unique, set_=again), rows)
+    key, at = meta.hash_key(tx), utc_text(now)
+    for kind, text in sorted(set(marks)):
+        plain.rows(
+            tx,
+            "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
+            " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
+            " DO UPDATE SET created_at = excluded.created_at",
+            *(app_id, memory_id, kind, _hash(key, text), at),
+        )
 
 
 def exhume(tx: Connection, memory_id: int) -> None:
@@ -49,11 +41,14 @@ def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
     key = meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
-    scopes = list(app_ids)
+    scopes = plain.listed(app_ids)
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
-        tx.execute(
-            delete(tombstones).where(_t.app_id.in_(scopes), _t.kind == kind, _t.hash.in_(hashes))
+        plain.rows(
+            tx,
+            "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
+            " AND hash IN (SELECT value FROM json_each(?))",
+            *(scopes, kind, plain.listed(hashes)),
         )
 
 

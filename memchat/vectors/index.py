@@ -33,6 +33,10 @@ log = logging.getLogger(__name__)
 FOLDER = "mem.index"
 SAVE_FROM = 5_000
 """Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
+HALF_FROM = 20_000
+"""Memories from which a shard is built with half the digits."""
+SPARE = 10
+"""What is looked at beyond the limit there, to be scored anew from the rows."""
 ROOM_BYTES = 512 * 1024 * 1024
 
 
@@ -45,6 +49,8 @@ class VectorIndex:
         self._dimensions = service.dimensions
         self._folder = home / FOLDER
         self._shards: OrderedDict[tuple[Kind, int], Shard] = OrderedDict()
+        self._bytes: dict[tuple[Kind, int], int] = {}
+        self._held = 0
         self._saved: dict[tuple[Kind, int], int] = {}
         self._lock = threading.Lock()
 
@@ -59,11 +65,14 @@ class VectorIndex:
     ) -> list[tuple[int, float]]:
         """The nearest (id, cosine) of these scope rows, best first."""
         with self._lock:
-            found = [
-                hit
-                for app_id in app_ids
-                for hit in self._current(tx, kind, app_id).search(query, limit, exclude)
-            ]
+            found: list[tuple[int, float]] = []
+            for app_id in app_ids:
+                shard = self._current(tx, kind, app_id)
+                if shard.half and limit > 0:
+                    near = [i for i, _ in shard.search(query, limit + SPARE, exclude)]
+                    found += self._exact(tx, app_id, query, near).items()
+                else:
+                    found += shard.search(query, limit, exclude)
         return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))[:limit]
 
     def scores(
@@ -80,6 +89,13 @@ class VectorIndex:
             for app_id in app_ids:
                 found.update(self._current(tx, kind, app_id).scores(query, ids))
         return found
+
+    def _exact(
+        self, tx: Connection, app_id: int, query: Vectors, ids: Sequence[int]
+    ) -> dict[int, float]:
+        """The cosine of those memories of a scope row that have a vector, from the rows."""
+        found, vectors = embeddings.of_memories(tx, self.service_id, app_id, ids)
+        return dict(zip(found, (vectors @ query).tolist(), strict=True)) if found else {}
 
     def ids(self, tx: Connection, app_id: int, kind: Kind = "memories") -> set[int]:
         """What the scope row's shard holds, caught up."""
@@ -100,29 +116,35 @@ class VectorIndex:
                     self._saved[kind, app_id] = shard.seq
 
     def forget(self, app_id: int) -> None:
-        """Drop a scope row's shards from memory and disk: a vector tells about its words."""
+        """Drop a scope row's shards from disk, and small ones from memory: a vector tells about its
+        words."""
         with self._lock:
             for kind in get_args(Kind):
-                self._shards.pop((kind, app_id), None)
+                if len(self._shards.get((kind, app_id), ())) < SAVE_FROM:
+                    self._drop(kind, app_id)
+                # A larger one reads what is gone at its next use; only its file keeps it.
                 self._saved.pop((kind, app_id), None)
             unlink(self._folder.parent, self._store_id, self.service_id, app_id)
 
     def _current(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
-        shard = self._shards.get((kind, app_id))
-        if shard is None:
-            shard = self._load(tx, kind, app_id)
+        kept = self._shards.get((kind, app_id))
+        shard = self._load(tx, kind, app_id) if kept is None else kept
         newest = _latest(tx, kind, app_id)
+        same = shard is kept and shard.seq == newest
         if shard.seq > newest:
             # Read further than this snapshot of the rows reaches.
             shard = self._empty()
         if shard.seq < newest:
             changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
             found, vectors = self._read(tx, kind, app_id, changed)
+            if changed is None and kind == "memories" and len(found) >= HALF_FROM:
+                shard = self._empty(half=True)
             shard.replace(changed or [], found, vectors)
             shard.seq = newest
-        self._shards[kind, app_id] = shard
-        self._shards.move_to_end((kind, app_id))
-        self._make_room()
+        if same:
+            self._shards.move_to_end((kind, app_id))
+        else:
+            self._keep(kind, app_id, shard)
         return shard
 
     def _read(
@@ -141,10 +163,10 @@ class VectorIndex:
         wanted = [n for n, i in enumerate(found) if i in asked]
         return [found[n] for n in wanted], vectors[wanted]
 
-    def _empty(self) -> Shard:
+    def _empty(self, *, half: bool = False) -> Shard:
         from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without
 
-        return Shard(self._dimensions)
+        return Shard(self._dimensions, half=half)
 
     def _load(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
         from memchat.vectors.shard import Shard
@@ -164,9 +186,18 @@ class VectorIndex:
         self._saved[kind, app_id] = shard.seq
         return shard
 
-    def _make_room(self) -> None:
-        while len(self._shards) > 1 and sum(s.nbytes for s in self._shards.values()) > ROOM_BYTES:
-            self._shards.popitem(last=False)
+    def _keep(self, kind: Kind, app_id: int, shard: Shard) -> None:
+        """Keep a shard that is new or has changed; the longest unused give it room."""
+        self._drop(kind, app_id)
+        self._shards[kind, app_id] = shard
+        self._bytes[kind, app_id] = shard.nbytes
+        self._held += shard.nbytes
+        while len(self._shards) > 1 and self._held > ROOM_BYTES:
+            self._drop(*next(iter(self._shards)))
+
+    def _drop(self, kind: Kind, app_id: int) -> None:
+        self._shards.pop((kind, app_id), None)
+        self._held -= self._bytes.pop((kind, app_id), 0)
 
     def _path(self, kind: Kind, app_id: int) -> Path:
         return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)

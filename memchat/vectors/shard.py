@@ -1,12 +1,13 @@
 """One FAISS index over the active memories of one scope row, and how far it has read.
 
 Flat inner product over unit vectors: exact cosine, no filter needed since a shard holds one
-person's app. A shard knows the last event it contains, so it can read on from there.
+person's app. A large one may hold half the digits, which is twice as fast and small: who searches
+it scores some more than they want anew. A shard knows the last event it contains, so it can read on
+from there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -24,7 +25,8 @@ from memchat.errors import StoreError
 faiss.omp_set_num_threads(1)
 
 Vectors = NDArray[np.float32]
-_FORMAT = 1
+_FORMAT = 2
+_FEW = 1_000
 _TIE = 1e-6
 """Scores this close may change places with the order of adding up."""
 
@@ -35,11 +37,15 @@ class Shard:
     ``mark`` tells that event from one of the same number in another past; set in a loaded shard.
     """
 
-    def __init__(self, dimensions: int) -> None:
+    def __init__(self, dimensions: int, *, half: bool = False) -> None:
+        """``half`` keeps 16 bits a number."""
         self.dimensions = dimensions
+        self.half = half
         self.seq = 0
         self.mark = ""
-        self._index: Any = faiss.IndexIDMap2(faiss.IndexFlatIP(dimensions))
+        fp16 = faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT
+        held = faiss.IndexScalarQuantizer if half else faiss.IndexFlatIP
+        self._index: Any = faiss.IndexIDMap2(held(dimensions, *(fp16 if half else ())))
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -47,7 +53,7 @@ class Shard:
     @property
     def nbytes(self) -> int:
         """What it holds in memory, about."""
-        return len(self) * (self.dimensions * 4 + 40) + 4096
+        return len(self) * (self.dimensions * (2 if self.half else 4) + 40) + 4096
 
     @property
     def ids(self) -> set[int]:
@@ -56,8 +62,10 @@ class Shard:
 
     def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
         """Take ``ids`` out and put ``found`` in with their vectors; FAISS itself has no upsert."""
-        if len(self) and len(ids):
-            self._index.remove_ids(np.asarray(ids, np.int64))
+        # A removal moves everything behind it: not for what is new.
+        known = ids if len(ids) > _FEW else [i for i in ids if self._vector(i) is not None]
+        if len(self) and known:
+            self._index.remove_ids(np.asarray(known, np.int64))
         if len(found):
             self._index.add_with_ids(
                 np.ascontiguousarray(vectors, np.float32), np.asarray(found, np.int64)
@@ -93,18 +101,23 @@ class Shard:
 
     def scores(self, query: Vectors, ids: Sequence[int]) -> dict[int, float]:
         """The cosine of those of ``ids`` that are in it."""
-        found: dict[int, float] = {}
-        for i in ids:
-            with contextlib.suppress(RuntimeError):  # FAISS's word for an id it does not hold
-                found[i] = float(self._index.reconstruct(i) @ query)
-        return found
+        vectors = ((i, self._vector(i)) for i in ids) if len(self) else ()
+        return {i: float(vector @ query) for i, vector in vectors if vector is not None}
+
+    def _vector(self, i: int) -> Vectors | None:
+        try:
+            vector: Vectors = self._index.reconstruct(i)
+        except RuntimeError:  # FAISS's word for an id it does not hold
+            return None
+        return vector
 
     def save(self, path: Path, mark: str) -> None:
         """Write it whole to one file, atomically; a half-written one never has the name."""
-        body = faiss.serialize_index(self._index).tobytes()
+        body = faiss.serialize_index(self._index).data
         head = {
             "format": _FORMAT,
             "dimensions": self.dimensions,
+            "half": self.half,
             "seq": self.seq,
             "mark": mark,
             "sha256": hashlib.sha256(body).hexdigest(),
@@ -112,7 +125,8 @@ class Shard:
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         # A vector tells about its words: nobody else on this machine reads it.
         with open(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(json.dumps(head).encode() + b"\n" + body)
+            file.write(json.dumps(head).encode() + b"\n")
+            file.write(body)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -121,14 +135,15 @@ class Shard:
     def load(cls, path: Path, dimensions: int) -> Shard:
         """Read a saved shard. Raises StoreError for one that is damaged or of another size."""
         try:
-            head, _, body = path.read_bytes().partition(b"\n")
-            known = json.loads(head)
+            with path.open("rb") as file:
+                known = json.loads(file.readline())
+                body = np.fromfile(file, np.uint8)
             if known["format"] != _FORMAT or known["dimensions"] != dimensions:
                 raise ValueError("another format")
-            if hashlib.sha256(body).hexdigest() != known["sha256"]:
+            if hashlib.sha256(body.data).hexdigest() != known["sha256"]:
                 raise ValueError("not what was written")  # FAISS itself trusts what it reads
-            shard = cls(dimensions)
-            shard._index = faiss.deserialize_index(np.frombuffer(body, np.uint8))
+            shard = cls(dimensions, half=bool(known["half"]))
+            shard._index = faiss.deserialize_index(body)
             shard.seq, shard.mark = int(known["seq"]), str(known["mark"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error

@@ -20,7 +20,10 @@ LANGUAGES = frozenset(("en", "de", "fr", "es", "it", "pt", "nl"))
 
 def plain(text: str) -> str:
     """Text as the tables hold it."""
-    parts = unicodedata.normalize("NFKD", fold(text).text)
+    folded = fold(text).text
+    if folded.isascii():
+        return folded
+    parts = unicodedata.normalize("NFKD", folded)
     bare = "".join(c for c in parts if not unicodedata.combining(c))
     return unicodedata.normalize("NFC", bare)
 
@@ -60,6 +63,19 @@ _SEASONS = {
     "winter": "winter hiver invierno inverno",
 }
 SEASONS = {word: season for season, words in _SEASONS.items() for word in words.split()}
+_FRAGMENTS = re.compile(r"[^\W\d_]+|\d+")
+_NAMING = {
+    part for word in (*UNITS, *WEEKDAYS, *MONTHS, *SEASONS) for part in _FRAGMENTS.findall(word)
+}
+_NAMING |= {"weekend", "end", "wochenende", "fin", "jahrs"}
+
+
+def names_day(folded: str) -> bool:
+    """Whether a digit, a unit, a month, a season or a day of the week stands in it."""
+    parts = _FRAGMENTS.findall(folded)
+    return not _NAMING.isdisjoint(parts) or any(part[0].isdigit() for part in parts)
+
+
 _ONE = "a an one ein eine einen einem eines un une una um uma een"
 _NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()} | dict.fromkeys(
     _ONE.split(), 1

@@ -25,6 +25,8 @@ _MARKS |= {
     ord("؟"): "?",
     ord("؛"): ";",
 }
+_PLAIN = {n: " " for n in range(128) if chr(n).isspace()} | {ord("`"): "'"}
+"""What folding does to ASCII beside lowering it."""
 _DROPPED = frozenset("⟦⟧͏") | {chr(c) for c in range(0xFE00, 0xFE10)}
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆]"
@@ -60,6 +62,9 @@ class Span:
 @lru_cache(maxsize=512)
 def fold(text: str) -> Folded:
     """Marks translated, NFKC, zero-width dropped, white space, case and digits folded."""
+    if text.isascii() and "  " not in (plain := text.lower().translate(_PLAIN)):
+        places = range(len(text) + 1)
+        return Folded(plain, tuple(places[:-1]), tuple(places[1:]), (True,) * len(places))
     out: list[str] = []
     offsets: list[int] = []
     ends: list[int] = []
@@ -352,6 +357,8 @@ def normal_value(text: str) -> str:
 def visible(text: str) -> str:
     """The text on one line, without the characters that nobody can see or type: controls, marks of
     direction, tags. Joiners stay where a script or an emoji needs them."""
+    if text.isascii() and text.isprintable():
+        return " ".join(text.split())
     kept = []
     for place, char in enumerate(text):
         joins = char in "\u200c\u200d" and place > 0 and ord(text[place - 1]) > 0x5FF

@@ -1,0 +1,29 @@
+"""Memories as plain rows: what to ask for, and the record that one makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from memchat.store import plain
+from memchat.types import Memory
+
+PLAIN = """
+    SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
+        m.last_seen_at, m.active, a.user, a.name, m.many, m.created_by, m.said_at, m.updated_at,
+        m.inactive_reason, m.replaced_by
+    FROM memories m JOIN apps a ON a.id = m.app_id
+"""
+"""Every row, the hidden ones too, its columns in the order of a Memory's fields."""
+_TIMES, _FLAGS, _DAY = (1, 8, 14, 15), (9, 12), 6
+
+
+def plain_memory(row: Sequence[Any]) -> Memory:
+    """The record of a row that ``PLAIN`` gave."""
+    fields = [*row]
+    for place in _TIMES:
+        fields[place] = plain.at(fields[place])
+    for place in _FLAGS:
+        fields[place] = bool(fields[place])
+    fields[_DAY] = plain.day(fields[_DAY])
+    return Memory(*fields)
