@@ -33,7 +33,7 @@ from memchat.store.memories import NewMemory
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
-from tests.conftest import NOON, Opener, answer, fact
+from tests.conftest import NOON, WAIT, Opener, answer, fact
 from tests.test_learn import sent_data, talk
 from tests.test_secrets import SECRET
 from tests.wire import Empty, Fail, GeminiServer, OpenAIServer
@@ -520,7 +520,7 @@ def test_a_memory_lives_its_whole_life_with_every_socket_blocked(
 def test_without_a_key_a_conversation_is_held_and_read_with_every_socket_blocked(
     tmp_path: Path, clock: FakeClock, no_network: None
 ) -> None:
-    settings = Settings(home=tmp_path / "store")
+    settings = Settings(home=tmp_path / "store", embed_patience=WAIT)
     with MemChat(settings=settings, clock=clock) as mc:
         with mc.session(user="ana") as chat:
             assert "stand-in" in chat.notice

@@ -15,6 +15,10 @@ from memchat.store.schema import memories
 from memchat.types import Memory
 
 _m = memories.c
+_STALE = """
+    SELECT id FROM memories
+    WHERE id IN (SELECT value FROM json_each(?)) AND inactive_reason = 'superseded'
+"""
 _REPLACED = """
     WITH RECURSIVE stands(id, head) AS (
         SELECT value, value FROM json_each(?1)
@@ -68,8 +72,7 @@ def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict
 def chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
     """Every replaced value of those chains that any of these replaced values belongs to; of
     memories in use nothing."""
-    old = select(_m.id).where(_m.id.in_(ids), _m.inactive_reason == "superseded")
-    stale = list(tx.execute(old).scalars())
+    stale = [row[0] for row in plain.rows(tx, _STALE, plain.listed(ids))]
     if not stale:
         return set()
     heads = {memory.id for memory in present(tx, app_ids, stale).values()}
