@@ -105,6 +105,21 @@ def test_a_fact_that_changed_since_is_marked(mc, extract_model, clock) -> None:
     assert line.endswith("of it (since changed: city)")
 
 
+def test_a_fact_that_was_corrected_by_hand_marks_its_moment_and_finds_it(
+    mc, extract_model, clock
+) -> None:
+    first = "I live in Lisboa near the old harbour, and I love every single street of it"
+    talk(mc, extract_model, first, facts=[fact("I live in Lisboa", "city", "Lisboa")])
+    clock.advance(days=1)
+    (memory,) = mc.memories(user="ana")
+    mc.edit(memory.id, user="ana", expires_at=clock.now.date())
+    assert found(mc, "the old harbour street")[0].endswith("street of it")
+    mc.edit(memory.id, user="ana", value="Lisbon")
+    (line,) = found(mc, "the old harbour street")
+    assert line.endswith("of it (since changed: city)")
+    assert any("old harbour" in line for line in found(mc, "Lisbon"))
+
+
 def test_a_moment_that_only_proves_a_fact_gives_it_its_place(mc, extract_model) -> None:
     said = "I live in Lisbon"
     talk(mc, extract_model, said, facts=[fact(said, "city", "Lisbon")])

@@ -9,10 +9,10 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
-from memchat.memory import buried, forget
+from memchat.memory import buried, forget, moments
 from memchat.memory.consolidate import Consolidation, Fact, search_text
 from memchat.memory.gate import keys
-from memchat.store import apps, embeddings, jobs, memories, tombstones
+from memchat.store import apps, embeddings, evidence, jobs, memories, meta, tombstones
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
@@ -108,6 +108,8 @@ class ByHand:
             self._retire_rivals(memory.id, app_id, name, cause)
         embeddings.drop_unused(self.tx, [old])
         self._queue(memory.id)
+        if not same:
+            self._rewrite_moments(memory.id)
         return self._fresh(memory.id)
 
     def restore(self, memory: Memory) -> Memory:
@@ -149,6 +151,13 @@ class ByHand:
                 memories.deactivate(
                     self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
                 )
+
+    def _rewrite_moments(self, memory_id: int) -> None:
+        """The turns that taught a memory are found by what it says now."""
+        service_id = meta.get(self.tx, "service_id")
+        for session_id in sorted({p.session_id for p in evidence.of_memory(self.tx, memory_id)}):
+            zone, service = self.settings.zone, int(service_id) if service_id else None
+            moments.write(self.tx, session_id, zone, service, {}, self.now)
 
     def _search_text(self, kind: MemoryType, key: str, value: str, said_at: datetime) -> str:
         return search_text(kind, key, value, self.scope.user, said_at, self.settings.zone)

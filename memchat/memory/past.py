@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from memchat.memory import render
 from memchat.memory.gate import text
 from memchat.memory.scoring import Search
-from memchat.store import evidence, keywords, messages, sessions, succession
+from memchat.store import events, evidence, keywords, messages, sessions, succession
 from memchat.store.evidence import Drawn
 from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
@@ -76,6 +76,7 @@ def find(
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
     now = {i: m.id for i, m in succession.present(search.tx, search.ids, ids).items()}
+    reworded = events.reworded(search.tx, ids)
     moments = []
     for i, turn in turns.items():
         facts = drawn[i]
@@ -83,7 +84,14 @@ def find(
             continue  # its purge is on its way, and takes words of this turn
         if _asks_the_same(turn.content, search.question.text):
             continue
-        changed = tuple(dict.fromkeys(f.key for f in facts if f.over(today)))
+        said_at = turn.created_at
+        changed = tuple(
+            dict.fromkeys(
+                f.key
+                for f in facts
+                if f.over(today) or reworded.get(f.memory_id, said_at) > said_at
+            )
+        )
         title = titles[turn.session_id]
         line = render.moment(turn, zone, title=title, changed=changed)
         prior = priors[turn.session_id]
@@ -96,7 +104,7 @@ def find(
             bm25=found[i].bm25,
             channel=found[i].channel,
             tokens=estimate_tokens(f"- {line}\n"),
-            said_at=turn.created_at,
+            said_at=said_at,
             session_id=turn.session_id,
             session_title=title,
             since_changed=changed,

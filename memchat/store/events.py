@@ -78,6 +78,16 @@ def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
     return [_event(row) for row in tx.execute(query.order_by(e.id))]
 
 
+def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
+    """Those of these memories that a person gave another value, and when they last did."""
+    sql = (
+        "SELECT memory_id, max(at) FROM memory_events"
+        " WHERE memory_id IN (SELECT value FROM json_each(?)) AND kind = 'edit' AND actor = 'user'"
+        " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
+    )
+    return {row[0]: plain.at(row[1]) for row in plain.rows(tx, sql, plain.listed(memory_ids))}
+
+
 def latest(tx: Connection, app_id: int) -> int:
     """The id of the scope's newest event; 0 where there is none."""
     sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
