@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from memchat.chat import Chat
     from memchat.doctor import Check
     from memchat.jobs import JobsDone
+    from memchat.jobs.backfill import Backfilled, Progress
     from memchat.memory.by_hand import ByHand
     from memchat.providers import ChatModel, Embedder
 
@@ -68,6 +69,8 @@ BACKGROUND_SECONDS = 5.0
 """How long closing waits for background work; what is not done then is done at the next start."""
 CLEAR_BATCH = 100
 """Memories forgotten in one transaction: other writers wait for no more than that."""
+MOST_BATCH = 2048
+"""Texts that any provider takes in one request."""
 STATUSES = ("active", "inactive", "expired", "expiring", "all")
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
@@ -619,6 +622,31 @@ class MemChat:
         worker.end_abandoned(user)
         return worker.run(user=user, kinds=KINDS if kinds is None else kinds)
 
+    def work(self, *, look: float | None = None) -> None:
+        """Do what is due, for everybody, and wait for more, until ``stop_work``.
+
+        ``look`` is how many seconds lie between two looks into the queue.
+        """
+        from memchat.jobs import serve
+
+        serve.serve(self._parts().worker, serve.LOOK_SECONDS if look is None else look)
+
+    def stop_work(self) -> None:
+        """Begin no more work, in ``work``, ``backfill`` or behind; what is in hand is ended."""
+        self._parts().worker.stopping.set()
+
+    def backfill(
+        self, *, batch: int = 100, seen: Callable[[Progress], None] | None = None
+    ) -> Backfilled:
+        """Give every fact, turn and summary of the store that lacks a vector its own.
+
+        It asks the embedding service for ``batch`` texts at a time and tells ``seen`` how far it
+        is. Raises ConfigError where no service is in use.
+        """
+        if not 1 <= batch <= MOST_BATCH:
+            raise InputError(f"a batch of {batch} cannot be; use 1 to {MOST_BATCH}")
+        return self._parts().worker.backfill(batch, seen or (lambda _: None))
+
     def embed_pending(self, *, remote: bool = False) -> int:
         """Give waiting memories their vectors with a local service; a remote one only if asked."""
         meaning, _ = self._meaning()
@@ -626,10 +654,10 @@ class MemChat:
             return 0
         return self._parts().worker.run(kinds=("embed",)).done
 
-    def retry_jobs(self, *, user: str, job_id: int | None = None) -> int:
-        """Put failed or waiting jobs first in line again; how many."""
+    def retry_jobs(self, *, user: str, job_id: int | None = None, failed_only: bool = False) -> int:
+        """Put failed and waiting jobs, or only the failed ones, first in line again; how many."""
         with self._database.write() as tx:
-            return jobs.retry(tx, self._clock(), user=user, job_id=job_id)
+            return jobs.retry(tx, self._clock(), user=user, job_id=job_id, failed_only=failed_only)
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""

@@ -99,6 +99,16 @@ def write(
         jobs.enqueue(tx, "index", app_id, "session", session.id, now)
 
 
+def lacking(tx: Connection, session_id: int, zone: ZoneInfo, service_id: int) -> dict[str, str]:
+    """The texts of a conversation that have no vector, by hash; none where it is gone."""
+    found = stored(tx, session_id, zone)
+    if found is None:
+        return {}
+    wanted = {text_hash(words): words for words in found[2].every}
+    known = embeddings.get(tx, service_id, list(wanted))
+    return {key: words for key, words in wanted.items() if key not in known}
+
+
 def stored(tx: Connection, session_id: int, zone: ZoneInfo) -> tuple[Session, int, Texts] | None:
     """A conversation as far as it was read, its scope row and its texts by the rows; None where it
     is gone."""

@@ -55,6 +55,23 @@ def record(
     )
 
 
+def record_all(tx: Connection, of: Sequence[tuple[int, int]], kind: str, cause: Cause) -> None:
+    """Write the same event for many memories, each an id and its scope row."""
+    rows = [
+        {
+            "memory_id": memory_id,
+            "app_id": app_id,
+            "kind": kind,
+            "at": cause.at,
+            "actor": cause.actor,
+            "cause": cause.cause,
+        }
+        for memory_id, app_id in of
+    ]
+    if rows:
+        tx.execute(insert(memory_events), rows)
+
+
 def of_memory(tx: Connection, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
     e = memory_events.c

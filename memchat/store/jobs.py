@@ -1,7 +1,8 @@
 """The queue: one row a piece of work, claimed under a lease and finished behind a fence.
 
 ``status`` is -1 while it waits or runs, 0 when done, and the error's code (an HTTP status, or 1)
-when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minutes.
+when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minutes. What was tried
+in vain is taken in smaller and smaller batches: what takes all others down with it ends alone.
 """
 
 from __future__ import annotations
@@ -21,8 +22,11 @@ from memchat.types import Job
 RETRY_MINUTES = (1, 2, 4, 8, 16)
 LEASE_SECONDS = 600.0
 """How long a worker holds a job before it must renew; a long reading renews at every window."""
+FULL_TRIES = 2
+"""Tries in batches of the full size; from then on each is a quarter of the one before."""
 _j = jobs.c
-_WAITING = -1
+WAITING = -1
+"""The status of what waits or runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,7 @@ def enqueue(
     finishing, whether more has come.
     """
     fresh = {
-        "status": _WAITING,
+        "status": WAITING,
         "attempts": 0,
         "run_at": run_at or now,
         "text": how,
@@ -71,7 +75,7 @@ def enqueue(
         statement.on_conflict_do_update(
             index_elements=["kind", "source_type", "source_id"],
             set_={**fresh, "app_id": app_id},
-            where=or_(_j.status != _WAITING, _free(now)),
+            where=or_(_j.status != WAITING, free(now)),
         )
     )
 
@@ -86,16 +90,30 @@ def claim(
     limit: int = 1,
     user: str | None = None,
     target_id: int | None = None,
+    due_by: datetime | None = None,
 ) -> list[Claim]:
-    """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out."""
-    query = select(_j.id).where(
-        _j.status == _WAITING, _j.kind == kind, _j.run_at <= now, _free(now)
+    """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out.
+
+    With ``due_by`` none that became due later. Fewer than ``limit`` where they were tried before.
+    """
+    query = select(_j.id, _j.attempts).where(
+        _j.status == WAITING, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
     )
     if user is not None:
         query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
     if target_id is not None:
         query = query.where(_j.source_id == target_id)
-    ids = list(tx.execute(query.order_by(_j.run_at, _j.id).limit(limit)).scalars())
+    query = query.order_by(_j.run_at, _j.id)
+    longest_due = tx.execute(query.limit(1)).first()
+    if longest_due is None:
+        return []
+    query = query.where(
+        _j.attempts == longest_due.attempts
+        if longest_due.attempts >= FULL_TRIES
+        else _j.attempts < FULL_TRIES
+    )
+    size = batch_size(limit, longest_due.attempts)
+    ids = [row.id for row in tx.execute(query.limit(size))]
     until = now + timedelta(seconds=lease_seconds)
     holder = f"{owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
@@ -108,19 +126,42 @@ def claim(
     return [claims[i] for i in ids]  # RETURNING promises no order; the longest due comes first
 
 
+def batch_size(limit: int, attempts: int) -> int:
+    """How many jobs that were tried so often are taken together, of a batch of ``limit``."""
+    return max(1, limit >> 2 * max(0, attempts - FULL_TRIES + 1))
+
+
 def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
     """Mark done; False when the fence says that somebody else holds the job by now."""
-    done = tx.execute(
-        update(jobs)
-        .where(*_fence(claimed))
-        .values(status=0, processed_at=now, error_message=None, lease_owner=None, lease_until=None)
+    return bool(finish_all(tx, [claimed], now))
+
+
+def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[Claim]:
+    """Mark those done whose claim still stands, which are given back."""
+    done = update(jobs).values(
+        status=0, processed_at=now, error_message=None, lease_owner=None, lease_until=None
     )
-    return bool(done.rowcount)
+    ids = {
+        row.id
+        for some in _by_holder(claims)
+        for row in tx.execute(done.where(*_fences(some)).returning(_j.id))
+    }
+    return [claimed for claimed in claims if claimed.id in ids]
 
 
 def holds(tx: Connection, claimed: Claim) -> bool:
     """Whether the claim still stands."""
-    return tx.execute(select(_j.id).where(*_fence(claimed))).first() is not None
+    return bool(standing(tx, [claimed]))
+
+
+def standing(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
+    """Those whose claim still stands."""
+    ids = {
+        row.id
+        for some in _by_holder(claims)
+        for row in tx.execute(select(_j.id).where(*_fences(some)))
+    }
+    return [claimed for claimed in claims if claimed.id in ids]
 
 
 def fail(
@@ -146,7 +187,7 @@ def give_up_on_killers(tx: Connection, now: datetime) -> None:
     """Fail jobs that took their worker down at every try."""
     tx.execute(
         update(jobs)
-        .where(_j.status == _WAITING, _free(now), _j.attempts > len(RETRY_MINUTES))
+        .where(_j.status == WAITING, free(now), _j.attempts > len(RETRY_MINUTES))
         .values(
             status=1,
             processed_at=now,
@@ -159,12 +200,9 @@ def give_up_on_killers(tx: Connection, now: datetime) -> None:
 
 def release(tx: Connection, claims: Sequence[Claim]) -> None:
     """Give back what a stopping worker still holds, without counting the try."""
-    for claimed in claims:
-        tx.execute(
-            update(jobs)
-            .where(*_fence(claimed))
-            .values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
-        )
+    back = update(jobs).values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
+    for some in _by_holder(claims):
+        tx.execute(back.where(*_fences(some)))
 
 
 def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
@@ -175,13 +213,13 @@ def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
 
 def under_way(tx: Connection, kind: str, target_id: int) -> bool:
     """Whether work on a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _j.status == _WAITING)
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _j.status == WAITING)
     return tx.execute(query).first() is not None
 
 
 def targets(tx: Connection, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row on which work waits or runs."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _j.status == _WAITING)
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _j.status == WAITING)
     return set(tx.execute(query).scalars())
 
 
@@ -191,10 +229,11 @@ def how(tx: Connection, kind: str, target_id: int) -> str | None:
     return tx.execute(query).scalar()
 
 
-def due(tx: Connection, user: str, now: datetime, *, kind: str | None = None) -> bool:
-    """Whether work of the user, of a kind or any, could be done now."""
-    query = select(_j.id).join(apps, apps.c.id == _j.app_id)
-    query = query.where(apps.c.user == user, _j.status == _WAITING, _j.run_at <= now, _free(now))
+def due(tx: Connection, user: str | None, now: datetime, *, kind: str | None = None) -> bool:
+    """Whether work of the user or of anybody, of a kind or any, could be done now."""
+    query = select(_j.id).where(_j.status == WAITING, _j.run_at <= now, free(now))
+    if user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
     if kind is not None:
         query = query.where(_j.kind == kind)
     return tx.execute(query.limit(1)).first() is not None
@@ -202,31 +241,39 @@ def due(tx: Connection, user: str, now: datetime, *, kind: str | None = None) ->
 
 def owners(tx: Connection) -> list[str]:
     """Who holds jobs now."""
-    query = select(_j.lease_owner).where(_j.status == _WAITING, _j.lease_owner.is_not(None))
+    query = select(_j.lease_owner).where(_j.status == WAITING, _j.lease_owner.is_not(None))
     return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
 
 
-def free(tx: Connection, owner: str) -> None:
+def let_go(tx: Connection, owner: str) -> None:
     """Let others have what a dead worker held; its try counts."""
     tx.execute(
         update(jobs)
-        .where(_j.status == _WAITING, _j.lease_owner == owner)
+        .where(_j.status == WAITING, _j.lease_owner == owner)
         .values(lease_owner=None, lease_until=None)
     )
 
 
-def retry(tx: Connection, now: datetime, *, user: str, job_id: int | None = None) -> int:
+def retry(
+    tx: Connection,
+    now: datetime,
+    *,
+    user: str,
+    job_id: int | None = None,
+    failed_only: bool = False,
+) -> int:
     """Put failed jobs of the user, or waiting ones, first in line again; how many.
 
     One that is being worked on is left to its worker.
     """
     mine = select(apps.c.id).where(apps.c.user == user)
-    waiting = and_(_j.status == _WAITING, _j.attempts > 0, _free(now))
-    query = update(jobs).where(_j.app_id.in_(mine), or_(_j.status > 0, waiting))
+    waiting = and_(_j.status == WAITING, _j.attempts > 0, free(now))
+    which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
+    query = update(jobs).where(_j.app_id.in_(mine), which)
     if job_id is not None:
         query = query.where(_j.id == job_id)
     done = tx.execute(
-        query.values(status=_WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
+        query.values(status=WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
     )
     return int(done.rowcount)
 
@@ -247,8 +294,8 @@ def listed(
     if user is not None:
         query = query.where(apps.c.user == user)
     conditions = {
-        "pending": and_(_j.status == _WAITING, _free(now)),
-        "running": and_(_j.status == _WAITING, _j.lease_until >= now),
+        "pending": and_(_j.status == WAITING, free(now)),
+        "running": and_(_j.status == WAITING, _j.lease_until >= now),
         "completed": _j.status == 0,
         "failed": _j.status > 0,
     }
@@ -263,21 +310,35 @@ def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
     return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]
 
 
-def _free(now: datetime) -> ColumnElement[bool]:
+def free(now: datetime) -> ColumnElement[bool]:
+    """Whether nobody has the job in hand."""
     return or_(_j.lease_until.is_(None), _j.lease_until < now)
 
 
 def _fence(claimed: Claim) -> tuple[ColumnElement[bool], ...]:
+    return _fences([claimed])
+
+
+def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
+    """The fence of claims of one holder."""
     # Not the attempts: work that is asked for anew counts from the start again.
     return (
-        _j.id == claimed.id,
-        _j.status == _WAITING,
-        _j.lease_owner == claimed.holder,
+        _j.id.in_([claimed.id for claimed in claims]),
+        _j.status == WAITING,
+        _j.lease_owner == claims[0].holder,
     )
 
 
+def _by_holder(claims: Sequence[Claim]) -> list[list[Claim]]:
+    """Claims that were taken together."""
+    found: dict[str, list[Claim]] = {}
+    for claimed in claims:
+        found.setdefault(claimed.holder, []).append(claimed)
+    return list(found.values())
+
+
 def _job(row: Row[Any], now: datetime) -> Job:
-    if row.status == _WAITING:
+    if row.status == WAITING:
         held = row.lease_until is not None and row.lease_until >= now
         status = "running" if held else "pending"
     else:

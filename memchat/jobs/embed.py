@@ -1,0 +1,325 @@
+"""Vectors for what waits for one: facts by the hundred, conversations by the handful.
+
+While the service works on a batch, the one before is written and the next is taken, in one
+transaction: a service waits for the store as little as can be. A text that it cannot take is found
+by halving its batch, and fails alone; where the service itself fails, nothing more is asked of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.errors import InputError, MemChatError, ProviderError
+from memchat.jobs.aside import Aside
+from memchat.memory import moments
+from memchat.memory.meaning import Meaning
+from memchat.store import embeddings, jobs, memories, usage
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.jobs import Claim
+from memchat.types import Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["embed", "index"]
+BATCH = 100
+"""Texts that are sent together."""
+CONVERSATIONS = 5
+"""Conversations that are taken together; one holds some dozens of texts."""
+SPLITS = 32
+"""Failing calls for one batch before its rest is left for the next try: enough for four bad texts
+among a hundred, and no burden on a service that refuses everything."""
+ABOUT_THE_TEXTS = (400, 413, 422)
+"""Statuses by which a service refuses what it was sent, and not who sends or how much."""
+
+Take = Callable[[Connection, int], list[Claim]]
+"""Claims so many jobs at most."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Jobs in hand, with the texts that they lack the vectors of, by hash, under their targets."""
+
+    claims: list[Claim]
+    lacking: dict[int, dict[str, str]]
+    full: bool
+    """Whether more may wait behind it."""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Each text once."""
+        return {key: text for texts in self.lacking.values() for key, text in texts.items()}
+
+
+@dataclass(slots=True)
+class Answer:
+    """What the service made of a batch: vectors and failures by the hash of their text."""
+
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+    faults: dict[str, Exception] = field(default_factory=dict)
+    spent: list[Usage] = field(default_factory=list)
+    down: bool = False
+    """Whether it was the service that failed, and not a text."""
+
+
+@dataclass(slots=True)
+class Embedded:
+    """What came of a run: jobs done, and those that failed this time; texts that were made, and
+    those that could not be."""
+
+    done: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    made: int = 0
+    faulty: int = 0
+    down: Exception | None = None
+    """Why the service was asked no more."""
+
+
+class Embedding:
+    """One run over the waiting jobs of a kind: "embed" for facts, "index" for conversations."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        meaning: Meaning,
+        kind: Kind,
+        *,
+        batch: int = BATCH,
+        seen: Callable[[Embedded], None] | None = None,
+    ) -> None:
+        """``seen`` is told after each batch how far the run is."""
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._meaning = meaning
+        self._kind = kind
+        self._batch = batch
+        self._seen = seen
+        self._in_hand: list[Claim] = []
+        self.result = Embedded()
+
+    def run(self, take: Take) -> Embedded:
+        """Embed until ``take`` gives no more jobs, or the service fails.
+
+        What is in hand when this is broken off is given back, without counting the try.
+        """
+        try:
+            with Aside("memchat-embed") as aside:
+                self._work(take, aside)
+        finally:
+            if self._in_hand:
+                with self._database.write() as tx:
+                    jobs.release(tx, self._in_hand)
+        return self.result
+
+    def _work(self, take: Take, aside: Aside) -> None:
+        batch, finished = self._turn(take, None), None
+        while batch is not None:
+            following: Batch | None = None
+            if batch.full or finished is not None:
+                more = take if batch.full else None
+                ahead: Future[Batch | None] = aside.begin(partial(self._turn, more, finished))
+                answer = self._ask(batch.texts)
+                following = ahead.result()
+            else:
+                answer = self._ask(batch.texts)
+            finished = (batch, answer)
+            if answer.down:
+                break
+            if following is None:
+                following, finished = self._turn(take, finished), None
+            batch = following
+        if finished is not None:
+            self._turn(None, finished)
+
+    def _turn(self, take: Take | None, finished: tuple[Batch, Answer] | None) -> Batch | None:
+        """Write a batch and take the next, in one transaction."""
+        with self._database.write() as tx:
+            before = Embedded()
+            if finished is not None:
+                before = self._write(tx, *finished)
+            claims = [] if take is None else take(tx, self._size)
+            batch = self._look_up(tx, claims) if claims else None
+        # Only now, when it is committed.
+        written = finished[0].claims if finished is not None else []
+        self._in_hand = [c for c in self._in_hand if c not in written] + claims
+        self._count(before, finished[1] if finished is not None else None)
+        return batch
+
+    @property
+    def _size(self) -> int:
+        return self._batch if self._kind == "embed" else CONVERSATIONS
+
+    def _look_up(self, tx: Connection, claims: list[Claim]) -> Batch:
+        targets = [claimed.target_id for claimed in claims]
+        lacking: dict[int, dict[str, str]] = {}
+        if self._kind == "embed":
+            for target, _, text, key in embeddings.missing(tx, self._meaning.service_id, targets):
+                lacking[target] = {key: text}
+        else:
+            for target in targets:
+                lacking[target] = moments.lacking(
+                    tx, target, self._settings.zone, self._meaning.service_id
+                )
+        full = len(claims) == jobs.batch_size(self._size, claims[0].attempt - 1)
+        return Batch(claims, lacking, full)
+
+    def _ask(self, texts: Mapping[str, str]) -> Answer:
+        """The vectors of these texts; a call for each batch, and more where one fails."""
+        answer = Answer()
+        todo = [dict(some) for some in _cut(texts, self._batch)][::-1]
+        failures = 0
+        while todo:
+            some = todo.pop()
+            try:
+                vectors, spent = self._meaning.embed(some)
+            except Exception as error:
+                if not isinstance(error, MemChatError):
+                    log.exception("%d texts were not embedded", len(some))
+                failures += 1
+                if not _about_the_texts(error):
+                    answer.down = True
+                    for left in [some, *todo]:
+                        answer.faults |= dict.fromkeys(left, error)
+                    break
+                if len(some) == 1 or failures >= SPLITS:
+                    answer.faults |= dict.fromkeys(some, error)
+                else:
+                    todo += [dict(half) for half in _cut(some, (len(some) + 1) // 2)][::-1]
+            else:
+                answer.vectors |= vectors
+                answer.spent.append(spent)
+        return answer
+
+    def _write(self, tx: Connection, batch: Batch, answer: Answer) -> Embedded:
+        now = self._clock()
+        faults = {
+            target: next(answer.faults[key] for key in texts if key in answer.faults)
+            for target, texts in batch.lacking.items()
+            if answer.faults.keys() & texts.keys()
+        }
+        good = [c for c in batch.claims if c.target_id not in faults]
+        bad = [c for c in batch.claims if c.target_id in faults]
+        done = jobs.finish_all(tx, good, now)
+        bad = jobs.standing(tx, bad)
+        if self._kind == "embed":
+            self._write_facts(tx, done, answer.vectors, now)
+        else:
+            zone, service_id = self._settings.zone, self._meaning.service_id
+            for claimed in [*done, *bad]:
+                moments.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
+        for claimed in bad:
+            fail(tx, claimed, faults[claimed.target_id], now)
+        self._keep_usage(tx, batch, answer, now)
+        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
+        made = sum(key in answer.vectors for key in keys)
+        faulty = sum(key in answer.faults for key in keys)
+        return Embedded([c.id for c in done], [c.id for c in bad], made, faulty)
+
+    def _write_facts(
+        self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
+    ) -> None:
+        service_id = self._meaning.service_id
+        still = embeddings.missing(tx, service_id, [claimed.target_id for claimed in done])
+        made = {key: vectors[key] for _, _, _, key in still if key in vectors}
+        embeddings.put(tx, service_id, made.items(), now)
+        changed = {memory_id for memory_id, _, _, key in still if key not in made}
+        # Also one whose text had its vector already: its shard has yet to hear of it.
+        written = [c.target_id for c in done if c.target_id not in changed]
+        memories.mark_embedded(tx, written, Cause(now, "system"))
+        for memory_id, app_id, _, _ in still:
+            if memory_id in changed:
+                # Its words changed while their vector was made.
+                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+
+    def _keep_usage(self, tx: Connection, batch: Batch, answer: Answer, now: datetime) -> None:
+        """Each app bears the part of the cost that its part of the texts is."""
+        sizes: dict[int, int] = {}
+        for claimed in batch.claims:
+            texts = batch.lacking.get(claimed.target_id, {})
+            size = sum(len(text) for key, text in texts.items() if key in answer.vectors)
+            sizes[claimed.app_id] = sizes.get(claimed.app_id, 0) + size
+        total = sum(sizes.values())
+        for spent in answer.spent:
+            for app_id, size in sizes.items():
+                if size:
+                    usage.add(tx, app_id, None, _part(spent, size / total), now)
+
+    def _count(self, before: Embedded, answer: Answer | None) -> None:
+        if answer is None:
+            return
+        result = self.result
+        result.done += before.done
+        result.failed += before.failed
+        result.made += before.made
+        result.faulty += before.faulty
+        if answer.down:
+            result.down = next(iter(answer.faults.values()))
+        log.info(
+            "%s: jobs done %s; failed %s; texts %d",
+            self._kind,
+            _ids(before.done),
+            _ids(before.failed),
+            before.made,
+        )
+        if self._seen is not None:
+            self._seen(result)
+
+
+def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> None:
+    """Note why a job failed, in a person's words or, for a fault of ours, by its class alone."""
+    reason = str(error) if isinstance(error, MemChatError) else type(error).__name__
+    provider = error if isinstance(error, ProviderError) else None
+    jobs.fail(
+        tx,
+        claimed,
+        now,
+        reason,
+        code=(provider.status or 1) if provider else 1,
+        retry_after=provider.retry_after if provider else None,
+    )
+
+
+def _about_the_texts(error: Exception) -> bool:
+    """Whether a text is at fault, or may be: then others of its batch can do without it."""
+    if isinstance(error, ProviderError):
+        unusable = error.status is None and not error.retryable
+        return unusable or error.status in ABOUT_THE_TEXTS
+    return isinstance(error, InputError) or not isinstance(error, MemChatError)
+
+
+def _part(spent: Usage, share: float) -> Usage:
+    return replace(
+        spent,
+        prompt_tokens=round(spent.prompt_tokens * share),
+        cost_usd=None if spent.cost_usd is None else spent.cost_usd * share,
+        seconds=spent.seconds * share,
+    )
+
+
+def _cut(texts: Mapping[str, str], size: int) -> Iterator[Mapping[str, str]]:
+    items = iter(texts.items())
+    while some := dict(islice(items, size)):
+        yield some
+
+
+def _ids(ids: Sequence[int]) -> str:
+    """Numbers for a log line: the first and last of many."""
+    if not ids:
+        return "none"
+    return str(ids[0]) if len(ids) == 1 else f"{min(ids)}–{max(ids)} ({len(ids)})"
