@@ -1,26 +1,26 @@
 """Vectors for what waits for one: facts by the hundred, conversations by the handful.
 
-While the service works on a batch, the one before is written and the next is taken, in one
-transaction: a service waits for the store as little as can be. A text that it cannot take is found
-by halving its batch, and fails alone; where the service itself fails, nothing more is asked of it.
+While the service works on a batch, what is finished is written and the next is taken, in one
+transaction: a service waits for the store as little as can be.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.errors import InputError, MemChatError, ProviderError
+from memchat.errors import MemChatError, ProviderError
 from memchat.jobs.aside import Aside
+from memchat.jobs.ask import Answer, ask
 from memchat.memory import moments
 from memchat.memory.meaning import Meaning
 from memchat.store import embeddings, jobs, memories, usage
@@ -39,12 +39,10 @@ BATCH = 100
 """Texts that are sent together."""
 CONVERSATIONS = 5
 """Conversations that are taken together; one holds some dozens of texts."""
-SPLITS = 32
-"""Failing calls for one batch before its rest is left for the next try: enough for four bad texts
-among a hundred, and no burden on a service that refuses everything."""
-ABOUT_THE_TEXTS = (400, 413, 422)
-"""Statuses by which a service refuses what it was sent, and not who sends or how much."""
+AHEAD = 8
+"""Batches that are taken ahead at most, for a service that is quicker than the disk."""
 
+Finished = tuple["Batch", Answer]
 Take = Callable[[Connection, int], list[Claim]]
 """Claims so many jobs at most."""
 
@@ -62,17 +60,6 @@ class Batch:
     def texts(self) -> dict[str, str]:
         """Each text once."""
         return {key: text for texts in self.lacking.values() for key, text in texts.items()}
-
-
-@dataclass(slots=True)
-class Answer:
-    """What the service made of a batch: vectors and failures by the hash of their text."""
-
-    vectors: dict[str, Vectors] = field(default_factory=dict)
-    faults: dict[str, Exception] = field(default_factory=dict)
-    spent: list[Usage] = field(default_factory=list)
-    down: bool = False
-    """Whether it was the service that failed, and not a text."""
 
 
 @dataclass(slots=True)
@@ -110,7 +97,7 @@ class Embedding:
         self._kind = kind
         self._batch = batch
         self._seen = seen
-        self._in_hand: list[Claim] = []
+        self._in_hand: dict[int, Claim] = {}
         self.result = Embedded()
 
     def run(self, take: Take) -> Embedded:
@@ -124,42 +111,53 @@ class Embedding:
         finally:
             if self._in_hand:
                 with self._database.write() as tx:
-                    jobs.release(tx, self._in_hand)
+                    jobs.release(tx, list(self._in_hand.values()))
         return self.result
 
     def _work(self, take: Take, aside: Aside) -> None:
-        batch, finished = self._turn(take, None), None
-        while batch is not None:
-            following: Batch | None = None
-            if batch.full or finished is not None:
-                more = take if batch.full else None
-                ahead: Future[Batch | None] = aside.begin(partial(self._turn, more, finished))
-                answer = self._ask(batch.texts)
-                following = ahead.result()
-            else:
-                answer = self._ask(batch.texts)
-            finished = (batch, answer)
-            if answer.down:
+        finished: list[Finished] = []
+        ahead: Future[list[Batch]] | None = None
+        depth = 1
+        stock = deque(self._turn(finished, take, 1))
+        while stock:
+            batch = stock.popleft()
+            if ahead is None and (batch.full or finished):
+                wanted = depth - len(stock) if batch.full else 0
+                ahead = aside.begin(partial(self._turn, finished, take, wanted))
+                finished = []
+            answer = ask(self._meaning, batch.texts, self._batch)
+            finished.append((batch, answer))
+            if answer.down is not None:
                 break
-            if following is None:
-                following, finished = self._turn(take, finished), None
-            batch = following
-        if finished is not None:
-            self._turn(None, finished)
+            if ahead is not None and not stock and not ahead.done():
+                depth = min(2 * depth, AHEAD)  # the service waits for the store
+            if ahead is not None and (not stock or ahead.done()):
+                stock += ahead.result()
+                ahead = None
+            if not stock:
+                stock += self._turn(finished, take, 1)
+                finished = []
+        if ahead is not None:
+            ahead.result()
+        self._turn(finished, take, 0)
 
-    def _turn(self, take: Take | None, finished: tuple[Batch, Answer] | None) -> Batch | None:
-        """Write a batch and take the next, in one transaction."""
+    def _turn(self, finished: Sequence[Finished], take: Take, wanted: int) -> list[Batch]:
+        """Write what is finished and take so many batches, in one transaction."""
+        if not finished and wanted <= 0:
+            return []
+        taken: list[Batch] = []
         with self._database.write() as tx:
-            before = Embedded()
-            if finished is not None:
-                before = self._write(tx, *finished)
-            claims = [] if take is None else take(tx, self._size)
-            batch = self._look_up(tx, claims) if claims else None
+            outcomes = [self._write(tx, batch, answer) for batch, answer in finished]
+            while len(taken) < wanted and (claims := take(tx, self._size)):
+                taken.append(self._look_up(tx, claims))
         # Only now, when it is committed.
-        written = finished[0].claims if finished is not None else []
-        self._in_hand = [c for c in self._in_hand if c not in written] + claims
-        self._count(before, finished[1] if finished is not None else None)
-        return batch
+        for batch, _ in finished:
+            for claimed in batch.claims:
+                del self._in_hand[claimed.id]
+        self._in_hand |= {claimed.id: claimed for batch in taken for claimed in batch.claims}
+        for (_, answer), outcome in zip(finished, outcomes, strict=True):
+            self._count(outcome, answer)
+        return taken
 
     @property
     def _size(self) -> int:
@@ -178,33 +176,6 @@ class Embedding:
                 )
         full = len(claims) == jobs.batch_size(self._size, claims[0].attempt - 1)
         return Batch(claims, lacking, full)
-
-    def _ask(self, texts: Mapping[str, str]) -> Answer:
-        """The vectors of these texts; a call for each batch, and more where one fails."""
-        answer = Answer()
-        todo = [dict(some) for some in _cut(texts, self._batch)][::-1]
-        failures = 0
-        while todo:
-            some = todo.pop()
-            try:
-                vectors, spent = self._meaning.embed(some)
-            except Exception as error:
-                if not isinstance(error, MemChatError):
-                    log.exception("%d texts were not embedded", len(some))
-                failures += 1
-                if not _about_the_texts(error):
-                    answer.down = True
-                    for left in [some, *todo]:
-                        answer.faults |= dict.fromkeys(left, error)
-                    break
-                if len(some) == 1 or failures >= SPLITS:
-                    answer.faults |= dict.fromkeys(some, error)
-                else:
-                    todo += [dict(half) for half in _cut(some, (len(some) + 1) // 2)][::-1]
-            else:
-                answer.vectors |= vectors
-                answer.spent.append(spent)
-        return answer
 
     def _write(self, tx: Connection, batch: Batch, answer: Answer) -> Embedded:
         now = self._clock()
@@ -260,16 +231,13 @@ class Embedding:
                 if size:
                     usage.add(tx, app_id, None, _part(spent, size / total), now)
 
-    def _count(self, before: Embedded, answer: Answer | None) -> None:
-        if answer is None:
-            return
+    def _count(self, before: Embedded, answer: Answer) -> None:
         result = self.result
         result.done += before.done
         result.failed += before.failed
         result.made += before.made
         result.faulty += before.faulty
-        if answer.down:
-            result.down = next(iter(answer.faults.values()))
+        result.down = answer.down
         log.info(
             "%s: jobs done %s; failed %s; texts %d",
             self._kind,
@@ -295,14 +263,6 @@ def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> Non
     )
 
 
-def _about_the_texts(error: Exception) -> bool:
-    """Whether a text is at fault, or may be: then others of its batch can do without it."""
-    if isinstance(error, ProviderError):
-        unusable = error.status is None and not error.retryable
-        return unusable or error.status in ABOUT_THE_TEXTS
-    return isinstance(error, InputError) or not isinstance(error, MemChatError)
-
-
 def _part(spent: Usage, share: float) -> Usage:
     return replace(
         spent,
@@ -310,12 +270,6 @@ def _part(spent: Usage, share: float) -> Usage:
         cost_usd=None if spent.cost_usd is None else spent.cost_usd * share,
         seconds=spent.seconds * share,
     )
-
-
-def _cut(texts: Mapping[str, str], size: int) -> Iterator[Mapping[str, str]]:
-    items = iter(texts.items())
-    while some := dict(islice(items, size)):
-        yield some
 
 
 def _ids(ids: Sequence[int]) -> str:

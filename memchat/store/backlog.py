@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store.jobs import WAITING, free
+from memchat.store.jobs import WAITING, free, waits
 from memchat.store.schema import UtcTime, embeddings, jobs, memories, messages, searched, sessions
 
 _m, _s, _t, _j = memories.c, sessions.c, messages.c, jobs.c
@@ -64,7 +64,7 @@ def _ask(tx: Connection, kind: str, source: str, what: Select[Any], now: datetim
         "status": WAITING,
         "run_at": now,
         # One that takes its worker down at every try is to end, however often this is run.
-        "attempts": case((_j.status == WAITING, _j.attempts), else_=0),
+        "attempts": case((waits, _j.attempts), else_=0),
         "error_message": None,
         "lease_owner": None,
         "lease_until": None,
@@ -76,7 +76,7 @@ def _ask(tx: Connection, kind: str, source: str, what: Select[Any], now: datetim
         .on_conflict_do_update(
             index_elements=["kind", "source_type", "source_id"],
             set_=fresh,
-            where=or_(_j.status != WAITING, free(now)),
+            where=or_(~waits, free(now)),
         )
     )
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, literal, select, update
 
-from memchat.store.schema import memory_events
+from memchat.store.schema import UtcTime, memory_events
 from memchat.types import Event
 
 
@@ -55,21 +55,11 @@ def record(
     )
 
 
-def record_all(tx: Connection, of: Sequence[tuple[int, int]], kind: str, cause: Cause) -> None:
-    """Write the same event for many memories, each an id and its scope row."""
-    rows = [
-        {
-            "memory_id": memory_id,
-            "app_id": app_id,
-            "kind": kind,
-            "at": cause.at,
-            "actor": cause.actor,
-            "cause": cause.cause,
-        }
-        for memory_id, app_id in of
-    ]
-    if rows:
-        tx.execute(insert(memory_events), rows)
+def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None:
+    """Write the same event for each memory that ``of`` selects, by its id and scope row."""
+    same = (literal(kind), literal(cause.at, UtcTime), literal(cause.actor), literal(cause.cause))
+    columns = ["memory_id", "app_id", "kind", "at", "actor", "cause"]
+    tx.execute(insert(memory_events).from_select(columns, of.add_columns(*same)))
 
 
 def of_memory(tx: Connection, memory_id: int) -> list[Event]:

@@ -13,7 +13,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    delete,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from memchat.store.schema import apps, jobs
@@ -27,6 +37,8 @@ FULL_TRIES = 2
 _j = jobs.c
 WAITING = -1
 """The status of what waits or runs."""
+waits = _j.status == literal_column(str(WAITING))
+"""A literal: SQLite takes the index of what waits for no bound value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +87,7 @@ def enqueue(
         statement.on_conflict_do_update(
             index_elements=["kind", "source_type", "source_id"],
             set_={**fresh, "app_id": app_id},
-            where=or_(_j.status != WAITING, free(now)),
+            where=or_(~waits, free(now)),
         )
     )
 
@@ -97,7 +109,7 @@ def claim(
     With ``due_by`` none that became due later. Fewer than ``limit`` where they were tried before.
     """
     query = select(_j.id, _j.attempts).where(
-        _j.status == WAITING, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
+        waits, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
     )
     if user is not None:
         query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
@@ -113,17 +125,17 @@ def claim(
         else _j.attempts < FULL_TRIES
     )
     size = batch_size(limit, longest_due.attempts)
-    ids = [row.id for row in tx.execute(query.limit(size))]
     until = now + timedelta(seconds=lease_seconds)
     holder = f"{owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
         update(jobs)
-        .where(_j.id.in_(ids))
+        .where(_j.id.in_(query.with_only_columns(_j.id).limit(size).scalar_subquery()))
         .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
-        .returning(_j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
+        .returning(_j.run_at, _j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
     )
-    claims = {r[0]: Claim(r[0], r[1], r[2], r[3], r[4], holder, r[5]) for r in rows}
-    return [claims[i] for i in ids]  # RETURNING promises no order; the longest due comes first
+    # RETURNING promises no order; the longest due comes first.
+    taken = sorted(rows, key=lambda row: (row[0], row[1]))
+    return [Claim(row[1], row[2], row[3], row[4], row[5], holder, row[6]) for row in taken]
 
 
 def batch_size(limit: int, attempts: int) -> int:
@@ -187,7 +199,7 @@ def give_up_on_killers(tx: Connection, now: datetime) -> None:
     """Fail jobs that took their worker down at every try."""
     tx.execute(
         update(jobs)
-        .where(_j.status == WAITING, free(now), _j.attempts > len(RETRY_MINUTES))
+        .where(waits, free(now), _j.attempts > len(RETRY_MINUTES))
         .values(
             status=1,
             processed_at=now,
@@ -213,13 +225,13 @@ def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
 
 def under_way(tx: Connection, kind: str, target_id: int) -> bool:
     """Whether work on a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _j.status == WAITING)
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, waits)
     return tx.execute(query).first() is not None
 
 
 def targets(tx: Connection, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row on which work waits or runs."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _j.status == WAITING)
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, waits)
     return set(tx.execute(query).scalars())
 
 
@@ -231,7 +243,7 @@ def how(tx: Connection, kind: str, target_id: int) -> str | None:
 
 def due(tx: Connection, user: str | None, now: datetime, *, kind: str | None = None) -> bool:
     """Whether work of the user or of anybody, of a kind or any, could be done now."""
-    query = select(_j.id).where(_j.status == WAITING, _j.run_at <= now, free(now))
+    query = select(_j.id).where(waits, _j.run_at <= now, free(now))
     if user is not None:
         query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
     if kind is not None:
@@ -241,7 +253,7 @@ def due(tx: Connection, user: str | None, now: datetime, *, kind: str | None = N
 
 def owners(tx: Connection) -> list[str]:
     """Who holds jobs now."""
-    query = select(_j.lease_owner).where(_j.status == WAITING, _j.lease_owner.is_not(None))
+    query = select(_j.lease_owner).where(waits, _j.lease_owner.is_not(None))
     return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
 
 
@@ -249,7 +261,7 @@ def let_go(tx: Connection, owner: str) -> None:
     """Let others have what a dead worker held; its try counts."""
     tx.execute(
         update(jobs)
-        .where(_j.status == WAITING, _j.lease_owner == owner)
+        .where(waits, _j.lease_owner == owner)
         .values(lease_owner=None, lease_until=None)
     )
 
@@ -267,7 +279,7 @@ def retry(
     One that is being worked on is left to its worker.
     """
     mine = select(apps.c.id).where(apps.c.user == user)
-    waiting = and_(_j.status == WAITING, _j.attempts > 0, free(now))
+    waiting = and_(waits, _j.attempts > 0, free(now))
     which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
     query = update(jobs).where(_j.app_id.in_(mine), which)
     if job_id is not None:
@@ -294,8 +306,8 @@ def listed(
     if user is not None:
         query = query.where(apps.c.user == user)
     conditions = {
-        "pending": and_(_j.status == WAITING, free(now)),
-        "running": and_(_j.status == WAITING, _j.lease_until >= now),
+        "pending": and_(waits, free(now)),
+        "running": and_(waits, _j.lease_until >= now),
         "completed": _j.status == 0,
         "failed": _j.status > 0,
     }
@@ -324,7 +336,7 @@ def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
     # Not the attempts: work that is asked for anew counts from the start again.
     return (
         _j.id.in_([claimed.id for claimed in claims]),
-        _j.status == WAITING,
+        waits,
         _j.lease_owner == claims[0].holder,
     )
 

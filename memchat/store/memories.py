@@ -214,8 +214,7 @@ def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause
 
 def mark_embedded(tx: Connection, ids: Sequence[int], cause: Cause) -> None:
     """Tell the index of every process that those of these rows that still are have their vector."""
-    rows = tx.execute(select(_m.id, _m.app_id).where(_m.id.in_(ids))).all()
-    events.record_all(tx, [(row.id, row.app_id) for row in rows], "embed", cause)
+    events.record_all(tx, select(_m.id, _m.app_id).where(_m.id.in_(ids)), "embed", cause)
 
 
 def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
