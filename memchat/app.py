@@ -33,12 +33,14 @@ from memchat.store import (
     muted,
     prompts,
     sessions,
+    states,
     usage,
 )
 from memchat.types import (
     KEEP,
     AppInfo,
     Audit,
+    EmbeddingState,
     Event,
     Evidence,
     Finding,
@@ -71,7 +73,7 @@ CLEAR_BATCH = 100
 """Memories forgotten in one transaction: other writers wait for no more than that."""
 MOST_BATCH = 2048
 """Texts that any provider takes in one request."""
-STATUSES = ("active", "inactive", "expired", "expiring", "all")
+STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
 
@@ -197,7 +199,7 @@ class MemChat:
         """The app's own memories and the user's for every app, newest said first.
 
         With the status ``expiring`` those whose last day comes ``within`` so many days, the
-        soonest first.
+        soonest first; with ``pending``, ``completed`` or ``failed`` those whose vector stands so.
         """
         with self._database.read() as tx:
             return memories.listed(
@@ -230,6 +232,16 @@ class MemChat:
                 by=self._in_days(within),
                 memory_types=(memory_type,) if memory_type else (),
             )
+
+    def embedding_states(
+        self, memory_ids: Sequence[int], *, user: str, app: str = "default"
+    ) -> list[EmbeddingState]:
+        """How it stands with the vectors of these memories, in their order; foreign ones are left
+        out."""
+        with self._database.read() as tx:
+            there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
+            found = states.of_memories(tx, list(there))
+        return [found[i] for i in memory_ids if i in found]
 
     def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
@@ -374,10 +386,11 @@ class MemChat:
         """Say yes to an item, with other words where ``value`` gives some."""
         from memchat.memory import review
 
-        scope = Scope(user, app)
+        scope, embeds = Scope(user, app), self._assembly.embeds()
         with self._database.write() as tx:
             item = _item(tx, scope, item_id)
-            return review.accept(tx, scope, item, self.settings, self._clock(), value)
+            now = self._clock()
+            return review.accept(tx, scope, item, self.settings, now, value, embeds=embeds)
 
     def reject(self, item_id: int, *, user: str, app: str = "default") -> None:
         """Say no to an item; the same is not asked again."""
@@ -609,6 +622,16 @@ class MemChat:
         with self._database.read() as tx:
             return jobs.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
 
+    def count_jobs(self, *, user: str | None = None) -> dict[str, int]:
+        """How many jobs of a user, or of everybody, are of each status."""
+        with self._database.read() as tx:
+            return jobs.counted(tx, user=user, now=self._clock())
+
+    def clear_jobs(self, *, user: str) -> int:
+        """Take the user's completed jobs out of the queue; how many. What they did stays."""
+        with self._database.write() as tx:
+            return jobs.clear(tx, user=user)
+
     def run_jobs(
         self,
         *,
@@ -698,7 +721,7 @@ class MemChat:
     def _by_hand(self, tx: Connection, scope: Scope) -> ByHand:
         from memchat.memory.by_hand import ByHand
 
-        return ByHand(tx, scope, self.settings, self._clock())
+        return ByHand(tx, scope, self.settings, self._clock(), self._assembly.embeds())
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

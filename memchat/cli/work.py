@@ -15,7 +15,7 @@ from memchat.cli.options import open_store
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
-    from memchat.jobs.backfill import Progress
+    from memchat.jobs.backfill import Backfilled, Progress
 
 MOST_FAILURES = 20
 """Failures that are printed one by one."""
@@ -56,22 +56,28 @@ def backfill(
     if anything failed or is left.
     """
     with open_store() as mc:
-        _stop_on_signals(mc)
+        told = _stop_on_signals(mc)
         bar = Bar()
         try:
             result = mc.backfill(batch=batch, seen=bar.show)
         finally:
             bar.end()
-        failed = sorted(result.failed, key=lambda job: job.id)
         print(f"{result.done} done, {result.left} left")
-        for job in failed[:MOST_FAILURES]:
-            show.error(show.failed(job))
-        if len(failed) > MOST_FAILURES:
-            show.error(f"and {len(failed) - MOST_FAILURES} more; see memchat jobs status")
-        if result.stopped is not None:
-            show.error(f"stopped: {result.stopped}")
-        if result.left or failed:
+        _print_failures(result)
+        if told:
+            raise typer.Exit(130)
+        if result.left or result.failed:
             raise typer.Exit(1)
+
+
+def _print_failures(result: Backfilled) -> None:
+    single = [job for job in result.failed if job.error_message != result.stopped]
+    for job in sorted(single, key=lambda job: job.id)[:MOST_FAILURES]:
+        show.error(show.failed(job))
+    if len(single) > MOST_FAILURES:
+        show.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
+    if result.stopped is not None:
+        show.error(f"stopped: {result.stopped}")
 
 
 class Bar:
@@ -99,7 +105,11 @@ class Bar:
             columns = shutil.get_terminal_size().columns - 1
             print(f"\r{show.shorten(line, columns)}\x1b[K", end="", file=sys.stderr, flush=True)
             self._open = True
-        elif now.done + now.failed in (0, now.total) or at - self._told >= self.LINE_SECONDS:
+        elif (
+            now.pause is not None
+            or now.done + now.failed in (0, now.total)
+            or at - self._told >= self.LINE_SECONDS
+        ):
             print(self._words(now, at), file=sys.stderr, flush=True)
             self._told = at
 
@@ -123,6 +133,8 @@ class Bar:
             parts.append(f"{rate:.0f} a second" if rate >= 10 else f"{rate:.1f} a second")
             if past < now.total:
                 parts.append(f"{_duration((now.total - past) / rate)} left")
+        if now.pause is not None:
+            parts.append(f"waiting {now.pause:.0f} s, as the service asked")
         return ", ".join(parts)
 
 
@@ -134,16 +146,22 @@ def _duration(seconds: float) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _stop_on_signals(mc: MemChat) -> None:
-    """The first signal lets what is in hand come to its end, the second breaks it off."""
+def _stop_on_signals(mc: MemChat) -> list[int]:
+    """The first signal lets what is in hand come to its end, the second breaks it off.
+
+    Gives a list that the signal's number is put into.
+    """
+    told: list[int] = []
 
     def first(number: int, frame: FrameType | None) -> None:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.default_int_handler)
+        told.append(number)
         mc.stop_work()
 
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, first)
+    return told
 
 
 def _log_to_stderr() -> None:

@@ -126,7 +126,8 @@ class Worker:
         def take(tx: Connection, kind: Kind, due_by: datetime, limit: int) -> list[Claim]:
             return self._take(tx, kind, limit, due_by=due_by)
 
-        backfill = Backfill(self._database, self._settings, self._clock, meaning, take)
+        wait = self.stopping.wait
+        backfill = Backfill(self._database, self._settings, self._clock, meaning, take, wait)
         return backfill.run(batch, seen)
 
     def end_abandoned(self, user: str | None = None) -> None:

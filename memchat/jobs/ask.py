@@ -22,6 +22,8 @@ SPLITS = 32
 among a hundred, and no burden on a service that refuses everything."""
 ABOUT_THE_TEXTS = (400, 413, 422)
 """Statuses by which a service refuses what it was sent, and not who sends or how much."""
+USUAL_PAUSE = 20.0
+"""Seconds, where a service at its limit does not say how long."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,13 @@ def ask(meaning: Meaning, texts: Mapping[str, str], batch: int) -> Answer:
             answer.vectors |= vectors
             answer.spent.append(spent)
     return answer
+
+
+def asked_pause(error: Exception | None) -> float | None:
+    """Seconds for which the service wants to be left alone, where it is that and not a failure."""
+    if isinstance(error, ProviderError) and error.status == 429 and error.retryable:
+        return USUAL_PAUSE if error.retry_after is None else error.retry_after
+    return None
 
 
 def _about_the_texts(error: Exception) -> bool:

@@ -30,6 +30,8 @@ class Progress:
     total: int
     done: int
     failed: int
+    pause: float | None = None
+    """Seconds that are being waited, as the service asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +59,17 @@ class Backfill:
         clock: Callable[[], datetime],
         meaning: Meaning,
         take: Callable[[Connection, Kind, datetime, int], list[Claim]],
+        wait: Callable[[float], bool],
     ) -> None:
-        """``take`` claims jobs of a kind that were due at a moment, so many at most."""
+        """``take`` claims jobs of a kind that were due at a moment, so many at most; ``wait`` waits
+        so many seconds and says whether that was broken off.
+        """
         self._database = database
         self._settings = settings
         self._clock = clock
         self._meaning = meaning
         self._take = take
+        self._wait = wait
 
     def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
         """Embed all that is lacking, by ``batch`` texts; each is tried once."""
@@ -83,6 +89,7 @@ class Backfill:
                 kind,
                 batch=batch,
                 seen=lambda now: seen(_progress(total, [*runs, now])),
+                wait=self._wait,
             )
 
             def take(tx: Connection, limit: int, kind: Kind = kind) -> list[Claim]:
@@ -101,4 +108,5 @@ class Backfill:
 
 
 def _progress(total: int, runs: list[Embedded]) -> Progress:
-    return Progress(total, sum(run.made for run in runs), sum(run.faulty for run in runs))
+    made, faulty = sum(run.made for run in runs), sum(run.faulty for run in runs)
+    return Progress(total, made, faulty, runs[-1].pause)

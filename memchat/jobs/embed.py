@@ -20,9 +20,10 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError
 from memchat.jobs.aside import Aside
-from memchat.jobs.ask import Answer, ask
+from memchat.jobs.ask import Answer, ask, asked_pause
 from memchat.memory import moments
 from memchat.memory.meaning import Meaning
+from memchat.providers.limits import Paused
 from memchat.store import embeddings, jobs, memories, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
@@ -41,6 +42,10 @@ CONVERSATIONS = 5
 """Conversations that are taken together; one holds some dozens of texts."""
 AHEAD = 8
 """Batches that are taken ahead at most, for a service that is quicker than the disk."""
+
+PAUSES = 4
+LONGEST_PAUSE = 120.0
+"""Seconds; all pauses that are waited for in a row end before the jobs' lease does."""
 
 Finished = tuple["Batch", Answer]
 Take = Callable[[Connection, int], list[Claim]]
@@ -73,6 +78,8 @@ class Embedded:
     faulty: int = 0
     down: Exception | None = None
     """Why the service was asked no more."""
+    pause: float | None = None
+    """Seconds that are being waited, as the service asked."""
 
 
 class Embedding:
@@ -88,8 +95,12 @@ class Embedding:
         *,
         batch: int = BATCH,
         seen: Callable[[Embedded], None] | None = None,
+        wait: Callable[[float], bool] | None = None,
     ) -> None:
-        """``seen`` is told after each batch how far the run is."""
+        """``seen`` is told after each batch how far the run is. ``wait`` waits for a service that
+        wants a pause, so many seconds, and says whether that was broken off; without it the run
+        ends there, and what was tried is tried again later.
+        """
         self._database = database
         self._settings = settings
         self._clock = clock
@@ -97,6 +108,7 @@ class Embedding:
         self._kind = kind
         self._batch = batch
         self._seen = seen
+        self._wait = wait
         self._in_hand: dict[int, Claim] = {}
         self.result = Embedded()
 
@@ -125,7 +137,7 @@ class Embedding:
                 wanted = depth - len(stock) if batch.full else 0
                 ahead = aside.begin(partial(self._turn, finished, take, wanted))
                 finished = []
-            answer = ask(self._meaning, batch.texts, self._batch)
+            answer = self._ask(batch.texts)
             finished.append((batch, answer))
             if answer.down is not None:
                 break
@@ -140,6 +152,26 @@ class Embedding:
         if ahead is not None:
             ahead.result()
         self._turn(finished, take, 0)
+
+    def _ask(self, texts: Mapping[str, str]) -> Answer:
+        """Ask for vectors; where the service wants a pause, and there is time, after that again."""
+        answer = ask(self._meaning, texts, self._batch)
+        for _ in range(PAUSES):
+            pause = asked_pause(answer.down)
+            if self._wait is None or pause is None or pause > LONGEST_PAUSE:
+                break
+            self.result.pause = pause
+            self._tell()
+            broken_off = self._wait(pause)
+            self.result.pause = None
+            if broken_off:
+                break
+            rest = {key: text for key, text in texts.items() if key not in answer.vectors}
+            more = ask(self._meaning, rest, self._batch)
+            more.vectors |= answer.vectors
+            more.spent += answer.spent
+            answer = more
+        return answer
 
     def _turn(self, finished: Sequence[Finished], take: Take, wanted: int) -> list[Batch]:
         """Write what is finished and take so many batches, in one transaction."""
@@ -195,7 +227,10 @@ class Embedding:
             for claimed in [*done, *bad]:
                 moments.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
         for claimed in bad:
-            fail(tx, claimed, faults[claimed.target_id], now)
+            if isinstance(faults[claimed.target_id], Paused):
+                jobs.release(tx, [claimed])  # nothing was tried
+            else:
+                fail(tx, claimed, faults[claimed.target_id], now)
         self._keep_usage(tx, batch, answer, now)
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
@@ -245,8 +280,11 @@ class Embedding:
             _ids(before.failed),
             before.made,
         )
+        self._tell()
+
+    def _tell(self) -> None:
         if self._seen is not None:
-            self._seen(result)
+            self._seen(self.result)
 
 
 def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> None:

@@ -18,7 +18,9 @@ from sqlalchemy import (
     Connection,
     Row,
     and_,
+    case,
     delete,
+    func,
     literal_column,
     or_,
     select,
@@ -295,6 +297,14 @@ def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
     tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
 
 
+def clear(tx: Connection, *, user: str) -> int:
+    """Drop the completed jobs of a user, but for readings: how a conversation stands is read from
+    them."""
+    mine = select(apps.c.id).where(apps.c.user == user)
+    done = delete(jobs).where(_j.app_id.in_(mine), _j.status == 0, _j.kind != "extract")
+    return int(tx.execute(done).rowcount)
+
+
 STATUSES = ("pending", "running", "completed", "failed")
 
 
@@ -314,6 +324,21 @@ def listed(
     if status is not None:
         query = query.where(conditions[status])
     return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
+
+
+def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int]:
+    """How many jobs there are of each status."""
+    code = case(
+        (_j.status > 0, "failed"),
+        (_j.status == 0, "completed"),
+        (free(now), "pending"),
+        else_="running",
+    )
+    query = select(code, func.count()).group_by(code)
+    if user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
+    found = {row[0]: row[1] for row in tx.execute(query)}
+    return {status: found.get(status, 0) for status in STATUSES}
 
 
 def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
-from memchat.store import events, keywords
+from memchat.store import events, keywords, states
 from memchat.store.events import Cause
 from memchat.store.schema import apps, memories, searched
 from memchat.types import CreatedBy, Memory, MemoryType
@@ -269,6 +269,7 @@ def listed(
 ) -> list[Memory]:
     """Memories of a status (active, inactive, expired, expiring, all), newest said first.
 
+    A status of ``states`` gives those that search is to find, whose vector stands so.
     Those expiring end no later than ``by``, the soonest first.
     """
     query = _filtered(_SELECT, app_ids, status, today, memory_types, by)
@@ -383,7 +384,9 @@ def _filtered(
         "expiring": and_(_m.active == 1, _m.expires_at.between(today, by)),
     }
     query = query.where(_m.app_id.in_(app_ids))
-    if status != "all":
+    if status in states.STATUSES:
+        query = query.where(searched, _m.id.in_(states.having(status)))
+    elif status != "all":
         query = query.where(conditions[status])
     return query.where(_m.memory_type.in_(types)) if types else query
 
