@@ -18,7 +18,7 @@ from memchat import processes
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError
 from memchat.jobs.backfill import Backfill, Backfilled, Progress
-from memchat.jobs.embed import BATCH, Embedding, Kind, fail
+from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
 from memchat.memory import forget
 from memchat.memory.consolidate import bring_back
 from memchat.memory.learn import Learner
@@ -123,8 +123,8 @@ class Worker:
             raise ConfigError(f"there is nothing to make vectors with: {why_not}")
         self._free_abandoned()
 
-        def take(tx: Connection, kind: Kind, due_by: datetime, limit: int) -> list[Claim]:
-            return self._take(tx, kind, limit, due_by=due_by)
+        def take(kind: Kind, due_by: datetime) -> Take:
+            return lambda tx, limit, size: self._take(tx, kind, limit, size, due_by=due_by)
 
         wait = self.stopping.wait
         backfill = Backfill(self._database, self._settings, self._clock, meaning, take, wait)
@@ -151,13 +151,15 @@ class Worker:
 
     def _claim(self, kind: str, user: str | None, target_id: int | None) -> list[Claim]:
         with self._database.write() as tx:
-            return self._take(tx, kind, 1, user, target_id)
+            return self._take(tx, kind, 1, 1, user=user, target_id=target_id)
 
     def _take(
         self,
         tx: Connection,
         kind: str,
         limit: int,
+        batch: int,
+        *,
         user: str | None = None,
         target_id: int | None = None,
         due_by: datetime | None = None,
@@ -171,6 +173,7 @@ class Worker:
             self._clock(),
             jobs.LEASE_SECONDS,
             limit=limit,
+            batch=batch,
             user=user,
             target_id=target_id,
             due_by=due_by,
@@ -235,15 +238,15 @@ class Worker:
     def _embed(self, kind: Kind, done: JobsDone, user: str | None, target_id: int | None) -> None:
         """Make the vectors that are due, where there is something to make them with."""
 
-        def take(tx: Connection, limit: int) -> list[Claim]:
-            return self._take(tx, kind, limit, user, target_id)
+        def take(tx: Connection, limit: int, batch: int) -> list[Claim]:
+            return self._take(tx, kind, limit, batch, user=user, target_id=target_id)
 
         try:
             meaning, _ = self._meaning()
         except MemChatError as error:
             # What is wrong with the service is told on the jobs that wait for it.
             with self._database.write() as tx:
-                claimed = take(tx, BATCH)
+                claimed = take(tx, BATCH, BATCH)
             self._failed(claimed, error, done)
             return
         if meaning is None:

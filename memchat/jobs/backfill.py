@@ -10,14 +10,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from memchat.config import Settings
-from memchat.jobs.embed import Embedded, Embedding, Kind
+from memchat.jobs.embed import Embedded, Embedding, Kind, Take
 from memchat.memory.meaning import Meaning
 from memchat.store import backlog, jobs
 from memchat.store.database import Database
-from memchat.store.jobs import Claim
 from memchat.types import Job
 
 KINDS: tuple[Kind, ...] = ("embed", "index")
@@ -58,17 +55,17 @@ class Backfill:
         settings: Settings,
         clock: Callable[[], datetime],
         meaning: Meaning,
-        take: Callable[[Connection, Kind, datetime, int], list[Claim]],
+        taking: Callable[[Kind, datetime], Take],
         wait: Callable[[float], bool],
     ) -> None:
-        """``take`` claims jobs of a kind that were due at a moment, so many at most; ``wait`` waits
-        so many seconds and says whether that was broken off.
+        """``taking`` gives what claims jobs of a kind that were due at a moment; ``wait`` waits so
+        many seconds and says whether that was broken off.
         """
         self._database = database
         self._settings = settings
         self._clock = clock
         self._meaning = meaning
-        self._take = take
+        self._taking = taking
         self._wait = wait
 
     def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
@@ -92,10 +89,7 @@ class Backfill:
                 wait=self._wait,
             )
 
-            def take(tx: Connection, limit: int, kind: Kind = kind) -> list[Claim]:
-                return self._take(tx, kind, began, limit)
-
-            found = embedding.run(take)
+            found = embedding.run(self._taking(kind, began))
             runs.append(found)
             if found.down is not None:
                 break

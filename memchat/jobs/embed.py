@@ -48,8 +48,8 @@ LONGEST_PAUSE = 120.0
 """Seconds; all pauses that are waited for in a row end before the jobs' lease does."""
 
 Finished = tuple["Batch", Answer]
-Take = Callable[[Connection, int], list[Claim]]
-"""Claims so many jobs at most."""
+Take = Callable[[Connection, int, int], list[Claim]]
+"""Claims so many jobs at most, of a batch of so many."""
 
 
 @dataclass(slots=True)
@@ -58,8 +58,8 @@ class Batch:
 
     claims: list[Claim]
     lacking: dict[int, dict[str, str]]
-    full: bool
-    """Whether more may wait behind it."""
+    more: bool
+    """Whether others may wait behind what was taken with it."""
 
     @property
     def texts(self) -> dict[str, str]:
@@ -133,8 +133,8 @@ class Embedding:
         stock = deque(self._turn(finished, take, 1))
         while stock:
             batch = stock.popleft()
-            if ahead is None and (batch.full or finished):
-                wanted = depth - len(stock) if batch.full else 0
+            if ahead is None and (batch.more or finished):
+                wanted = depth - len(stock) if batch.more else 0
                 ahead = aside.begin(partial(self._turn, finished, take, wanted))
                 finished = []
             answer = self._ask(batch.texts)
@@ -177,17 +177,19 @@ class Embedding:
         """Write what is finished and take so many batches, in one transaction."""
         if not finished and wanted <= 0:
             return []
-        taken: list[Batch] = []
+        whole, answer = _together(finished)
+        outcome, claims, taken = Embedded(), [], []
         with self._database.write() as tx:
-            outcomes = [self._write(tx, batch, answer) for batch, answer in finished]
-            while len(taken) < wanted and (claims := take(tx, self._size)):
-                taken.append(self._look_up(tx, claims))
+            if finished:
+                outcome = self._write(tx, whole, answer)
+            if wanted > 0:
+                claims = take(tx, wanted * self._size, self._size)
+                taken = self._look_up(tx, claims, wanted * self._size)
         # Only now, when it is committed.
-        for batch, _ in finished:
-            for claimed in batch.claims:
-                del self._in_hand[claimed.id]
-        self._in_hand |= {claimed.id: claimed for batch in taken for claimed in batch.claims}
-        for (_, answer), outcome in zip(finished, outcomes, strict=True):
+        for claimed in whole.claims:
+            del self._in_hand[claimed.id]
+        self._in_hand |= {claimed.id: claimed for claimed in claims}
+        if finished:
             self._count(outcome, answer)
         return taken
 
@@ -195,19 +197,24 @@ class Embedding:
     def _size(self) -> int:
         return self._batch if self._kind == "embed" else CONVERSATIONS
 
-    def _look_up(self, tx: Connection, claims: list[Claim]) -> Batch:
+    def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[Batch]:
+        """The claims in batches, with what they lack."""
+        if not claims:
+            return []
         targets = [claimed.target_id for claimed in claims]
-        lacking: dict[int, dict[str, str]] = {}
+        zone, service_id = self._settings.zone, self._meaning.service_id
         if self._kind == "embed":
-            for target, _, text, key in embeddings.missing(tx, self._meaning.service_id, targets):
-                lacking[target] = {key: text}
+            missing = embeddings.missing(tx, service_id, targets)
+            lacking = {target: {key: text} for target, _, text, key in missing}
         else:
-            for target in targets:
-                lacking[target] = moments.lacking(
-                    tx, target, self._settings.zone, self._meaning.service_id
-                )
-        full = len(claims) == jobs.batch_size(self._size, claims[0].attempt - 1)
-        return Batch(claims, lacking, full)
+            lacking = {target: moments.lacking(tx, target, zone, service_id) for target in targets}
+        more = len(claims) == asked or claims[0].attempt > jobs.FULL_TRIES
+        batches = []
+        for i in range(0, len(claims), self._size):
+            some = claims[i : i + self._size]
+            theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
+            batches.append(Batch(some, theirs, more))
+        return batches
 
     def _write(self, tx: Connection, batch: Batch, answer: Answer) -> Embedded:
         now = self._clock()
@@ -285,6 +292,19 @@ class Embedding:
     def _tell(self) -> None:
         if self._seen is not None:
             self._seen(self.result)
+
+
+def _together(finished: Sequence[Finished]) -> tuple[Batch, Answer]:
+    """Several batches as one: it costs half to write them so."""
+    whole, all_of_it = Batch([], {}, False), Answer()
+    for batch, answer in finished:
+        whole.claims += batch.claims
+        whole.lacking |= batch.lacking
+        all_of_it.vectors |= answer.vectors
+        all_of_it.faults |= answer.faults
+        all_of_it.spent += answer.spent
+        all_of_it.down = all_of_it.down or answer.down
+    return whole, all_of_it
 
 
 def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> None:

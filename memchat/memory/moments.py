@@ -17,7 +17,6 @@ from sqlalchemy import Connection
 
 from memchat.memory import render
 from memchat.memory.consolidate import Fact
-from memchat.memory.meaning import shortened
 from memchat.store import changes, embeddings, evidence, jobs, messages, sessions
 from memchat.store.memories import FORGOTTEN, text_hash
 from memchat.types import Message, Session
@@ -124,7 +123,8 @@ def stored(tx: Connection, session_id: int, zone: ZoneInfo) -> tuple[Session, in
 def _text(turn: Message, user: str, facts: Iterable[tuple[str, str]], zone: ZoneInfo) -> str:
     words = render.said(turn)
     mine = turn.role == "user"
-    words = shortened(words) if mine else words[:_REPLY_LIMIT]
+    # What a person said is embedded whole, in windows where it is long. A reply is never found.
+    words = words if mine else words[:_REPLY_LIMIT]
     first = f"[{_day(turn.created_at, zone)}] {user if mine else turn.role}: {words}"
     return "\n".join([first, *(f"{key.replace('_', ' ')}: {value}" for key, value in facts)])
 

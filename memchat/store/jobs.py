@@ -102,13 +102,15 @@ def claim(
     lease_seconds: float,
     *,
     limit: int = 1,
+    batch: int = 1,
     user: str | None = None,
     target_id: int | None = None,
     due_by: datetime | None = None,
 ) -> list[Claim]:
     """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out.
 
-    With ``due_by`` none that became due later. Fewer than ``limit`` where they were tried before.
+    With ``due_by`` none that became due later. At most ``limit``; of those that were tried often
+    one batch alone, which shrinks from ``batch`` with each try.
     """
     query = select(_j.id, _j.attempts).where(
         waits, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
@@ -121,17 +123,16 @@ def claim(
     longest_due = tx.execute(query.limit(1)).first()
     if longest_due is None:
         return []
-    query = query.where(
-        _j.attempts == longest_due.attempts
-        if longest_due.attempts >= FULL_TRIES
-        else _j.attempts < FULL_TRIES
-    )
-    size = batch_size(limit, longest_due.attempts)
+    if longest_due.attempts < FULL_TRIES:
+        query = query.where(_j.attempts < FULL_TRIES).limit(limit)
+    else:
+        size = batch_size(batch, longest_due.attempts)
+        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, limit))
     until = now + timedelta(seconds=lease_seconds)
     holder = f"{owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
         update(jobs)
-        .where(_j.id.in_(query.with_only_columns(_j.id).limit(size).scalar_subquery()))
+        .where(_j.id.in_(query.with_only_columns(_j.id).scalar_subquery()))
         .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
         .returning(_j.run_at, _j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
     )
