@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from benchmarks.queue import store
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError, StoreError
 from memchat.jobs.ask import SPLITS, ask
@@ -53,7 +54,9 @@ def add(mc: MemChat, *values: str) -> list[int]:
 
 
 def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
-    return add(mc, *(f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(count)))
+    """So many facts at once, with their jobs where something embeds."""
+    values = (f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(count))
+    return store.fill(mc._database, values, mc._clock(), queued=mc._assembly.embeds())
 
 
 def statuses(mc: MemChat, status: str) -> list[int]:

@@ -59,8 +59,17 @@ class Flaky(HashEmbedder):
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """As the hash embedder, or not."""
         failing = self._random.random() < FAILING
-        line = {"at": self._clock().isoformat(), "texts": list(texts), "failing": failing}
+        now = self._clock().isoformat()
+        self._write({"pid": os.getpid(), "at": now, "texts": list(texts), "failing": failing})
+        try:
+            return self._answer(texts, failing)
+        finally:
+            self._write({"pid": os.getpid()})
+
+    def _write(self, line: dict[str, Any]) -> None:
         os.write(self._diary, (json.dumps(line) + "\n").encode())
+
+    def _answer(self, texts: Sequence[str], failing: bool) -> Any:
         time.sleep(CALL_SECONDS + TEXT_SECONDS * len(texts))
         if any(KILLER in text for text in texts):
             os._exit(9)
@@ -93,6 +102,8 @@ class Outcome:
     """What was left, and what went wrong."""
 
     kills: int = 0
+    in_a_call: int = 0
+    """Of these, those that came while the service was asked."""
     deaths: int = 0
     """Workers that a text took down."""
     statuses: Counter[str] = field(default_factory=Counter)
@@ -129,7 +140,8 @@ class Kills:
                 share = range(jobs * number // kills, jobs * (number + 1) // kills)
                 store.fill(database, map(_text, share), self._clock(), queued=True)
                 self._staff(workers)
-                time.sleep(self._random.uniform(0.05, 0.5))
+                self._wait_for_a_call()
+                time.sleep(self._random.uniform(0, 0.2))
                 self._kill()
             self._wait(database, workers)
             self._look(database, jobs)
@@ -151,6 +163,18 @@ class Kills:
             child.start()
             self._children.append(child)
 
+    def _wait_for_a_call(self) -> None:
+        """A worker that has just begun to start is no worker yet."""
+        before = len(self._lines())
+        until = time.monotonic() + PATIENCE
+        while len(self._lines()) == before and time.monotonic() < until:
+            time.sleep(0.01)
+
+    def _lines(self) -> list[dict[str, Any]]:
+        if not self._diary.exists():
+            return []
+        return [json.loads(line) for line in self._diary.read_text().splitlines()]
+
     def _kill(self, *, counted: bool = True) -> None:
         child = self._children.pop(self._random.randrange(len(self._children)))
         died = child.exitcode is not None
@@ -158,6 +182,8 @@ class Kills:
         child.join()
         self._out.deaths += died
         self._out.kills += counted and not died
+        its = [line for line in self._lines() if line["pid"] == child.pid]
+        self._out.in_a_call += counted and not died and bool(its) and "at" in its[-1]
 
     def _wait(self, database: Database, workers: int) -> None:
         until = time.monotonic() + PATIENCE
@@ -208,8 +234,9 @@ class Kills:
 
     def _read_diary(self, ended: dict[str, datetime]) -> None:
         out = self._out
-        for line in self._diary.read_text().splitlines():
-            call = json.loads(line)
+        for call in self._lines():
+            if "at" not in call:
+                continue
             out.calls += 1
             out.failing += call["failing"]
             out.texts += len(call["texts"])
@@ -222,8 +249,8 @@ class Kills:
 def report(out: Outcome) -> None:
     """The figures, for people."""
     print(
-        f"{sum(out.statuses.values())} jobs, {out.kills} kill -9 and {out.deaths} workers taken "
-        f"down by a text, {out.seconds:.0f} s"
+        f"{sum(out.statuses.values())} jobs, {out.kills} kill -9 ({out.in_a_call} inside a call), "
+        f"{out.deaths} workers taken down by a text, {out.seconds:.0f} s"
     )
     print(", ".join(f"{count} {name}" for name, count in sorted(out.statuses.items())))
     for reason, count in out.reasons.most_common():

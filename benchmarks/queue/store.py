@@ -28,15 +28,17 @@ def text(number: int) -> str:
     return f"{subject} {verb} {OBJECTS[number // 36 % len(OBJECTS)]}, as note {number} says"
 
 
-def fill(database: Database, texts: Iterable[str], now: datetime, *, queued: bool) -> None:
-    """Facts of one user with these values; with ``queued`` each has its job."""
+def fill(database: Database, texts: Iterable[str], now: datetime, *, queued: bool) -> list[int]:
+    """Facts of one user with these values, by id; with ``queued`` each has its job."""
+    ids = []
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope(USER), now)
         for value in texts:
             new = NewMemory("fact", "note", value, True, f"note: {value}", now, "manual")
-            memory_id = memories.insert_new(tx, own, new, Cause(now, "user"))
+            ids.append(memories.insert_new(tx, own, new, Cause(now, "user")))
             if queued:
-                jobs.enqueue(tx, "embed", own, "memory", memory_id, now)
+                jobs.enqueue(tx, "embed", own, "memory", ids[-1], now)
+    return ids
 
 
 def words_only(home: Path, count: int) -> None:

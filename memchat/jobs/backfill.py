@@ -96,8 +96,9 @@ class Backfill:
         with self._database.read() as tx:
             left = backlog.count(tx, self._meaning.service_id)
             failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self._clock())
-        done = sum(one.made for one in runs)
-        down = runs[-1].down
+        # The same words count wherever they occur, though they are made once.
+        done, down = max(0, total - left), runs[-1].down
+        seen(Progress(total, done, sum(one.faulty for one in runs)))
         return Backfilled(total, done, left, tuple(failed), None if down is None else str(down))
 
 
