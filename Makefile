@@ -2,12 +2,12 @@
 # make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
-# make bench-recall  how much of what was said is found again (DATA=DIR)
+# make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-queue  jobs under kill -9, pace of a backfill
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall lint lock clean
+.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall bench-queue lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -53,6 +53,9 @@ bench-extract: $(READY)
 
 bench-recall: $(READY)
 	@$(BIN)/python -m benchmarks.recall --data '$(or $(DATA),data)' $(ARGS)
+
+bench-queue: $(READY)
+	@$(BIN)/python -m benchmarks.queue $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check

@@ -130,6 +130,8 @@ class MemChat:
             chat.abandon()
         for thread in self._behind:
             thread.join(timeout=BACKGROUND_SECONDS)
+        if any(thread.is_alive() for thread in self._behind):
+            self.stop_work()  # it ends with what it has in hand
         self._assembly.close()
 
     # Conversation

@@ -243,11 +243,11 @@ def test_the_command_tells_done_and_left_and_its_code_tells_too(
         home = mc.settings.home
     process = command(home, "backfill")
     out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (0, "120 done, 0 left\n")
+    assert (process.returncode, out) == (0, "120 done, 0 failed, 0 left\n")
     assert err.splitlines()[0] == "0 of 120 texts"
     assert re.fullmatch(r"120 of 120 texts, \d+(\.\d)? a second", err.splitlines()[-1])
     out, err = command(home, "backfill").communicate(timeout=PATIENCE)
-    assert (out, err) == ("0 done, 0 left\n", "")
+    assert (out, err) == ("0 done, 0 failed, 0 left\n", "")
     process = command(home, "backfill", MEMCHAT_EMBED_MODEL="none")
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and err.startswith("memchat: there is nothing to make vectors")

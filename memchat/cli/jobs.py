@@ -62,7 +62,7 @@ def status(
                 )
                 for job in found
             ],
-            none=f"no work for {user} yet",
+            none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
         )
 
 

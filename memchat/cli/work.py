@@ -62,7 +62,7 @@ def backfill(
             result = mc.backfill(batch=batch, seen=bar.show)
         finally:
             bar.end()
-        print(f"{result.done} done, {result.left} left")
+        print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
         _print_failures(result)
         if told:
             raise typer.Exit(130)
