@@ -19,8 +19,8 @@ def failed(run: Run, tmp_path: Path) -> list[int]:  # noqa: F811
     """A store with one vector made, one given up, and one that waits; their memories."""
     clock = FakeClock()
     service = Service()
-    home = Path(str(run("config", "--json").json[0]["value"]))
-    with MemChat(settings=Settings(home=home), embedder=service, clock=clock) as mc:
+    folder = Path(str(run("config", "--json").json[0]["value"]))
+    with MemChat(settings=Settings(home=folder), embedder=service, clock=clock) as mc:
         ids = add(mc, "made")
         mc.run_jobs()
 

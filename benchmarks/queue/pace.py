@@ -76,7 +76,8 @@ def measure(name: str, embedder: Embedder, rows: int, sample: int = SAMPLE) -> P
         store.words_only(Path(folder), rows)
         embedder.embed_documents(texts[:BATCH])  # loads, connects
         with store.with_service(Path(folder), embedder) as mc:
-            mc.doctor()  # opens all that a first use opens
+            mc.run_jobs(kinds=())  # imports and opens all that a first use does
+            mc.doctor()
             alone = [_alone(embedder, texts, sample)]
             began = time.perf_counter()
             result = mc.backfill(batch=BATCH)
