@@ -4,11 +4,12 @@
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
 # make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
+# make bench-queue  jobs under kill -9, pace of a backfill
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed lint lock clean
+.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -60,6 +61,9 @@ bench-answers: $(READY)
 
 bench-speed: $(READY)
 	@$(BIN)/python -m benchmarks.speed $(ARGS)
+
+bench-queue: $(READY)
+	@$(BIN)/python -m benchmarks.queue $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check

@@ -188,7 +188,8 @@ class Life:
         key = self._random.choice(list(FACTS))
         question = f"what is my {key}, {self._random.choice(FACTS[key])}?"
         found = self._call("search", lambda: self._store.recall(question, **self._scope()))
-        ghosts = self._deleted & {hit.id for hit in found.hits} if found else set()
+        hits = found.hits if found else ()
+        ghosts = self._deleted & {hit.id for hit in hits if hit.kind == "memory"}
         if ghosts:
             raise AssertionError(f"search found deleted memories {sorted(ghosts)}")
 

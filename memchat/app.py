@@ -33,12 +33,14 @@ from memchat.store import (
     muted,
     prompts,
     sessions,
+    states,
     usage,
 )
 from memchat.types import (
     KEEP,
     AppInfo,
     Audit,
+    EmbeddingState,
     Event,
     Evidence,
     Finding,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from memchat.chat import Chat
     from memchat.doctor import Check
     from memchat.jobs import JobsDone
+    from memchat.jobs.backfill import Backfilled, Progress
     from memchat.memory.by_hand import ByHand
     from memchat.providers import ChatModel, Embedder
 
@@ -68,7 +71,9 @@ BACKGROUND_SECONDS = 5.0
 """How long closing waits for background work; what is not done then is done at the next start."""
 CLEAR_BATCH = 100
 """Memories forgotten in one transaction: other writers wait for no more than that."""
-STATUSES = ("active", "inactive", "expired", "expiring", "all")
+MOST_BATCH = 2048
+"""Texts that any provider takes in one request."""
+STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
 
@@ -125,6 +130,8 @@ class MemChat:
             chat.abandon()
         for thread in self._behind:
             thread.join(timeout=BACKGROUND_SECONDS)
+        if any(thread.is_alive() for thread in self._behind):
+            self.stop_work()  # it ends with what it has in hand
         self._assembly.close()
 
     # Conversation
@@ -194,7 +201,7 @@ class MemChat:
         """The app's own memories and the user's for every app, newest said first.
 
         With the status ``expiring`` those whose last day comes ``within`` so many days, the
-        soonest first.
+        soonest first; with ``pending``, ``completed`` or ``failed`` those whose vector stands so.
         """
         with self._database.read() as tx:
             return memories.listed(
@@ -227,6 +234,16 @@ class MemChat:
                 by=self._in_days(within),
                 memory_types=(memory_type,) if memory_type else (),
             )
+
+    def embedding_states(
+        self, memory_ids: Sequence[int], *, user: str, app: str = "default"
+    ) -> list[EmbeddingState]:
+        """How it stands with the vectors of these memories, in their order; foreign ones are left
+        out."""
+        with self._database.read() as tx:
+            there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
+            found = states.of_memories(tx, list(there))
+        return [found[i] for i in memory_ids if i in found]
 
     def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
@@ -370,10 +387,11 @@ class MemChat:
         """Say yes to an item, with other words where ``value`` gives some."""
         from memchat.memory import review
 
-        scope = Scope(user, app)
+        scope, embeds = Scope(user, app), self._assembly.embeds()
         with self._database.write() as tx:
             item = _item(tx, scope, item_id)
-            return review.accept(tx, scope, item, self.settings, self._clock(), value)
+            now = self._clock()
+            return review.accept(tx, scope, item, self.settings, now, value, embeds=embeds)
 
     def reject(self, item_id: int, *, user: str, app: str = "default") -> None:
         """Say no to an item; the same is not asked again."""
@@ -605,6 +623,16 @@ class MemChat:
         with self._database.read() as tx:
             return jobs.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
 
+    def count_jobs(self, *, user: str | None = None) -> dict[str, int]:
+        """How many jobs of a user, or of everybody, are of each status."""
+        with self._database.read() as tx:
+            return jobs.counted(tx, user=user, now=self._clock())
+
+    def clear_jobs(self, *, user: str) -> int:
+        """Take the user's completed jobs out of the queue; how many. What they did stays."""
+        with self._database.write() as tx:
+            return jobs.clear(tx, user=user)
+
     def run_jobs(
         self,
         *,
@@ -618,6 +646,31 @@ class MemChat:
         worker.end_abandoned(user)
         return worker.run(user=user, kinds=KINDS if kinds is None else kinds)
 
+    def work(self, *, look: float | None = None) -> None:
+        """Do what is due, for everybody, and wait for more, until ``stop_work``.
+
+        ``look`` is how many seconds lie between two looks into the queue.
+        """
+        from memchat.jobs import serve
+
+        serve.serve(self._parts().worker, serve.LOOK_SECONDS if look is None else look)
+
+    def stop_work(self) -> None:
+        """Begin no more work, in ``work``, ``backfill`` or behind; what is in hand is ended."""
+        self._parts().worker.stopping.set()
+
+    def backfill(
+        self, *, batch: int = 100, seen: Callable[[Progress], None] | None = None
+    ) -> Backfilled:
+        """Give every fact, turn and summary of the store that lacks a vector its own.
+
+        It asks the embedding service for ``batch`` texts at a time and tells ``seen`` how far it
+        is. Raises ConfigError where no service is in use.
+        """
+        if not 1 <= batch <= MOST_BATCH:
+            raise InputError(f"a batch of {batch} cannot be; use 1 to {MOST_BATCH}")
+        return self._parts().worker.backfill(batch, seen or (lambda _: None))
+
     def embed_pending(self, *, remote: bool = False) -> int:
         """Give waiting memories their vectors with a local service; a remote one only if asked."""
         meaning, _ = self._meaning()
@@ -625,10 +678,10 @@ class MemChat:
             return 0
         return self._parts().worker.run(kinds=("embed",)).done
 
-    def retry_jobs(self, *, user: str, job_id: int | None = None) -> int:
-        """Put failed or waiting jobs first in line again; how many."""
+    def retry_jobs(self, *, user: str, job_id: int | None = None, failed_only: bool = False) -> int:
+        """Put failed and waiting jobs, or only the failed ones, first in line again; how many."""
         with self._database.write() as tx:
-            return jobs.retry(tx, self._clock(), user=user, job_id=job_id)
+            return jobs.retry(tx, self._clock(), user=user, job_id=job_id, failed_only=failed_only)
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""
@@ -669,7 +722,7 @@ class MemChat:
     def _by_hand(self, tx: Connection, scope: Scope) -> ByHand:
         from memchat.memory.by_hand import ByHand
 
-        return ByHand(tx, scope, self.settings, self._clock())
+        return ByHand(tx, scope, self.settings, self._clock(), self._assembly.embeds())
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

@@ -94,7 +94,13 @@ class Assembly:
                     ),
                     worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
                     commands=Commands(
-                        *common, self.prompts, self.clock, recall, patience, self.drop_vectors
+                        *common,
+                        self.prompts,
+                        self.clock,
+                        recall,
+                        patience,
+                        self.drop_vectors,
+                        self.embeds,
                     ),
                 )
             return self._assembled
@@ -175,6 +181,14 @@ class Assembly:
             stored = meta.get(tx, "service_id")
             known = embeddings.service(tx, int(stored)) if stored else None
         return known.name if known else None
+
+    def embeds(self) -> bool:
+        """Whether there is something to make vectors with. Loads nothing and asks nobody."""
+        if self._embedder is not None:
+            return True
+        from memchat.providers import choose
+
+        return choose.possible(self.settings, self._stored_service())
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:

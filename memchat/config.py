@@ -95,6 +95,8 @@ class Settings:
     embed_patience: float = 0.15
     """MEMCHAT_EMBED_PATIENCE: seconds a reply waits for its question's embedding; then it is by
     words only, and says so."""
+    embed_per_minute: int = 3_000
+    """MEMCHAT_EMBED_PER_MINUTE: requests to an embedding provider; those above it wait."""
     context_tokens: int | None = None
     """MEMCHAT_CONTEXT: the chat model's window in tokens, where litellm does not know it."""
     idle_minutes: int = 30
@@ -142,6 +144,7 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         ranking=_one_of(values, "MEMCHAT_RANKING", ("weighted", "rrf")),
         merge_threshold=_number(values, "MEMCHAT_MERGE_THRESHOLD", 0.92, 0, 1.01),
         timeout=_number(values, "MEMCHAT_TIMEOUT", 60, 0.1, 3600),
+        embed_per_minute=int(_number(values, "MEMCHAT_EMBED_PER_MINUTE", 3_000, 1, 1_000_000)),
         embed_patience=_number(values, "MEMCHAT_EMBED_PATIENCE", 0.15, 0, 600),
         context_tokens=(
             int(_number(values, "MEMCHAT_CONTEXT", 0, 256, 10_000_000))

@@ -153,7 +153,7 @@ def _vectors(
     if len(scopes) > LARGEST:
         detail += f"; index compared in the {LARGEST} largest of {len(scopes)} scopes"
     state = "ok" if held == total else "note"
-    yield Check("vectors", state, detail, "" if state == "ok" else "run memchat jobs run")
+    yield Check("vectors", state, detail, "" if state == "ok" else "run memchat backfill")
 
 
 def _queue(database: Database, now: datetime) -> Iterator[Check]:

@@ -348,6 +348,27 @@ class Job:
     processed_at: datetime | None
 
 
+EmbeddingStatus = Literal["pending", "completed", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingState:
+    """How it stands with the vector of one memory."""
+
+    memory_id: int
+    status: EmbeddingStatus | None
+    """None where none is asked for, as without an embedding service."""
+    code: int | None
+    """The same as a number: -1 pending, 0 completed, the error's HTTP status or 1 where failed."""
+    model: str | None
+    """The service that made it."""
+    error: str | None
+    """Why the last try failed; gone when one succeeds."""
+    attempts: int
+    processed_at: datetime | None
+    """When it was made, or given up."""
+
+
 @dataclass(frozen=True, slots=True)
 class AppInfo:
     """One app of one user, its memory switch and how much it holds."""

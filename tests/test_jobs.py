@@ -204,7 +204,7 @@ def test_what_a_dead_worker_held_is_free_at_once_and_counts_as_a_try(tx, clock) 
     (claim,) = take(tx, clock, "host:7:x")
     (owner,) = jobs.owners(tx)
     assert owner == claim.holder and owner.startswith("host:7:x"), "so its process can be told"
-    jobs.free(tx, owner)
+    jobs.let_go(tx, owner)
     assert jobs.owners(tx) == []
     (claim,) = take(tx, clock, "living")
     assert claim.attempt == 2
@@ -352,7 +352,7 @@ class Queue(RuleBasedStateMachine):
     def die(self, owner: str) -> None:
         for holder in jobs.owners(self.tx):
             if holder.startswith(owner):
-                jobs.free(self.tx, holder)
+                jobs.let_go(self.tx, holder)
 
     @rule(claim=held)
     def renew(self, claim: Claim) -> None:

@@ -398,3 +398,31 @@ def test_a_failing_service_leaves_words_now_and_vectors_later(
     assert (hit.channel, hit.cosine) == ("words", None)
     clock.advance(seconds=120)
     assert open_store().recall("plumber", user="ana").hits[0].channel == "both"
+
+
+def test_nothing_of_a_long_message_is_left_out(open_store: Opener, extract_model) -> None:
+    """It is embedded and indexed whole: what stands in its middle is found when it was read."""
+    asked: list[str] = []
+
+    class Listening(HashEmbedder):
+        def embed_documents(self, texts):
+            asked.extend(texts)
+            return super().embed_documents(texts)
+
+    mc = open_store(embedder=Listening())
+    padding = " ".join(f"walk{n}" for n in range(400))
+    talk(mc, extract_model, f"{padding} the xylophone is in the cellar {padding}")
+    assert found(mc, "Where is the xylophone?")
+    (text,) = [text for text in asked if "xylophone" in text and "walk" in text]
+    assert text.count("walk399") == 2
+
+
+@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+def test_each_window_of_a_long_message_has_its_part_in_its_vector(tmp_path: Path) -> None:
+    model = minilm.MiniLM(tmp_path)
+    padding = "We walked and talked about the weather for a while. " * 60
+    plain, _ = model.embed_documents([padding + padding])
+    (other, cellar), _ = model.embed_documents(
+        [padding + "The xylophone is in the cellar. " * 20 + padding, "xylophone in the cellar"]
+    )
+    assert other @ cellar > plain[0] @ cellar + 0.05

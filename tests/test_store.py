@@ -669,7 +669,8 @@ def test_looking_up_a_scope_s_rows_uses_an_index(sqlite: Database) -> None:
         "SELECT memory_id FROM memory_events WHERE app_id = 1 AND id > 7",
         "SELECT max(id) FROM memory_events WHERE app_id = 1",
         "SELECT * FROM memory_events WHERE memory_id = 1 ORDER BY id",
-        "SELECT * FROM jobs WHERE status = -1 AND run_at <= '2026' ORDER BY run_at, id",
+        "SELECT * FROM jobs WHERE status = -1 AND kind = 'x' AND run_at <= '2026'"
+        " ORDER BY run_at, id",
         "SELECT * FROM receipts WHERE kind = 'memory' AND item_id IN (1, 2)",
         "SELECT embedding FROM embeddings WHERE hash = 'h' AND service_id = 1",
     ]

@@ -15,7 +15,19 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import apps, audit, inbox, jobs, memories, sessions, show, system, talk, why
+from memchat.cli import (
+    apps,
+    audit,
+    inbox,
+    jobs,
+    memories,
+    sessions,
+    show,
+    system,
+    talk,
+    why,
+    work,
+)
 from memchat.cli.options import group
 from memchat.config import export_dotenv
 from memchat.errors import MemChatError
@@ -44,6 +56,8 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
+app.command()(work.worker)
+app.command()(work.backfill)
 app.command()(audit.audit)
 app.command()(system.doctor)
 app.command()(system.config)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -23,14 +23,30 @@ AnyApp = Annotated[
 ]
 
 
+State = Annotated[
+    Literal["pending", "running", "completed", "failed"] | None,
+    typer.Option("--status", help="Only work that stands so.", show_default=False),
+]
+
+
 @app.command()
-def status(user: User, app: OneApp = None, limit: Limit = 100, as_json: Json = False) -> None:
+def status(
+    user: User,
+    app: OneApp = None,
+    state: State = None,
+    limit: Limit = 100,
+    as_json: Json = False,
+) -> None:
     """List a user's work, newest first: queued, running, completed and failed."""
     with open_store() as mc:
-        found = [job for job in mc.jobs(user=user, limit=limit) if app in (None, job.app)]
+        found = mc.jobs(user=user, status=state, limit=limit)
+        found = [job for job in found if app in (None, job.app)]
         if as_json:
             show.print_records(found)
             return
+        counts = mc.count_jobs(user=user)
+        if any(counts.values()):
+            print(", ".join(f"{count} {name}" for name, count in counts.items()))
         show.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
             [
@@ -46,7 +62,7 @@ def status(user: User, app: OneApp = None, limit: Limit = 100, as_json: Json = F
                 )
                 for job in found
             ],
-            none=f"no work for {user} yet",
+            none=f"no work for {user} yet" if state is None else f"no work of {user} is {state}",
         )
 
 
@@ -75,14 +91,24 @@ def retry(
         int | None,
         typer.Argument(metavar="ID", help="Only this job.", show_default=False),
     ] = None,
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Only what was given up, not what waits for a retry.")
+    ] = False,
     app: AnyApp = None,
 ) -> None:
-    """Queue failed work again.
+    """Queue failed work again, and do at once what waits for a retry.
 
-    Prints how many jobs that were; `memchat jobs run` does them.
+    Prints how many jobs that were; `memchat jobs run` or `memchat worker` does them.
     """
     with open_store() as mc:
-        count = mc.retry_jobs(user=user, job_id=job_id)
+        count = mc.retry_jobs(user=user, job_id=job_id, failed_only=failed)
     if job_id is not None and count == 0:
         raise NotFound(f"there is nothing to retry in job {job_id}; see memchat jobs status")
     print(count)
+
+
+@app.command()
+def clear(user: User, app: AnyApp = None) -> None:
+    """Take completed work off the list and print how much that was; what it did stays."""
+    with open_store() as mc:
+        print(mc.clear_jobs(user=user))

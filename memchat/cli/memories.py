@@ -23,7 +23,7 @@ from memchat.cli.options import (
     open_store,
     type_name,
 )
-from memchat.types import Event, Memory, to_json
+from memchat.types import EmbeddingState, Event, Memory, to_json
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
@@ -32,8 +32,8 @@ app = group("See, add, correct and forget what is remembered.")
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)]
 Status = Annotated[
-    Literal["active", "inactive", "expired", "expiring", "all"],
-    typer.Option("--status", help="Which ones."),
+    Literal["active", "inactive", "expired", "expiring", "all", "pending", "completed", "failed"],
+    typer.Option("--status", help="Which ones; the last three by how their vector stands."),
 ]
 OfType = Annotated[
     str | None,
@@ -41,6 +41,7 @@ OfType = Annotated[
         "--type", parser=type_name, metavar="TYPE", help=f"Only one of {TYPES}.", show_default=False
     ),
 ]
+VECTOR_STATUSES = ("pending", "completed", "failed")
 UPKEEP = ("embed", "reindex")
 """Events that tell the index of a change of its own; nothing happened to the fact."""
 FIELDS = {"memory_type": "type", "key": "key", "value": "value", "expires_at": "until"}
@@ -80,15 +81,24 @@ def list_memories(
     chosen |= {"memory_type": memory_type} | ({} if days is None else {"within": days})
     with open_store() as mc:
         found = mc.memories(**chosen, limit=limit, offset=offset)
+        vectors = {
+            state.memory_id: state
+            for state in mc.embedding_states([m.id for m in found], user=user, app=app)
+        }
         if as_json:
-            show.print_records(found)
+            show.print_json([_with_embedding(m, vectors[m.id]) for m in found])
             return
         total = mc.count_memories(**chosen)
         zone = mc.settings.zone
         today = datetime.now(zone).date()
+        rows = [show.memory_row(memory, zone, today) for memory in found]
+        headings: tuple[str, ...] = show.MEMORY_HEADINGS
+        if status in VECTOR_STATUSES:
+            headings += ("vector",)
+            rows = [(*row, show.vector(vectors[m.id])) for row, m in zip(rows, found, strict=True)]
         show.print_table(
-            show.MEMORY_HEADINGS,
-            [show.memory_row(memory, zone, today) for memory in found],
+            headings,
+            rows,
             none=f"no memories of {user} in {app} (status {status})",
             more=show.more_line(len(found), offset, total),
         )
@@ -102,7 +112,8 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
         if as_json:
             show.print_json(_everything(mc, memory, user, app))
             return
-        _print_memory(mc, memory)
+        (state,) = mc.embedding_states([memory_id], user=user, app=app)
+        _print_memory(mc, memory, state)
         for evidence in mc.evidence(memory_id, user=user, app=app):
             title = f", {evidence.session_title}" if evidence.session_title else ""
             print(
@@ -251,16 +262,25 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
         )
 
 
+def _with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
+    return memory.to_json() | {
+        "embedding_status": state.status,
+        "embedding_model": state.model,
+        "embedding_error": state.error,
+    }
+
+
 def _everything(mc: MemChat, memory: Memory, user: str, app: str) -> dict[str, Any]:
     evidence = mc.evidence(memory.id, user=user, app=app)
     events = mc.history(memory.id, user=user, app=app)
-    return memory.to_json() | {
+    (state,) = mc.embedding_states([memory.id], user=user, app=app)
+    return _with_embedding(memory, state) | {
         "evidence": [to_json(item) for item in evidence],
         "history": [to_json(event) for event in events],
     }
 
 
-def _print_memory(mc: MemChat, memory: Memory) -> None:
+def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
     zone = mc.settings.zone
     today: date = datetime.now(zone).date()
     times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
@@ -276,6 +296,7 @@ def _print_memory(mc: MemChat, memory: Memory) -> None:
         "updated": show.time(memory.updated_at, zone),
         "seen": f"{times}, last {show.time(memory.last_seen_at, zone)}",
     }
+    lines["vector"] = show.vector(state)
     if memory.replaced_by is not None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():

@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo
 from memchat.types import (
     EVERY_APP,
     Change,
+    EmbeddingState,
     Job,
     Learned,
     Memory,
@@ -24,7 +25,7 @@ from memchat.types import (
 
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
-TARGETS = {"extract": "session", "embed": "memory"}
+TARGETS = {"extract": "session", "index": "session", "embed": "memory", "forget": "memory"}
 """What each kind of work is done on."""
 NARROWEST = 12
 """Columns that a shortened cell keeps, however narrow the terminal is."""
@@ -174,6 +175,16 @@ def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...
         memory.expires_at or "",
         app_name(memory.app),
     )
+
+
+def vector(state: EmbeddingState) -> str:
+    """How a memory's vector stands: its model, what it waits for, or why there is none."""
+    if state.status == "completed":
+        return f"completed ({state.model})"
+    if state.error is not None:
+        tries = "1 try" if state.attempts == 1 else f"{state.attempts} tries"
+        return f"{state.status} after {tries}: {state.error}"
+    return state.status or "none (memchat backfill makes it, where there is a model)"
 
 
 def app_name(app: str) -> str:

@@ -26,6 +26,7 @@ VARIABLES = {
     "merge_threshold": "MEMCHAT_MERGE_THRESHOLD",
     "timeout": "MEMCHAT_TIMEOUT",
     "embed_patience": "MEMCHAT_EMBED_PATIENCE",
+    "embed_per_minute": "MEMCHAT_EMBED_PER_MINUTE",
     "context_tokens": "MEMCHAT_CONTEXT",
     "idle_minutes": "MEMCHAT_IDLE_MINUTES",
     "mask_before_extraction": "MEMCHAT_MASK",

@@ -28,6 +28,8 @@ class ByHand:
     scope: Scope
     settings: Settings
     now: datetime
+    embeds: bool = True
+    """Whether there is something to make vectors with; else nothing waits for one."""
 
     def add(
         self,
@@ -170,8 +172,9 @@ class ByHand:
             raise InputError(f"{day.isoformat()} is over already; give today or a later day")
 
     def _queue(self, memory_id: int) -> None:
-        app_id = memories.app_id_of(self.tx, memory_id)
-        jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.now)
+        if self.embeds:
+            app_id = memories.app_id_of(self.tx, memory_id)
+            jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.now)
 
     def _fresh(self, memory_id: int) -> Memory:
         found = memories.get(self.tx, apps.find(self.tx, self.scope).ids, memory_id)

@@ -101,6 +101,8 @@ class Commands:
     patience: Patience
     purge: Callable[[Connection, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
+    embeds: Callable[[], bool]
+    """Whether there is something to make vectors with."""
 
     def obey(self, command: Command, place: Place, *, stand_in: bool) -> Told:
         """A command that was read from the message itself, for a model without tools.
@@ -176,7 +178,7 @@ class Commands:
 
     def _remember(self, proposals: Sequence[Candidate], place: Place) -> Told:
         """Put proposals through the gate and what passes into the store, in one transaction."""
-        now = self.clock()
+        now, embeds = self.clock(), self.embeds()
         with self.database.write() as tx:
             if not (switch := apps.memory_switch(tx, place.scope)).on:
                 return told.off("remember", switch)
@@ -193,7 +195,7 @@ class Commands:
                 tx, own, shared, cause, self.settings.merge_threshold, self.settings.zone
             )
             changes = [consolidation.apply(fact) for fact in facts] + changes
-            for memory_id in consolidation.written:
+            for memory_id in consolidation.written if embeds else ():
                 app_id = memories.app_id_of(tx, memory_id)
                 jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
             for verdict in verdicts:

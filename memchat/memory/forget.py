@@ -429,7 +429,8 @@ def _reindex(
             proofs[0].quote if proofs else "",
         )
         memories.reindex(tx, memory_id, app_id, words, cause)
-        jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
+        if meta.get(tx, "service_id") is not None:
+            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
         embeddings.drop_unused(tx, [old])
         scopes.add(app_id)
     return scopes

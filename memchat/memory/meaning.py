@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,7 @@ class Meaning:
             return Question(text, known[key])
         try:
             vector, usage = self.embedder.embed_query(text)
+            (vector,) = self._checked(vector[None], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
         return Question(text, vector, usage=usage)
@@ -65,8 +66,22 @@ class Meaning:
         new = {key: text for key, text in wanted.items() if key not in known}
         if not new:
             return known, None
-        vectors, usage = self.embedder.embed_documents(list(new.values()))
-        return known | dict(zip(new, vectors, strict=True)), usage
+        vectors, usage = self.embed(new)
+        return known | vectors, usage
+
+    def embed(self, texts: Mapping[str, str]) -> tuple[dict[str, Vectors], Usage]:
+        """Vectors of texts by their hash, fresh from the service.
+
+        Raises ProviderError for any that cannot be stored, whatever the embedder lets pass.
+        """
+        vectors, usage = self.embedder.embed_documents(list(texts.values()))
+        return dict(zip(texts, self._checked(vectors, len(texts)), strict=True)), usage
+
+    def _checked(self, vectors: Vectors, count: int) -> Vectors:
+        from memchat.providers.batches import unit_vectors
+
+        service = self.embedder.service
+        return unit_vectors(vectors, model=service.name, count=count, dimensions=service.dimensions)
 
 
 def shortened(text: str) -> str:

@@ -18,7 +18,6 @@ from sqlalchemy import Connection
 
 from memchat.memory import render
 from memchat.memory.consolidate import Fact
-from memchat.memory.meaning import shortened
 from memchat.store import changes, embeddings, evidence, jobs, messages, sessions
 from memchat.store.memories import FORGOTTEN, text_hash
 from memchat.types import Message, Session
@@ -102,6 +101,16 @@ def write(
         jobs.enqueue(tx, "index", app_id, "session", session.id, now)
 
 
+def lacking(tx: Connection, session_id: int, zone: ZoneInfo, service_id: int) -> dict[str, str]:
+    """The texts of a conversation that have no vector, by hash; none where it is gone."""
+    found = stored(tx, session_id, zone)
+    if found is None:
+        return {}
+    wanted = {text_hash(words): words for words in found[2].every}
+    known = embeddings.get(tx, service_id, list(wanted))
+    return {key: words for key, words in wanted.items() if key not in known}
+
+
 def stored(tx: Connection, session_id: int, zone: ZoneInfo) -> tuple[Session, int, Texts] | None:
     """A conversation as far as it was read, its scope row and its texts by the rows; None where it
     is gone."""
@@ -117,7 +126,8 @@ def stored(tx: Connection, session_id: int, zone: ZoneInfo) -> tuple[Session, in
 def _text(turn: Message, user: str, facts: Iterable[tuple[str, str]], zone: ZoneInfo) -> str:
     words = render.said(turn)
     mine = turn.role == "user"
-    words = shortened(words) if mine else words[:_REPLY_LIMIT]
+    # What a person said is embedded whole, in windows where it is long. A reply is never found.
+    words = words if mine else words[:_REPLY_LIMIT]
     who = "" if _SPEAKER.match(words) else f"{user if mine else turn.role}: "
     first = f"[{_day(turn.created_at, zone)}] {who}{words}"
     return "\n".join([first, *(f"{key.replace('_', ' ')}: {value}" for key, value in facts)])

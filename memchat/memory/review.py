@@ -26,9 +26,14 @@ def accept(
     settings: Settings,
     now: datetime,
     value: str | None = None,
+    *,
+    embeds: bool = True,
 ) -> Memory:
     """Keep a proposal, with ``value`` in place of its own, or let a pair's newer memory replace
-    the other. Raises InputError for a masked value that nobody filled in."""
+    the other; ``embeds`` says whether there is something to make its vector with.
+
+    Raises InputError for a masked value that nobody filled in.
+    """
     cause = Cause(now, "user", "accepted from the inbox")
     if item.memory_id is not None and item.related_id is not None:
         return _replace(tx, scope, item.memory_id, item.related_id, item.id, cause)
@@ -54,7 +59,9 @@ def accept(
     )
     if done.memory is None:
         raise InputError(f"item {item.id} cannot be kept: {done.reason}")
-    jobs.enqueue(tx, "embed", memories.app_id_of(tx, done.memory.id), "memory", done.memory.id, now)
+    if embeds:
+        app_id = memories.app_id_of(tx, done.memory.id)
+        jobs.enqueue(tx, "embed", app_id, "memory", done.memory.id, now)
     inbox.decide(tx, item.id, "accepted")
     return done.memory
 

@@ -73,12 +73,14 @@ def embedder(settings: Settings) -> Embedder | None:
         from memchat.providers.gemini import GeminiEmbedder
 
         base = _gemini_base(settings)
-        return GeminiEmbedder(model, timeout=settings.timeout, base_url=base)
+        return GeminiEmbedder(
+            model, timeout=settings.timeout, base_url=base, per_minute=settings.embed_per_minute
+        )
     if not provider:
         raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
     from memchat.providers.remote_embed import LiteLLMEmbedder
 
-    return LiteLLMEmbedder(model, timeout=settings.timeout)
+    return LiteLLMEmbedder(model, timeout=settings.timeout, per_minute=settings.embed_per_minute)
 
 
 def explain(settings: Settings) -> tuple[Choice, Choice, Choice]:
@@ -168,6 +170,17 @@ def embedder_for(settings: Settings, stored: str | None) -> tuple[Embedder | Non
     if found is None:
         return None, "the MiniLM weights are not installed (run make): searched by words only"
     return found, None
+
+
+def possible(settings: Settings, stored: str | None) -> bool:
+    """Whether vectors can be made, as far as names, keys and installed parts tell; ``stored`` names
+    the service that a store has."""
+    model = settings.embed_model
+    if model != WORDS_ONLY and settings.why.get("embed_model") != "MEMCHAT_EMBED_MODEL":
+        model = stored or model
+    if model == WORDS_ONLY:
+        return False
+    return _explain(settings, "embed_model", model).problem is None
 
 
 def damaged_weights(embedder: Embedder) -> str | None:

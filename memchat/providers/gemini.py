@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from memchat.providers.batches import embed_all
 from memchat.providers.failures import Call, translate
 from memchat.providers.keys import find_key
+from memchat.providers.limits import PER_MINUTE, bucket
 from memchat.tokens import estimate_tokens
 from memchat.types import Service, Usage
 
@@ -33,14 +34,23 @@ _KNOWN: dict[str, tuple[int, float]] = {
 class GeminiEmbedder:
     """An ``Embedder`` over Gemini's API. Safe to use from several threads.
 
-    ``timeout`` is in seconds; ``base_url`` is Gemini's address without a version.
+    ``timeout`` is in seconds; ``base_url`` is Gemini's address without a version; ``per_minute``
+    the limit of requests.
     """
 
-    def __init__(self, model: str, *, timeout: float, base_url: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        timeout: float,
+        base_url: str | None = None,
+        per_minute: int = PER_MINUTE,
+    ) -> None:
         self._model = model.removeprefix("gemini/")
         self._name = f"gemini/{self._model}"
         self._timeout = timeout
         self._base_url = base_url
+        self._bucket = bucket("gemini", base_url, per_minute)
         self._by_task = self._model.endswith("-001")
         known = _KNOWN.get(self._model)
         self._max_tokens = known[0] if known else 2048
@@ -92,12 +102,15 @@ class GeminiEmbedder:
             config = types.EmbedContentConfig(
                 output_dimensionality=DIMENSIONS, task_type=task if self._by_task else None
             )
+            self._bucket.take()
             try:
                 answer = client.models.embed_content(
                     model=self._model, contents=contents, config=config
                 )
             except (errors.APIError, httpx2.HTTPError, ValueError) as error:
-                raise translate(error, Call(self._name, self._timeout)) from error
+                failure = translate(error, Call(self._name, self._timeout))
+                self._bucket.heed(failure)
+                raise failure from error
             return [list(found.values or ()) for found in answer.embeddings or ()]
 
         return call

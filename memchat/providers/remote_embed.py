@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from memchat.providers.batches import embed_all
 from memchat.providers.failures import Call, translate, unusable
 from memchat.providers.keys import find_key, provider_of
+from memchat.providers.limits import PER_MINUTE, bucket
 from memchat.providers.lite import LOCAL, cost_usd, failures, litellm
 from memchat.tokens import estimate_tokens
 from memchat.types import Service, Usage
@@ -40,13 +41,23 @@ _BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
 class LiteLLMEmbedder:
     """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
 
-    ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one.
+    ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one,
+    ``per_minute`` its limit of requests; a model on this machine has none.
     """
 
-    def __init__(self, model: str, *, timeout: float, api_base: str | None = None) -> None:
+    def __init__(
+        self,
+        model: str,
+        *,
+        timeout: float,
+        api_base: str | None = None,
+        per_minute: int = PER_MINUTE,
+    ) -> None:
         self._model = model
         self._timeout = timeout
         self._api_base = api_base
+        local = model.startswith(LOCAL)
+        self._bucket = None if local else bucket(provider_of(model), api_base, per_minute)
         bare = model.rpartition("/")[2].removesuffix(":latest")
         known = _KNOWN.get(bare)
         self._dimensions = known[0] if known else None
@@ -97,6 +108,8 @@ class LiteLLMEmbedder:
         options = {"api_key": key} if key else {}
         if self._api_base:
             options["api_base"] = self._api_base
+        if self._bucket is not None:
+            self._bucket.take()
         try:
             answer = litellm().embedding(
                 model=self._model,
@@ -108,7 +121,10 @@ class LiteLLMEmbedder:
                 **options,
             )
         except failures() as error:
-            raise translate(error, Call(self._model, self._timeout)) from error
+            failure = translate(error, Call(self._model, self._timeout))
+            if self._bucket is not None:
+                self._bucket.heed(failure)
+            raise failure from error
         if answer.usage:
             told.append(int(answer.usage.prompt_tokens or 0))
         rows = sorted(answer.data or (), key=lambda row: int(row["index"]))

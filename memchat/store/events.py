@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, update
 
 from memchat.store import plain
-from memchat.store.schema import memory_events, utc_text
+from memchat.store.schema import UtcTime, memory_events, utc_text
 from memchat.types import Event
 
 
@@ -54,6 +54,13 @@ def record(
         old=_dump(old),
         new=_dump(new),
     )
+
+
+def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None:
+    """Write the same event for each memory that ``of`` selects, by its id and scope row."""
+    same = (literal(kind), literal(cause.at, UtcTime), literal(cause.actor), literal(cause.cause))
+    columns = ["memory_id", "app_id", "kind", "at", "actor", "cause"]
+    tx.execute(insert(memory_events).from_select(columns, of.add_columns(*same)))
 
 
 def of_memory(tx: Connection, memory_id: int) -> list[Event]:

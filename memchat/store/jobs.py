@@ -1,7 +1,8 @@
 """The queue: one row a piece of work, claimed under a lease and finished behind a fence.
 
 ``status`` is -1 while it waits or runs, 0 when done, and the error's code (an HTTP status, or 1)
-when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minutes.
+when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minutes. What was tried
+in vain is taken in smaller and smaller batches: what takes all others down with it ends alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    case,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from memchat.store import plain
 from memchat.store.schema import apps, jobs, utc_text
@@ -21,8 +34,13 @@ from memchat.types import Job
 RETRY_MINUTES = (1, 2, 4, 8, 16)
 LEASE_SECONDS = 600.0
 """How long a worker holds a job before it must renew; a long reading renews at every window."""
+FULL_TRIES = 2
+"""Tries in batches of the full size; from then on each is a quarter of the one before."""
 _j = jobs.c
-_WAITING = -1
+WAITING = -1
+"""The status of what waits or runs."""
+waits = _j.status == literal_column(str(WAITING))
+"""A literal: SQLite takes the index of what waits for no bound value."""
 _ENQUEUE = """
     INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -76,43 +94,81 @@ def claim(
     lease_seconds: float,
     *,
     limit: int = 1,
+    batch: int = 1,
     user: str | None = None,
     target_id: int | None = None,
+    due_by: datetime | None = None,
 ) -> list[Claim]:
-    """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out."""
-    query = select(_j.id).where(
-        _j.status == _WAITING, _j.kind == kind, _j.run_at <= now, _free(now)
+    """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out.
+
+    With ``due_by`` none that became due later. At most ``limit``; of those that were tried often
+    one batch alone, which shrinks from ``batch`` with each try.
+    """
+    query = select(_j.id, _j.attempts).where(
+        waits, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
     )
     if user is not None:
         query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
     if target_id is not None:
         query = query.where(_j.source_id == target_id)
-    ids = list(tx.execute(query.order_by(_j.run_at, _j.id).limit(limit)).scalars())
+    query = query.order_by(_j.run_at, _j.id)
+    longest_due = tx.execute(query.limit(1)).first()
+    if longest_due is None:
+        return []
+    if longest_due.attempts < FULL_TRIES:
+        query = query.where(_j.attempts < FULL_TRIES).limit(limit)
+    else:
+        size = batch_size(batch, longest_due.attempts)
+        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, limit))
     until = now + timedelta(seconds=lease_seconds)
     holder = f"{owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
         update(jobs)
-        .where(_j.id.in_(ids))
+        .where(_j.id.in_(query.with_only_columns(_j.id).scalar_subquery()))
         .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
-        .returning(_j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
+        .returning(_j.run_at, _j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
     )
-    claims = {r[0]: Claim(r[0], r[1], r[2], r[3], r[4], holder, r[5]) for r in rows}
-    return [claims[i] for i in ids]  # RETURNING promises no order; the longest due comes first
+    # RETURNING promises no order; the longest due comes first.
+    taken = sorted(rows, key=lambda row: (row[0], row[1]))
+    return [Claim(row[1], row[2], row[3], row[4], row[5], holder, row[6]) for row in taken]
+
+
+def batch_size(limit: int, attempts: int) -> int:
+    """How many jobs that were tried so often are taken together, of a batch of ``limit``."""
+    return max(1, limit >> 2 * max(0, attempts - FULL_TRIES + 1))
 
 
 def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
     """Mark done; False when the fence says that somebody else holds the job by now."""
-    done = tx.execute(
-        update(jobs)
-        .where(*_fence(claimed))
-        .values(status=0, processed_at=now, error_message=None, lease_owner=None, lease_until=None)
+    return bool(finish_all(tx, [claimed], now))
+
+
+def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[Claim]:
+    """Mark those done whose claim still stands, which are given back."""
+    done = update(jobs).values(
+        status=0, processed_at=now, error_message=None, lease_owner=None, lease_until=None
     )
-    return bool(done.rowcount)
+    ids = {
+        row.id
+        for some in _by_holder(claims)
+        for row in tx.execute(done.where(*_fences(some)).returning(_j.id))
+    }
+    return [claimed for claimed in claims if claimed.id in ids]
 
 
 def holds(tx: Connection, claimed: Claim) -> bool:
     """Whether the claim still stands."""
-    return tx.execute(select(_j.id).where(*_fence(claimed))).first() is not None
+    return bool(standing(tx, [claimed]))
+
+
+def standing(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
+    """Those whose claim still stands."""
+    ids = {
+        row.id
+        for some in _by_holder(claims)
+        for row in tx.execute(select(_j.id).where(*_fences(some)))
+    }
+    return [claimed for claimed in claims if claimed.id in ids]
 
 
 def fail(
@@ -138,7 +194,7 @@ def give_up_on_killers(tx: Connection, now: datetime) -> None:
     """Fail jobs that took their worker down at every try."""
     tx.execute(
         update(jobs)
-        .where(_j.status == _WAITING, _free(now), _j.attempts > len(RETRY_MINUTES))
+        .where(waits, free(now), _j.attempts > len(RETRY_MINUTES))
         .values(
             status=1,
             processed_at=now,
@@ -151,12 +207,9 @@ def give_up_on_killers(tx: Connection, now: datetime) -> None:
 
 def release(tx: Connection, claims: Sequence[Claim]) -> None:
     """Give back what a stopping worker still holds, without counting the try."""
-    for claimed in claims:
-        tx.execute(
-            update(jobs)
-            .where(*_fence(claimed))
-            .values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
-        )
+    back = update(jobs).values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
+    for some in _by_holder(claims):
+        tx.execute(back.where(*_fences(some)))
 
 
 def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
@@ -167,13 +220,13 @@ def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
 
 def under_way(tx: Connection, kind: str, target_id: int) -> bool:
     """Whether work on a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, _j.status == _WAITING)
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, waits)
     return tx.execute(query).first() is not None
 
 
 def targets(tx: Connection, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row on which work waits or runs."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, _j.status == _WAITING)
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, waits)
     return set(tx.execute(query).scalars())
 
 
@@ -183,45 +236,53 @@ def how(tx: Connection, kind: str, target_id: int) -> str | None:
     return tx.execute(query).scalar()
 
 
-def due(tx: Connection, user: str, now: datetime) -> set[str]:
-    """The kinds of which some work of the user could be done now."""
+def due(tx: Connection, user: str | None, now: datetime) -> set[str]:
+    """The kinds of which some work of the user, or of anybody, could be done now."""
     # By the index of what waits: somebody's jobs that are done may be many.
     sql = (
         "SELECT DISTINCT j.kind FROM jobs j INDEXED BY ix_jobs_due"
         " JOIN apps a ON a.id = j.app_id WHERE j.status = -1"
-        " AND j.run_at <= ? AND (j.lease_until IS NULL OR j.lease_until < ?) AND a.user = ?"
+        " AND j.run_at <= ?1 AND (j.lease_until IS NULL OR j.lease_until < ?1)"
+        " AND (?2 IS NULL OR a.user = ?2)"
     )
-    at = utc_text(now)
-    return {row[0] for row in plain.rows(tx, sql, at, at, user)}
+    return {row[0] for row in plain.rows(tx, sql, utc_text(now), user)}
 
 
 def owners(tx: Connection) -> list[str]:
     """Who holds jobs now."""
-    query = select(_j.lease_owner).where(_j.status == _WAITING, _j.lease_owner.is_not(None))
+    query = select(_j.lease_owner).where(waits, _j.lease_owner.is_not(None))
     return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
 
 
-def free(tx: Connection, owner: str) -> None:
+def let_go(tx: Connection, owner: str) -> None:
     """Let others have what a dead worker held; its try counts."""
     tx.execute(
         update(jobs)
-        .where(_j.status == _WAITING, _j.lease_owner == owner)
+        .where(waits, _j.lease_owner == owner)
         .values(lease_owner=None, lease_until=None)
     )
 
 
-def retry(tx: Connection, now: datetime, *, user: str, job_id: int | None = None) -> int:
+def retry(
+    tx: Connection,
+    now: datetime,
+    *,
+    user: str,
+    job_id: int | None = None,
+    failed_only: bool = False,
+) -> int:
     """Put failed jobs of the user, or waiting ones, first in line again; how many.
 
     One that is being worked on is left to its worker.
     """
     mine = select(apps.c.id).where(apps.c.user == user)
-    waiting = and_(_j.status == _WAITING, _j.attempts > 0, _free(now))
-    query = update(jobs).where(_j.app_id.in_(mine), or_(_j.status > 0, waiting))
+    waiting = and_(waits, _j.attempts > 0, free(now))
+    which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
+    query = update(jobs).where(_j.app_id.in_(mine), which)
     if job_id is not None:
         query = query.where(_j.id == job_id)
     done = tx.execute(
-        query.values(status=_WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
+        query.values(status=WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
     )
     return int(done.rowcount)
 
@@ -229,6 +290,14 @@ def retry(tx: Connection, now: datetime, *, user: str, job_id: int | None = None
 def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
     """Drop the work on targets that are no more."""
     tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
+
+
+def clear(tx: Connection, *, user: str) -> int:
+    """Drop the completed jobs of a user, but for readings: how a conversation stands is read from
+    them."""
+    mine = select(apps.c.id).where(apps.c.user == user)
+    done = delete(jobs).where(_j.app_id.in_(mine), _j.status == 0, _j.kind != "extract")
+    return int(tx.execute(done).rowcount)
 
 
 STATUSES = ("pending", "running", "completed", "failed")
@@ -242,8 +311,8 @@ def listed(
     if user is not None:
         query = query.where(apps.c.user == user)
     conditions = {
-        "pending": and_(_j.status == _WAITING, _free(now)),
-        "running": and_(_j.status == _WAITING, _j.lease_until >= now),
+        "pending": and_(waits, free(now)),
+        "running": and_(waits, _j.lease_until >= now),
         "completed": _j.status == 0,
         "failed": _j.status > 0,
     }
@@ -252,27 +321,56 @@ def listed(
     return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
 
 
+def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int]:
+    """How many jobs there are of each status."""
+    code = case(
+        (_j.status > 0, "failed"),
+        (_j.status == 0, "completed"),
+        (free(now), "pending"),
+        else_="running",
+    )
+    query = select(code, func.count()).group_by(code)
+    if user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
+    found = {row[0]: row[1] for row in tx.execute(query)}
+    return {status: found.get(status, 0) for status in STATUSES}
+
+
 def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
     """Jobs by id."""
     query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
     return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]
 
 
-def _free(now: datetime) -> ColumnElement[bool]:
+def free(now: datetime) -> ColumnElement[bool]:
+    """Whether nobody has the job in hand."""
     return or_(_j.lease_until.is_(None), _j.lease_until < now)
 
 
 def _fence(claimed: Claim) -> tuple[ColumnElement[bool], ...]:
+    return _fences([claimed])
+
+
+def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
+    """The fence of claims of one holder."""
     # Not the attempts: work that is asked for anew counts from the start again.
     return (
-        _j.id == claimed.id,
-        _j.status == _WAITING,
-        _j.lease_owner == claimed.holder,
+        _j.id.in_([claimed.id for claimed in claims]),
+        waits,
+        _j.lease_owner == claims[0].holder,
     )
 
 
+def _by_holder(claims: Sequence[Claim]) -> list[list[Claim]]:
+    """Claims that were taken together."""
+    found: dict[str, list[Claim]] = {}
+    for claimed in claims:
+        found.setdefault(claimed.holder, []).append(claimed)
+    return list(found.values())
+
+
 def _job(row: Row[Any], now: datetime) -> Job:
-    if row.status == _WAITING:
+    if row.status == WAITING:
         held = row.lease_until is not None and row.lease_until >= now
         status = "running" if held else "pending"
     else:

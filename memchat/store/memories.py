@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
 
-from memchat.store import events, keywords, plain
+from memchat.store import events, keywords, plain, states
 from memchat.store.events import Cause
 from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import apps, memories, searched, utc_text
@@ -221,9 +221,7 @@ def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause
 
 def mark_embedded(tx: Connection, ids: Sequence[int], cause: Cause) -> None:
     """Tell the index of every process that those of these rows that still are have their vector."""
-    rows = tx.execute(select(_m.id, _m.app_id).where(_m.id.in_(ids))).all()
-    for memory_id, app_id in rows:
-        events.record(tx, memory_id, app_id, "embed", cause)
+    events.record_all(tx, select(_m.id, _m.app_id).where(_m.id.in_(ids)), "embed", cause)
 
 
 def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
@@ -277,6 +275,7 @@ def listed(
 ) -> list[Memory]:
     """Memories of a status (active, inactive, expired, expiring, all), newest said first.
 
+    A status of ``states`` gives those that search is to find, whose vector stands so.
     Those expiring end no later than ``by``, the soonest first.
     """
     query = _filtered(_SELECT, app_ids, status, today, memory_types, by)
@@ -398,7 +397,9 @@ def _filtered(
         "expiring": and_(_m.active == 1, _m.expires_at.between(today, by)),
     }
     query = query.where(_m.app_id.in_(app_ids))
-    if status != "all":
+    if status in states.STATUSES:
+        query = query.where(searched, _m.id.in_(states.having(status)))
+    elif status != "all":
         query = query.where(conditions[status])
     return query.where(_m.memory_type.in_(types)) if types else query
 

@@ -7,6 +7,7 @@ is a cascade, and no query can forget the user. Times are UTC text of fixed widt
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 
 from sqlalchemy import (
@@ -57,6 +58,7 @@ class UtcTime(TypeDecorator[datetime]):
         return None if value is None else datetime.fromisoformat(value)
 
 
+@functools.lru_cache(maxsize=16)
 def utc_text(value: datetime) -> str:
     """The stored form of an aware datetime."""
     return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -354,7 +356,8 @@ jobs = Table(
     _time("created_at"),
     _time("processed_at", nullable=True),
     UniqueConstraint("kind", "source_type", "source_id"),
-    Index("ix_jobs_due", "run_at", sqlite_where=text("status = -1")),
+    CheckConstraint("typeof(status) = 'integer' AND status >= -1", name="status"),
+    Index("ix_jobs_due", "kind", "run_at", sqlite_where=text("status = -1")),
     Index("ix_jobs_app_id", "app_id"),
     sqlite_autoincrement=True,
 )

@@ -81,7 +81,18 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("ix_changes_app_id_kind_id", "changes", ["app_id", "kind", "id"])
+    _tighten_jobs()
     _index_conversations(op.get_bind())
+
+
+def _tighten_jobs() -> None:
+    """A status is -1, 0 or an error's code; and what waits is found by its kind."""
+    op.drop_index("ix_jobs_due", "jobs")
+    with op.batch_alter_table("jobs") as batch:
+        is_code = "typeof(status) = 'integer' AND status >= -1"
+        batch.create_check_constraint(op.f("ck_jobs_status"), is_code)
+    waiting = sa.text("status = -1")
+    op.create_index("ix_jobs_due", "jobs", ["kind", "run_at"], sqlite_where=waiting)
 
 
 def _index_conversations(tx: sa.Connection) -> None:

@@ -7,32 +7,30 @@ outcome is written in the same transaction as its effect, behind a fence, so tha
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.config import Settings
-from memchat.errors import MemChatError, ProviderError
-from memchat.memory import forget, moments
+from memchat.errors import ConfigError, MemChatError
+from memchat.jobs.backfill import Backfill, Backfilled, Progress
+from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
+from memchat.memory import forget
 from memchat.memory.consolidate import bring_back
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
-from memchat.store import apps, embeddings, hidden, jobs, memories, sessions
+from memchat.store import apps, hidden, jobs, memories, sessions
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
 from memchat.types import Job, Learned, Scope, Session
 
-if TYPE_CHECKING:
-    from memchat.providers import Vectors
-
 log = logging.getLogger(__name__)
 
-EMBED_BATCH = 100
 KINDS = ("forget", "extract", "embed", "index", "expire")
 """What a worker does, in this order: what is to be forgotten is gone before anything is read."""
 
@@ -72,6 +70,8 @@ class Worker:
         self._learner = learner
         self._meaning = meaning
         self._owner = processes.new_owner()
+        self.stopping = threading.Event()
+        """Set it, and no more work is begun; what is in hand is brought to its end."""
 
     def run(
         self,
@@ -84,19 +84,15 @@ class Worker:
         done = JobsDone()
         self._free_abandoned()
         if "forget" in kinds:
-            while claimed := self._claim("forget", 1, user, target_id):
+            while claimed := self._claim("forget", user, target_id):
                 self._forget(claimed[0], done)
         if "extract" in kinds:
-            while claimed := self._claim("extract", 1, user, target_id):
+            while claimed := self._claim("extract", user, target_id):
                 self._extract(claimed[0], done)
         if "embed" in kinds:
-            while claimed := self._claim("embed", EMBED_BATCH, user, target_id):
-                if not self._embed(claimed, done):
-                    break
+            self._embed("embed", done, user, target_id)
         if "index" in kinds:
-            while claimed := self._claim("index", 1, user, target_id):
-                if not self._index(claimed[0], done):
-                    break
+            self._embed("index", done, user, target_id)
         if "expire" in kinds:
             self.expire(user)
         return done
@@ -107,6 +103,32 @@ class Worker:
             self.run(user=user)
         except MemChatError as error:
             log.warning("background work stopped: %s", error)
+
+    def has_work(self) -> bool:
+        """Whether anything is due, or in the hands of a process that is no more."""
+        with self._database.read() as tx:
+            if jobs.due(tx, None, self._clock()):
+                return True
+            return any(processes.is_gone(owner) for owner in jobs.owners(tx))
+
+    def backfill(
+        self, batch: int = BATCH, seen: Callable[[Progress], None] = lambda _: None
+    ) -> Backfilled:
+        """Give all that lacks a vector its own; ``seen`` is told how far it is.
+
+        Raises ConfigError where there is no service to make them.
+        """
+        meaning, why_not = self._meaning()
+        if meaning is None:
+            raise ConfigError(f"there is nothing to make vectors with: {why_not}")
+        self._free_abandoned()
+
+        def take(kind: Kind, due_by: datetime) -> Take:
+            return lambda tx, limit, size: self._take(tx, kind, limit, size, due_by=due_by)
+
+        wait = self.stopping.wait
+        backfill = Backfill(self._database, self._settings, self._clock, meaning, take, wait)
+        return backfill.run(batch, seen)
 
     def end_abandoned(self, user: str | None = None) -> None:
         """End sessions whose process is gone or whose lease ran out, and queue their reading.
@@ -127,31 +149,49 @@ class Worker:
                 if still_open and _left(*sessions.lease(tx, session.id), now):
                     close_session(tx, session, now)
 
-    def _claim(self, kind: str, limit: int, user: str | None, target_id: int | None) -> list[Claim]:
+    def _claim(self, kind: str, user: str | None, target_id: int | None) -> list[Claim]:
         with self._database.write() as tx:
-            return jobs.claim(
-                tx,
-                kind,
-                self._owner,
-                self._clock(),
-                jobs.LEASE_SECONDS,
-                limit=limit,
-                user=user,
-                target_id=target_id,
-            )
+            return self._take(tx, kind, 1, 1, user=user, target_id=target_id)
+
+    def _take(
+        self,
+        tx: Connection,
+        kind: str,
+        limit: int,
+        batch: int,
+        *,
+        user: str | None = None,
+        target_id: int | None = None,
+        due_by: datetime | None = None,
+    ) -> list[Claim]:
+        if self.stopping.is_set():
+            return []
+        return jobs.claim(
+            tx,
+            kind,
+            self._owner,
+            self._clock(),
+            jobs.LEASE_SECONDS,
+            limit=limit,
+            batch=batch,
+            user=user,
+            target_id=target_id,
+            due_by=due_by,
+        )
 
     def _free_abandoned(self) -> None:
         with self._database.read() as tx:
             gone = [owner for owner in jobs.owners(tx) if processes.is_gone(owner)]
         with self._database.write() as tx:
             for owner in gone:
-                jobs.free(tx, owner)
+                jobs.let_go(tx, owner)
             jobs.give_up_on_killers(tx, self._clock())
 
     def _forget(self, claimed: Claim, done: JobsDone) -> None:
         try:
             self._purge(claimed)
             done.done += 1
+            log.info("forget: job %d done, memory %d", claimed.id, claimed.target_id)
         except Exception as error:
             # A fault of ours: what is to be forgotten stays out of sight, and is tried again.
             log.exception("job %s failed", claimed.id)
@@ -174,8 +214,16 @@ class Worker:
 
     def _extract(self, claimed: Claim, done: JobsDone) -> None:
         try:
-            done.learned.append(self._learner.learn(claimed))
+            learned = self._learner.learn(claimed)
+            done.learned.append(learned)
             done.done += 1
+            changes = len(learned.changes)
+            log.info(
+                "extract: job %d done, session %d: %d changes",
+                claimed.id,
+                claimed.target_id,
+                changes,
+            )
         except MemChatError as error:
             self._failed([claimed], error, done)
         except Exception as error:
@@ -187,74 +235,37 @@ class Worker:
                 jobs.release(tx, [claimed])
             raise
 
-    def _embed(self, claimed: list[Claim], done: JobsDone) -> bool:
-        try:
-            meaning, _ = self._meaning()
-            if meaning is None:
-                with self._database.write() as tx:
-                    jobs.release(tx, claimed)
-                return False
-            with self._database.read() as tx:
-                rows = embeddings.missing(tx, meaning.service_id, [c.target_id for c in claimed])
-            vectors, _ = meaning.documents([text for _, _, text, _ in rows])
-        except MemChatError as error:
-            self._failed(claimed, error, done)
-            return False
-        now = self._clock()
-        with self._database.write() as tx:
-            embeddings.put(tx, meaning.service_id, vectors.items(), now)
-            embeddings.drop_unused(tx, list(vectors))  # of words that went meanwhile
-            standing = [c for c in claimed if jobs.finish(tx, c, now)]
-            still = embeddings.missing(tx, meaning.service_id, [c.target_id for c in standing])
-            changed = {memory_id for memory_id, _, _, _ in still}
-            # Also one whose text had its vector already: its shard has yet to hear of it.
-            written = [c.target_id for c in standing if c.target_id not in changed]
-            memories.mark_embedded(tx, written, Cause(now, "system"))
-            for memory_id, app_id, _, _ in still:
-                # Its words changed while their vector was made.
-                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
-        done.done += len(standing)
-        return True
+    def _embed(self, kind: Kind, done: JobsDone, user: str | None, target_id: int | None) -> None:
+        """Make the vectors that are due, where there is something to make them with."""
 
-    def _index(self, claimed: Claim, done: JobsDone) -> bool:
-        """Embed what was said in a conversation, where that did not come with its reading."""
+        def take(tx: Connection, limit: int, batch: int) -> list[Claim]:
+            return self._take(tx, kind, limit, batch, user=user, target_id=target_id)
+
         try:
             meaning, _ = self._meaning()
-            with self._database.read() as tx:
-                stored = moments.stored(tx, claimed.target_id, self._settings.zone)
-            if meaning is None and stored is not None:
-                with self._database.write() as tx:
-                    jobs.release(tx, [claimed])
-                return False
-            vectors: dict[str, Vectors] = {}
-            if meaning is not None and stored is not None:
-                vectors, _ = meaning.documents(stored[2].every)
         except MemChatError as error:
-            self._failed([claimed], error, done)
-            return False
-        now = self._clock()
-        with self._database.write() as tx:
-            done.done += jobs.finish(tx, claimed, now)
-            if meaning is not None:
-                zone, service_id = self._settings.zone, meaning.service_id
-                moments.write(tx, claimed.target_id, zone, service_id, vectors, now)
-                embeddings.drop_unused(tx, list(vectors))  # of words that went meanwhile
-        return True
+            # What is wrong with the service is told on the jobs that wait for it.
+            with self._database.write() as tx:
+                claimed = take(tx, BATCH, BATCH)
+            self._failed(claimed, error, done)
+            return
+        if meaning is None:
+            return
+        found = Embedding(self._database, self._settings, self._clock, meaning, kind).run(take)
+        done.done += len(found.done)
+        with self._database.read() as tx:
+            done.failed += jobs.by_ids(tx, found.failed, self._clock())
 
     def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
-        reason = str(error) if isinstance(error, MemChatError) else f"{type(error).__name__}"
-        provider = error if isinstance(error, ProviderError) else None
         with self._database.write() as tx:
             for claim in claimed:
-                jobs.fail(
-                    tx,
-                    claim,
-                    self._clock(),
-                    reason,
-                    code=(provider.status or 1) if provider else 1,
-                    retry_after=provider.retry_after if provider else None,
-                )
-            done.failed += jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
+                fail(tx, claim, error, self._clock())
+            failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
+        done.failed += failed
+        for job in failed:
+            log.warning(
+                "%s: job %d failed, try %d: %s", job.kind, job.id, job.attempts, job.error_message
+            )
 
     def expire(self, user: str | None = None) -> None:
         """Retire what is over, bring back what that had replaced, and finish forgetting."""

@@ -1,0 +1,178 @@
+"""How close a backfill comes to the speed of the service itself, both measured in one run."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from benchmarks.queue import store
+from memchat.providers import Embedder
+from memchat.types import Service, Usage
+
+BATCH = 100
+GOAL = 0.9
+WAIT = 0.02
+"""Seconds a fake provider takes for a request."""
+SAMPLE = 20
+"""Batches by which the service alone is measured, before and after."""
+DIMENSIONS = 384
+KEY = "no-secret"
+
+
+class Sleeper:
+    """A provider that thinks for 20 ms and costs no work of this machine."""
+
+    def __init__(self) -> None:
+        import numpy as np
+
+        vectors = np.random.default_rng(1).normal(size=(2 * BATCH, DIMENSIONS))
+        self._vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype("f4")
+
+    @property
+    def service(self) -> Service:
+        """fake/sleeper."""
+        return Service("fake", "sleeper", DIMENSIONS, 8191)
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+        """Some vectors, after a while."""
+        time.sleep(WAIT)
+        return self._vectors[: len(texts)], Usage("embed", "fake/sleeper", len(texts), 0, 0.0, WAIT)
+
+    def embed_query(self, text: str) -> tuple[Any, Usage]:
+        """One, after a while."""
+        vectors, usage = self.embed_documents([text])
+        return vectors[0], usage
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Texts a second: the service alone, and a backfill through it."""
+
+    name: str
+    rows: int
+    alone: float
+    backfill: float
+
+    @property
+    def ratio(self) -> float:
+        """The part of the service's own speed that a backfill reaches."""
+        return self.backfill / self.alone
+
+
+def measure(name: str, embedder: Embedder, rows: int, sample: int = SAMPLE) -> Pace:
+    """Fill a store, embed it, and call the service alone before and after."""
+    texts = [store.text(number) for number in range(rows)]
+    with tempfile.TemporaryDirectory(prefix="memchat-pace-") as folder:
+        store.words_only(Path(folder), rows)
+        embedder.embed_documents(texts[:BATCH])  # loads, connects
+        with store.with_service(Path(folder), embedder) as mc:
+            mc.run_jobs(kinds=())  # imports and opens all that a first use does
+            mc.doctor()
+            alone = [_alone(embedder, texts, sample)]
+            began = time.perf_counter()
+            result = mc.backfill(batch=BATCH)
+            spent = time.perf_counter() - began
+            alone.append(_alone(embedder, texts[::-1], sample))
+    if result.done != rows or result.left:
+        raise RuntimeError(f"{result.done} of {rows} texts were embedded, {result.left} left")
+    return Pace(name, rows, statistics.mean(alone), rows / spent)
+
+
+def run(rows: int) -> bool:
+    """All services, as a table; whether the goal was reached by each."""
+    os.environ["OPENAI_API_KEY"] = KEY
+    from memchat.providers.minilm import MiniLM, available
+
+    print(f"{'':<18}{'rows':>8}{'alone/s':>10}{'backfill/s':>12}{'ratio':>8}   goal {GOAL:.0%}")
+    reached = _told(measure("20 ms, a double", Sleeper(), rows))
+    with served() as address:
+        reached &= _told(measure("20 ms, over HTTP", _remote(address), rows))
+    if available():
+        reached &= _told(measure("MiniLM", MiniLM(None), rows))
+    else:
+        print("MiniLM: not measured, its weights are not installed")
+    return reached
+
+
+def _told(pace: Pace) -> bool:
+    good = pace.ratio >= GOAL
+    print(
+        f"{pace.name:<18}{pace.rows:>8}{pace.alone:>10.0f}{pace.backfill:>12.0f}"
+        f"{pace.ratio:>8.1%}   {'reached' if good else 'MISSED'}",
+        flush=True,
+    )
+    return good
+
+
+@contextmanager
+def served() -> Iterator[str]:
+    """A fake provider of its own process, in OpenAI's wire format; its address."""
+    context = multiprocessing.get_context("spawn")
+    told, tell = context.Pipe(duplex=False)
+    child = context.Process(target=_serve, args=(tell,), daemon=True)
+    child.start()
+    try:
+        yield f"http://127.0.0.1:{told.recv()}/v1"
+    finally:
+        child.kill()
+        child.join()
+
+
+def _serve(tell: Any) -> None:
+    answers: dict[int, bytes] = {}
+
+    class Provider(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            length = int(self.headers["content-length"])
+            count = len(json.loads(self.rfile.read(length))["input"])
+            if count not in answers:
+                answers[count] = _answer(count)
+            time.sleep(WAIT)
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answers[count])))
+            self.end_headers()
+            self.wfile.write(answers[count])
+
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Provider)
+    tell.send(server.server_address[1])
+    server.serve_forever()
+
+
+def _answer(count: int) -> bytes:
+    numbers = [0.01 * (i % 17) + 0.01 for i in range(1536)]
+    data = [{"object": "embedding", "index": i, "embedding": numbers} for i in range(count)]
+    usage = {"prompt_tokens": count, "total_tokens": count}
+    return json.dumps({"object": "list", "data": data, "model": "m", "usage": usage}).encode()
+
+
+def _remote(address: str) -> Embedder:
+    from memchat.providers.remote_embed import LiteLLMEmbedder
+
+    model = "openai/text-embedding-3-small"
+    return LiteLLMEmbedder(model, timeout=60, api_base=address, per_minute=1_000_000)
+
+
+def _alone(embedder: Embedder, texts: Sequence[str], sample: int) -> float:
+    """Texts a second of the service, in the same batches."""
+    batches = [texts[i * BATCH : (i + 1) * BATCH] for i in range(sample)]
+    batches = [batch for batch in batches if batch]
+    began = time.perf_counter()
+    for batch in batches:
+        embedder.embed_documents(batch)
+    return sum(map(len, batches)) / (time.perf_counter() - began)

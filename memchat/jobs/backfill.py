@@ -1,0 +1,107 @@
+"""Vectors for all that has none: what was kept before there was a service, or while it was away.
+
+It goes through the queue like all other work, so workers may help, a killed run goes on where it
+was, and what fails has its reason there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from memchat.config import Settings
+from memchat.jobs.embed import Embedded, Embedding, Kind, Take
+from memchat.memory.meaning import Meaning
+from memchat.store import backlog, jobs
+from memchat.store.database import Database
+from memchat.types import Job
+
+KINDS: tuple[Kind, ...] = ("embed", "index")
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far it is, in texts: facts, turns and summaries."""
+
+    total: int
+    done: int
+    failed: int
+    pause: float | None = None
+    """Seconds that are being waited, as the service asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Backfilled:
+    """What came of it."""
+
+    total: int
+    """Texts that had no vector at the start."""
+    done: int
+    left: int
+    """Texts that have none now: they failed, or another worker is at them."""
+    failed: tuple[Job, ...]
+    """The jobs that did not succeed; they have their reason, and when they are tried again."""
+    stopped: str | None
+    """Why the service was asked no more, where it was not done."""
+
+
+class Backfill:
+    """One run over a whole store."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        meaning: Meaning,
+        taking: Callable[[Kind, datetime], Take],
+        wait: Callable[[float], bool],
+    ) -> None:
+        """``taking`` gives what claims jobs of a kind that were due at a moment; ``wait`` waits so
+        many seconds and says whether that was broken off.
+        """
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._meaning = meaning
+        self._taking = taking
+        self._wait = wait
+
+    def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
+        """Embed all that is lacking, by ``batch`` texts; each is tried once."""
+        began = self._clock()
+        with self._database.write() as tx:
+            total = backlog.count(tx, self._meaning.service_id)
+            if total:
+                backlog.queue(tx, self._meaning.service_id, began)
+        seen(Progress(total, 0, 0))
+        runs: list[Embedded] = []
+        for kind in KINDS:
+            embedding = Embedding(
+                self._database,
+                self._settings,
+                self._clock,
+                self._meaning,
+                kind,
+                batch=batch,
+                seen=lambda now: seen(_progress(total, [*runs, now])),
+                wait=self._wait,
+            )
+
+            found = embedding.run(self._taking(kind, began))
+            runs.append(found)
+            if found.down is not None:
+                break
+        with self._database.read() as tx:
+            left = backlog.count(tx, self._meaning.service_id)
+            failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self._clock())
+        # The same words count wherever they occur, though they are made once.
+        done, down = max(0, total - left), runs[-1].down
+        seen(Progress(total, done, sum(one.faulty for one in runs)))
+        return Backfilled(total, done, left, tuple(failed), None if down is None else str(down))
+
+
+def _progress(total: int, runs: list[Embedded]) -> Progress:
+    made, faulty = sum(run.made for run in runs), sum(run.faulty for run in runs)
+    return Progress(total, made, faulty, runs[-1].pause)

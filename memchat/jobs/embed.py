@@ -1,0 +1,337 @@
+"""Vectors for what waits for one: facts by the hundred, conversations by the handful.
+
+While the service works on a batch, what is finished is written and the next is taken, in one
+transaction: a service waits for the store as little as can be.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.errors import MemChatError, ProviderError
+from memchat.jobs.aside import Aside
+from memchat.jobs.ask import Answer, ask, asked_pause
+from memchat.memory import moments
+from memchat.memory.meaning import Meaning
+from memchat.providers.limits import Paused
+from memchat.store import embeddings, jobs, memories, usage
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.jobs import Claim
+from memchat.types import Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["embed", "index"]
+BATCH = 100
+"""Texts that are sent together."""
+CONVERSATIONS = 5
+"""Conversations that are taken together; one holds some dozens of texts."""
+AHEAD = 8
+"""Batches that are taken ahead at most, for a service that is quicker than the disk."""
+
+PAUSES = 4
+LONGEST_PAUSE = 120.0
+"""Seconds; all pauses that are waited for in a row end before the jobs' lease does."""
+
+Finished = tuple["Batch", Answer]
+Take = Callable[[Connection, int, int], list[Claim]]
+"""Claims so many jobs at most, of a batch of so many."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Jobs in hand, with the texts that they lack the vectors of, by hash, under their targets."""
+
+    claims: list[Claim]
+    lacking: dict[int, dict[str, str]]
+    more: bool
+    """Whether others may wait behind what was taken with it."""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Each text once."""
+        return {key: text for texts in self.lacking.values() for key, text in texts.items()}
+
+
+@dataclass(slots=True)
+class Embedded:
+    """What came of a run: jobs done, and those that failed this time; texts that were made, and
+    those that could not be."""
+
+    done: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    made: int = 0
+    faulty: int = 0
+    down: Exception | None = None
+    """Why the service was asked no more."""
+    pause: float | None = None
+    """Seconds that are being waited, as the service asked."""
+
+
+class Embedding:
+    """One run over the waiting jobs of a kind: "embed" for facts, "index" for conversations."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        meaning: Meaning,
+        kind: Kind,
+        *,
+        batch: int = BATCH,
+        seen: Callable[[Embedded], None] | None = None,
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        """``seen`` is told after each batch how far the run is. ``wait`` waits for a service that
+        wants a pause, so many seconds, and says whether that was broken off; without it the run
+        ends there, and what was tried is tried again later.
+        """
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._meaning = meaning
+        self._kind = kind
+        self._batch = batch
+        self._seen = seen
+        self._wait = wait
+        self._in_hand: dict[int, Claim] = {}
+        self.result = Embedded()
+
+    def run(self, take: Take) -> Embedded:
+        """Embed until ``take`` gives no more jobs, or the service fails.
+
+        What is in hand when this is broken off is given back, without counting the try.
+        """
+        try:
+            with Aside("memchat-embed") as aside:
+                self._work(take, aside)
+        finally:
+            if self._in_hand:
+                with self._database.write() as tx:
+                    jobs.release(tx, list(self._in_hand.values()))
+        return self.result
+
+    def _work(self, take: Take, aside: Aside) -> None:
+        finished: list[Finished] = []
+        ahead: Future[list[Batch]] | None = None
+        depth = 1
+        stock = deque(self._turn(finished, take, 1))
+        while stock:
+            batch = stock.popleft()
+            if ahead is None and (batch.more or finished):
+                wanted = depth - len(stock) if batch.more else 0
+                ahead = aside.begin(partial(self._turn, finished, take, wanted))
+                finished = []
+            answer = self._ask(batch.texts)
+            finished.append((batch, answer))
+            if answer.down is not None:
+                break
+            if ahead is not None and not stock and not ahead.done():
+                depth = min(2 * depth, AHEAD)  # the service waits for the store
+            if ahead is not None and (not stock or ahead.done()):
+                stock += ahead.result()
+                ahead = None
+            if not stock:
+                stock += self._turn(finished, take, 1)
+                finished = []
+        if ahead is not None:
+            ahead.result()
+        self._turn(finished, take, 0)
+
+    def _ask(self, texts: Mapping[str, str]) -> Answer:
+        """Ask for vectors; where the service wants a pause, and there is time, after that again."""
+        answer = ask(self._meaning, texts, self._batch)
+        for _ in range(PAUSES):
+            pause = asked_pause(answer.down)
+            if self._wait is None or pause is None or pause > LONGEST_PAUSE:
+                break
+            self.result.pause = pause
+            self._tell()
+            broken_off = self._wait(pause)
+            self.result.pause = None
+            if broken_off:
+                break
+            rest = {key: text for key, text in texts.items() if key not in answer.vectors}
+            more = ask(self._meaning, rest, self._batch)
+            more.vectors |= answer.vectors
+            more.spent += answer.spent
+            answer = more
+        return answer
+
+    def _turn(self, finished: Sequence[Finished], take: Take, wanted: int) -> list[Batch]:
+        """Write what is finished and take so many batches, in one transaction."""
+        if not finished and wanted <= 0:
+            return []
+        whole, answer = _together(finished)
+        outcome, claims, taken = Embedded(), [], []
+        with self._database.write() as tx:
+            if finished:
+                outcome = self._write(tx, whole, answer)
+            if wanted > 0:
+                claims = take(tx, wanted * self._size, self._size)
+                taken = self._look_up(tx, claims, wanted * self._size)
+        # Only now, when it is committed.
+        for claimed in whole.claims:
+            del self._in_hand[claimed.id]
+        self._in_hand |= {claimed.id: claimed for claimed in claims}
+        if finished:
+            self._count(outcome, answer)
+        return taken
+
+    @property
+    def _size(self) -> int:
+        return self._batch if self._kind == "embed" else CONVERSATIONS
+
+    def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[Batch]:
+        """The claims in batches, with what they lack."""
+        if not claims:
+            return []
+        targets = [claimed.target_id for claimed in claims]
+        zone, service_id = self._settings.zone, self._meaning.service_id
+        if self._kind == "embed":
+            missing = embeddings.missing(tx, service_id, targets)
+            lacking = {target: {key: text} for target, _, text, key in missing}
+        else:
+            lacking = {target: moments.lacking(tx, target, zone, service_id) for target in targets}
+        more = len(claims) == asked or claims[0].attempt > jobs.FULL_TRIES
+        batches = []
+        for i in range(0, len(claims), self._size):
+            some = claims[i : i + self._size]
+            theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
+            batches.append(Batch(some, theirs, more))
+        return batches
+
+    def _write(self, tx: Connection, batch: Batch, answer: Answer) -> Embedded:
+        now = self._clock()
+        faults = {
+            target: next(answer.faults[key] for key in texts if key in answer.faults)
+            for target, texts in batch.lacking.items()
+            if answer.faults.keys() & texts.keys()
+        }
+        good = [c for c in batch.claims if c.target_id not in faults]
+        bad = [c for c in batch.claims if c.target_id in faults]
+        done = jobs.finish_all(tx, good, now)
+        bad = jobs.standing(tx, bad)
+        if self._kind == "embed":
+            self._write_facts(tx, done, answer.vectors, now)
+        else:
+            zone, service_id = self._settings.zone, self._meaning.service_id
+            for claimed in [*done, *bad]:
+                moments.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
+        for claimed in bad:
+            if isinstance(faults[claimed.target_id], Paused):
+                jobs.release(tx, [claimed])  # nothing was tried
+            else:
+                fail(tx, claimed, faults[claimed.target_id], now)
+        self._keep_usage(tx, batch, answer, now)
+        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
+        made = sum(key in answer.vectors for key in keys)
+        faulty = sum(key in answer.faults for key in keys)
+        return Embedded([c.id for c in done], [c.id for c in bad], made, faulty)
+
+    def _write_facts(
+        self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
+    ) -> None:
+        service_id = self._meaning.service_id
+        still = embeddings.missing(tx, service_id, [claimed.target_id for claimed in done])
+        made = {key: vectors[key] for _, _, _, key in still if key in vectors}
+        embeddings.put(tx, service_id, made.items(), now)
+        changed = {memory_id for memory_id, _, _, key in still if key not in made}
+        # Also one whose text had its vector already: its shard has yet to hear of it.
+        written = [c.target_id for c in done if c.target_id not in changed]
+        memories.mark_embedded(tx, written, Cause(now, "system"))
+        for memory_id, app_id, _, _ in still:
+            if memory_id in changed:
+                # Its words changed while their vector was made.
+                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+
+    def _keep_usage(self, tx: Connection, batch: Batch, answer: Answer, now: datetime) -> None:
+        """Each app bears the part of the cost that its part of the texts is."""
+        sizes: dict[int, int] = {}
+        for claimed in batch.claims:
+            texts = batch.lacking.get(claimed.target_id, {})
+            size = sum(len(text) for key, text in texts.items() if key in answer.vectors)
+            sizes[claimed.app_id] = sizes.get(claimed.app_id, 0) + size
+        total = sum(sizes.values())
+        for spent in answer.spent:
+            for app_id, size in sizes.items():
+                if size:
+                    usage.add(tx, app_id, None, _part(spent, size / total), now)
+
+    def _count(self, before: Embedded, answer: Answer) -> None:
+        result = self.result
+        result.done += before.done
+        result.failed += before.failed
+        result.made += before.made
+        result.faulty += before.faulty
+        result.down = answer.down
+        log.info(
+            "%s: jobs done %s; failed %s; texts %d",
+            self._kind,
+            _ids(before.done),
+            _ids(before.failed),
+            before.made,
+        )
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._seen is not None:
+            self._seen(self.result)
+
+
+def _together(finished: Sequence[Finished]) -> tuple[Batch, Answer]:
+    """Several batches as one: it costs half to write them so."""
+    whole, all_of_it = Batch([], {}, False), Answer()
+    for batch, answer in finished:
+        whole.claims += batch.claims
+        whole.lacking |= batch.lacking
+        all_of_it.vectors |= answer.vectors
+        all_of_it.faults |= answer.faults
+        all_of_it.spent += answer.spent
+        all_of_it.down = all_of_it.down or answer.down
+    return whole, all_of_it
+
+
+def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> None:
+    """Note why a job failed, in a person's words or, for a fault of ours, by its class alone."""
+    reason = str(error) if isinstance(error, MemChatError) else type(error).__name__
+    provider = error if isinstance(error, ProviderError) else None
+    jobs.fail(
+        tx,
+        claimed,
+        now,
+        reason,
+        code=(provider.status or 1) if provider else 1,
+        retry_after=provider.retry_after if provider else None,
+    )
+
+
+def _part(spent: Usage, share: float) -> Usage:
+    return replace(
+        spent,
+        prompt_tokens=round(spent.prompt_tokens * share),
+        cost_usd=None if spent.cost_usd is None else spent.cost_usd * share,
+        seconds=spent.seconds * share,
+    )
+
+
+def _ids(ids: Sequence[int]) -> str:
+    """Numbers for a log line: the first and last of many."""
+    if not ids:
+        return "none"
+    return str(ids[0]) if len(ids) == 1 else f"{min(ids)}–{max(ids)} ({len(ids)})"

@@ -1,0 +1,412 @@
+"""Vectors through the queue: what is bad ends alone, what is good is not held back by it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.queue import store
+from memchat import MemChat
+from memchat.errors import ConfigError, InputError, ProviderError, StoreError
+from memchat.jobs.ask import SPLITS, ask
+from memchat.jobs.embed import BATCH
+from memchat.memory.meaning import Meaning
+from memchat.providers.hashing import SERVICE, HashEmbedder
+from memchat.providers.limits import Paused
+from memchat.store import jobs
+from memchat.types import Usage
+from tests.conftest import Opener
+
+SPENT = Usage("embed", "hash/words", 1, 0, 0.0, 0.0)
+BAD = "unspeakable"
+
+
+class Service(HashEmbedder):
+    """Keeps what it was asked; ``answer`` may raise, or give other vectors."""
+
+    def __init__(self, answer: Callable[[Sequence[str]], Any] | None = None) -> None:
+        super().__init__()
+        self.asked: list[list[str]] = []
+        self.answer = answer
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+        self.asked.append(list(texts))
+        found = self.answer(texts) if self.answer is not None else None
+        return super().embed_documents(texts) if found is None else (found, SPENT)
+
+
+def refusing(status: int | None, word: str = BAD) -> Callable[[Sequence[str]], None]:
+    def answer(texts: Sequence[str]) -> None:
+        if any(word in text for text in texts):
+            raise ProviderError("refused", status=status)
+
+    return answer
+
+
+def add(mc: MemChat, *values: str) -> list[int]:
+    return [mc.add("fact", "note", value, user="ana").id for value in values]
+
+
+def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
+    """So many facts at once, with their jobs where something embeds."""
+    values = (f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(count))
+    return store.fill(mc._database, values, mc._clock(), queued=mc._assembly.embeds())
+
+
+def statuses(mc: MemChat, status: str) -> list[int]:
+    found = mc.memories(user="ana", status=status, limit=1000)
+    return sorted(memory.id for memory in found)
+
+
+def vectors(mc: MemChat) -> int:
+    with mc._database.read() as tx:
+        return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
+
+
+# At once
+
+
+def test_adding_asks_no_provider_and_is_pending_when_it_returns(open_store: Opener) -> None:
+    service = Service(lambda _: pytest.fail("the provider was asked"))
+    mc = open_store(embedder=service)
+    (memory_id,) = add(mc, "tea")
+    (state,) = mc.embedding_states([memory_id], user="ana")
+    assert (state.status, state.code, state.model, state.error) == ("pending", -1, None, None)
+    assert statuses(mc, "pending") == [memory_id] and service.asked == []
+
+
+def test_with_nothing_to_embed_with_there_is_no_status_and_no_job(open_store: Opener) -> None:
+    mc = open_store(embedder=None, embed_model="none")
+    (memory_id,) = add(mc, "tea")
+    mc.edit(memory_id, value="green tea", user="ana")
+    (state,) = mc.embedding_states([memory_id], user="ana")
+    assert (state.status, state.code) == (None, None)
+    assert mc.jobs(user="ana") == []
+    assert [hit.id for hit in mc.recall("green tea", user="ana").hits] == [memory_id]
+
+
+def test_a_named_service_without_its_key_queues_nothing_and_the_chat_works(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch, extract_model: Any
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    named = {"embed_model": "MEMCHAT_EMBED_MODEL"}
+    mc = open_store(embedder=None, embed_model="openai/text-embedding-3-small", why=named)
+    (memory_id,) = add(mc, "tea")
+    assert mc.embedding_states([memory_id], user="ana")[0].status is None
+    assert mc.jobs(user="ana") == []
+    with mc.session(user="ana", incognito=True) as chat:
+        assert chat.send("Hi").text == "Fine."
+    found = mc.recall("tea", user="ana")
+    assert found.hits and "OPENAI_API_KEY" in (found.degraded or "")
+
+
+def test_success_clears_the_error_and_tells_the_model(open_store: Opener, clock: Any) -> None:
+    service = Service(refusing(503, "tea"))
+    mc = open_store(embedder=service)
+    (memory_id,) = add(mc, "tea")
+    mc.run_jobs()
+    (state,) = mc.embedding_states([memory_id], user="ana")
+    assert (state.status, state.error, state.attempts) == ("pending", "refused", 1)
+    service.answer = None
+    clock.advance(seconds=60)
+    mc.run_jobs()
+    (state,) = mc.embedding_states([memory_id], user="ana")
+    assert (state.status, state.code, state.error) == ("completed", 0, None)
+    assert state.model == SERVICE.name and state.processed_at == clock()
+
+
+def test_failed_for_good_has_reason_code_tries_and_time_and_can_be_retried(
+    open_store: Opener, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = Service(refusing(503, "tea"))
+    mc = open_store(embedder=service)
+    (memory_id,) = add(mc, "tea")
+    tried = []
+    for minute in range(40):
+        before = len(service.asked)
+        mc.run_jobs()
+        tried += [minute] * (len(service.asked) - before)
+        clock.advance(seconds=60)
+    assert tried == [0, 1, 3, 7, 15, 31]
+    (state,) = mc.embedding_states([memory_id], user="ana")
+    assert (state.status, state.code, state.error, state.attempts) == ("failed", 503, "refused", 6)
+    assert state.processed_at is not None
+    assert statuses(mc, "failed") == [memory_id] and statuses(mc, "completed") == []
+    assert mc.retry_jobs(user="ana", failed_only=True) == 1
+    assert statuses(mc, "pending") == [memory_id]
+    service.answer = None
+    mc.run_jobs()
+    assert statuses(mc, "completed") == [memory_id]
+
+
+def test_retrying_only_what_failed_leaves_what_waits(open_store: Opener, clock: Any) -> None:
+    service = Service(refusing(503))
+    mc = open_store(embedder=service)
+    many(mc, 1, bad=[0])
+    mc.run_jobs()
+    assert mc.retry_jobs(user="ana", failed_only=True) == 0
+    assert mc.retry_jobs(user="ana") == 1
+
+
+def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
+    mc = open_store()
+    add(mc, "tea")
+    for wrong in ("-2", "'done'", "1.5"):
+        with pytest.raises(StoreError), mc._database.write() as tx:
+            tx.exec_driver_sql(f"UPDATE jobs SET status = {wrong}")
+
+
+# One bad text
+
+
+@given(st.sets(st.integers(0, 99), min_size=1, max_size=3), st.sampled_from([400, 413, 422, None]))
+@settings(max_examples=25, deadline=None)
+def test_bad_texts_in_a_batch_of_100_fail_alone(bad: set[int], status: int | None) -> None:
+    service = Service(refusing(status))
+    texts = {str(i): f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(100)}
+    answer = ask(Meaning(None, service, None, 1), texts, BATCH)  # type: ignore[arg-type]
+    assert answer.faults.keys() == {str(i) for i in bad}
+    assert answer.vectors.keys() == texts.keys() - answer.faults.keys()
+    assert answer.down is None and len(service.asked) <= 1 + 14 * len(bad)
+
+
+def test_the_other_99_are_done_in_the_same_run(open_store: Opener) -> None:
+    service = Service(refusing(400))
+    mc = open_store(embedder=service)
+    ids = many(mc, 100, bad=[42])
+    done = mc.run_jobs()
+    assert done.done == 99 and [job.target_id for job in done.failed] == [ids[42]]
+    assert statuses(mc, "completed") == [i for i in ids if i != ids[42]]
+    assert mc.embedding_states([ids[42]], user="ana")[0].error == "refused"
+    before = len(service.asked)
+    mc.run_jobs()
+    assert len(service.asked) == before, "it waits for its minute"
+
+
+def test_a_service_that_refuses_everything_is_asked_only_so_often() -> None:
+    service = Service(refusing(400, ""))
+    texts = {str(i): f"thing {i}" for i in range(100)}
+    answer = ask(Meaning(None, service, None, 1), texts, BATCH)  # type: ignore[arg-type]
+    assert len(answer.faults) == 100
+    assert len(service.asked) < 2 * SPLITS
+
+
+@pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
+def test_a_failing_service_is_not_asked_for_halves(open_store: Opener, status: int) -> None:
+    service = Service(refusing(status, ""))
+    mc = open_store(embedder=service)
+    many(mc, 230)
+    done = mc.run_jobs()
+    assert len(service.asked) == 1 and len(done.failed) == 100
+    states = mc.embedding_states([m.id for m in mc.memories(user="ana", limit=500)], user="ana")
+    assert sum(state.attempts for state in states) == 100, "what was not tried is not counted"
+
+
+def test_a_text_that_breaks_the_service_each_time_ends_alone(open_store: Opener, clock) -> None:
+    """A status 500 does not say whose fault it is: what was tried often is tried in small parts."""
+    service = Service(refusing(500))
+    mc = open_store(embedder=service)
+    ids = many(mc, 100, bad=[42])
+    for _ in range(60):
+        for _ in range(40):
+            if not mc.run_jobs().done:
+                break
+        clock.advance(seconds=60)
+    assert statuses(mc, "failed") == [ids[42]]
+    assert len(statuses(mc, "completed")) == 99
+
+
+def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> None:
+    """As if each worker that embeds it were killed: nothing of its batch is written."""
+    mc = open_store()
+    ids = many(mc, 230)
+    killer = ids[142]
+    with mc._database.write() as tx:
+        for worker in range(100):
+            jobs.give_up_on_killers(tx, mc._clock())
+            claims = jobs.claim(tx, "embed", f"w{worker}", mc._clock(), 600, limit=100, batch=100)
+            if not claims:
+                break
+            if killer in [claimed.target_id for claimed in claims]:
+                jobs.let_go(tx, claims[0].holder)
+            else:
+                jobs.finish_all(tx, claims, mc._clock())
+    failed = mc.jobs(status="failed", limit=500)
+    assert [job.target_id for job in failed] == [killer]
+    assert "every worker" in (failed[0].error_message or "")
+    assert len(mc.jobs(status="completed", limit=500)) == 229
+
+
+def test_a_fault_of_ours_is_a_failed_job_and_no_dead_worker(open_store: Opener, caplog) -> None:
+    def answer(texts: Sequence[str]) -> None:
+        if any(BAD in text for text in texts):
+            raise ValueError("people's words")
+
+    mc = open_store(embedder=Service(answer))
+    ids = many(mc, 10, bad=[3])
+    done = mc.run_jobs()
+    assert done.done == 9 and done.errors == ["ValueError"]
+    assert mc.embedding_states([ids[3]], user="ana")[0].error == "ValueError"
+
+
+# Vectors that cannot be
+
+
+def altered(change: Callable[[Any], Any]) -> Callable[[Sequence[str]], Any]:
+    """The answer, with the vectors of bad texts changed; ``change`` gets one row."""
+
+    def answer(texts: Sequence[str]) -> Any:
+        good, _ = HashEmbedder().embed_documents(texts)
+        return [change(row) if BAD in text else row for row, text in zip(good, texts, strict=True)]
+
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda row: row * np.nan, "not finite"),
+        (lambda row: row + np.inf, "not finite"),
+        (lambda row: row * 0, "zero"),
+        (lambda row: row[:-1], "numbers"),
+    ],
+    ids=["NaN", "Inf", "zero", "short"],
+)
+def test_whatever_an_embedder_lets_pass_no_such_vector_is_stored(
+    open_store: Opener, change: Callable[[Any], Any], reason: str
+) -> None:
+    mc = open_store(embedder=Service(altered(change)))
+    ids = many(mc, 5, bad=[2])
+    mc.run_jobs()
+    assert vectors(mc) == 4 and statuses(mc, "completed") == [i for i in ids if i != ids[2]]
+    assert reason in (mc.embedding_states([ids[2]], user="ana")[0].error or "")
+
+
+def test_vectors_of_another_count_are_given_to_nobody(open_store: Opener) -> None:
+    mc = open_store(
+        embedder=Service(lambda texts: HashEmbedder().embed_documents([*texts, "x"])[0])
+    )
+    many(mc, 3)
+    mc.run_jobs()
+    assert vectors(mc) == 0 and statuses(mc, "completed") == []
+
+
+def test_a_question_with_such_a_vector_is_searched_by_words(open_store: Opener) -> None:
+    class Broken(HashEmbedder):
+        def embed_query(self, text: str) -> tuple[Any, Usage]:
+            return np.full(SERVICE.dimensions, np.nan, np.float32), SPENT
+
+    mc = open_store(embedder=Broken())
+    add(mc, "a red kayak")
+    found = mc.recall("kayak", user="ana")
+    assert found.hits and "not finite" in (found.degraded or "")
+    assert vectors(mc) == 1, "the fact's own"
+
+
+# The pipeline
+
+
+def test_texts_come_to_the_service_once_in_batches_of_100(open_store: Opener) -> None:
+    service = Service()
+    mc = open_store(embedder=service)
+    many(mc, 250)
+    assert mc.run_jobs().done == 250
+    assert [len(texts) for texts in service.asked] == [100, 100, 50]
+    sent = [text for texts in service.asked for text in texts]
+    assert len(set(sent)) == 250
+
+
+def test_the_same_words_cost_one_text_wherever_they_occur(open_store: Opener) -> None:
+    service = Service()
+    mc = open_store(embedder=service)
+    for app in ("one", "two", "three"):
+        mc.add("fact", "note", "tea", user="ana", app=app)
+    assert mc.run_jobs().done == 3
+    assert [len(texts) for texts in service.asked] == [1]
+
+
+def test_two_workers_at_the_same_queue_do_nothing_twice(open_store: Opener) -> None:
+    services = [Service(), Service()]
+    stores = [open_store(embedder=service) for service in services]
+    many(stores[0], 400)
+    together = threading.Barrier(2)
+
+    def work(mc: MemChat) -> None:
+        together.wait(30)
+        mc.run_jobs()
+
+    threads = [threading.Thread(target=work, args=(mc,)) for mc in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    sent = [text for service in services for texts in service.asked for text in texts]
+    assert len(sent) == len(set(sent)) == 400
+    assert len(statuses(stores[0], "completed")) == 400
+    with stores[0]._database.read() as tx:
+        done = tx.exec_driver_sql("SELECT count(*) FROM memory_events WHERE kind = 'embed'")
+        assert done.scalar_one() == 400
+
+
+def test_what_is_broken_off_is_given_back_and_not_counted(open_store: Opener) -> None:
+    def answer(texts: Sequence[str]) -> None:
+        if len(service.asked) == 2:
+            raise KeyboardInterrupt
+
+    service = Service(answer)
+    mc = open_store(embedder=service)
+    many(mc, 350)
+    with pytest.raises(KeyboardInterrupt):
+        mc.run_jobs()
+    assert {job.attempts for job in mc.jobs(status="pending", limit=500)} == {0}
+    assert mc.jobs(status="running", limit=500) == []
+    service.answer = None
+    mc.run_jobs()
+    assert len(statuses(mc, "completed")) == 350
+
+
+def test_an_embedding_made_by_the_worker_is_in_the_usage(open_store: Opener) -> None:
+    mc = open_store()
+    add(mc, "green tea", "black coffee")
+    mc.add("fact", "note", "tea", user="ana", app="other")
+    mc.run_jobs()
+    (total,) = mc.usage(user="ana")
+    assert (total.purpose, total.model) == ("embed", SERVICE.name) and total.prompt_tokens > 0
+
+
+def test_a_pause_that_is_not_over_costs_no_try(open_store: Opener) -> None:
+    def answer(texts: Sequence[str]) -> None:
+        raise Paused("left alone", status=429, retryable=True, retry_after=30)
+
+    service = Service(answer)
+    mc = open_store(embedder=service)
+    add(mc, "tea")
+    mc.run_jobs()
+    (job,) = mc.jobs(status="pending")
+    assert job.attempts == 0 and job.error_message is None
+    service.answer = None
+    assert mc.run_jobs().done == 1
+
+
+def test_completed_work_can_be_taken_off_the_list(open_store: Opener) -> None:
+    mc = open_store(embedder=Service(refusing(400)))
+    many(mc, 3, bad=[1])
+    mc.run_jobs()
+    assert mc.count_jobs(user="ana") == {"pending": 1, "running": 0, "completed": 2, "failed": 0}
+    assert mc.clear_jobs(user="bo") == 0 and mc.clear_jobs(user="ana") == 2
+    assert mc.count_jobs(user="ana")["completed"] == 0
+    assert len(statuses(mc, "completed")) == 2, "what it did stays"
+
+
+def test_a_backfill_of_nothing_to_embed_with_says_what_to_do(open_store: Opener) -> None:
+    mc = open_store(embedder=None, embed_model="none")
+    with pytest.raises(ConfigError, match="MEMCHAT_EMBED_MODEL"):
+        mc.backfill()
+    with pytest.raises(InputError, match="batch"):
+        mc.backfill(batch=0)
