@@ -1,6 +1,7 @@
 # make         sets everything up and shows what memchat does    make chat   talk to it (ARGS="--user ana")
 # make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
+# make bench-switch  a store of 150,000 facts changes its embedding service while others search it
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
 # make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
@@ -9,7 +10,7 @@
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue lint lock clean
+.PHONY: demo chat test bench-switch bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -43,6 +44,9 @@ test: $(COMPILED)
 
 bench-crash: $(READY)
 	@$(BIN)/python -m benchmarks.crash $(ARGS)
+
+bench-switch: $(READY)
+	@$(BIN)/python -m benchmarks.switch $(ARGS)
 
 bench-cost: $(READY)
 	@$(BIN)/python -m benchmarks.extraction_cost

@@ -51,8 +51,10 @@ from memchat.types import (
     Memory,
     MemorySwitch,
     Message,
+    Progress,
     Recalled,
     Scope,
+    ServiceInfo,
     Session,
     Undone,
     UsageTotal,
@@ -63,8 +65,11 @@ if TYPE_CHECKING:
     from memchat.chat import Chat
     from memchat.doctor import Check
     from memchat.jobs import JobsDone
-    from memchat.jobs.backfill import Backfilled, Progress
+    from memchat.jobs.backfill import Backfilled
+    from memchat.jobs.backfill import Progress as BackfillProgress
     from memchat.memory.by_hand import ByHand
+    from memchat.memory.reembed import Reembedded
+    from memchat.memory.switch import Switch
     from memchat.providers import ChatModel, Embedder
 
 BACKGROUND_SECONDS = 5.0
@@ -660,7 +665,7 @@ class MemChat:
         self._parts().worker.stopping.set()
 
     def backfill(
-        self, *, batch: int = 100, seen: Callable[[Progress], None] | None = None
+        self, *, batch: int = 100, seen: Callable[[BackfillProgress], None] | None = None
     ) -> Backfilled:
         """Give every fact, turn and summary of the store that lacks a vector its own.
 
@@ -688,13 +693,65 @@ class MemChat:
         with self._database.read() as tx:
             return usage.totals(tx, Scope(user).user, session_id)
 
+    # Embedding services
+
+    def services(self) -> list[ServiceInfo]:
+        """The embedding services that the store knows, and how much it has of their vectors."""
+        return self._switch().infos()
+
+    def use_service(self, name: str, *, force: bool = False) -> int:
+        """Search the vectors of this service from now on; how many texts have none of it yet.
+
+        Raises InputError where some have none, unless ``force`` leaves these to the queue.
+        """
+        lacking = self._switch().use(name, force=force)
+        self._assembly.go_along()
+        return lacking
+
+    def migrate(
+        self,
+        name: str | None = None,
+        *,
+        dimensions: int | None = None,
+        max_tokens: int | None = None,
+        tell: Callable[[Progress], None] = lambda progress: None,
+    ) -> Reembedded:
+        """Embed everything with another service, while the one in use answers; then change to it.
+
+        The store changes in one transaction, when nothing lacks its vector. May be killed and run
+        again at any time. Without ``name``: the change begun before, else what the settings name.
+        ``dimensions`` and ``max_tokens`` are for a model that memchat does not know.
+        """
+        done = self._switch().migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=tell)
+        if done.switched:
+            self._assembly.go_along()
+        return done
+
+    def remove_service(self, name: str, *, force: bool = False) -> int:
+        """Delete a service with its vectors; how many. Raises InputError for the one in use."""
+        return self._switch().remove(name, force=force)
+
     def doctor(self) -> list[Check]:
         """What is in use and why, and what is wrong, each with its remedy."""
         from memchat import doctor
 
         return doctor.examine(self._database, self.settings, self._meaning, self._clock())
 
+    def repair(self) -> list[str]:
+        """Put keyword rows, vectors and index back in step with the rows; what was done.
+
+        Asks no provider: what lacks a vector is queued.
+        """
+        from memchat.memory.repair import Repair
+
+        return Repair(self._database, self._clock, self._drop_vectors).run()
+
     # Within
+
+    def _switch(self) -> Switch:
+        from memchat.memory.switch import Switch
+
+        return Switch(self._database, self.settings, self._clock, self._assembly.embedder)
 
     def _resume(self, user: str) -> None:
         worker = self._parts().worker

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -16,8 +17,9 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
-from memchat.store import embeddings, meta
+from memchat.store import embeddings, meta, services
 from memchat.store.database import Database
+from memchat.types import Service
 
 if TYPE_CHECKING:
     from memchat.chat import Parts
@@ -25,6 +27,15 @@ if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sense:
+    """The sense of meaning as it was made, for the service that was in use then."""
+
+    state: services.State
+    meaning: Meaning | None
+    why_not: str | None
 
 
 class Assembly:
@@ -44,9 +55,10 @@ class Assembly:
         self.database = Database(settings.home)
         self.prompts = Prompts(settings.home / "prompts")
         self._given = (chat_model, extract_model)
-        self._embedder = embedder
+        self.embedder = embedder
         self._lock = threading.RLock()
-        self._sense: tuple[Meaning | None, str | None] | None = None
+        self._sense: _Sense | None = None
+        self._goes_along = False
         self._assembled: Parts | None = None
 
     @property
@@ -56,9 +68,11 @@ class Assembly:
 
     def close(self) -> None:
         """Save the index of large scopes and let go of the files."""
-        if self._sense is not None and self._sense[0] is not None:
+        sense = self._sense
+        if sense is not None and sense.meaning is not None:
             with self.database.read() as tx:
-                self._sense[0].index.save(tx)
+                if services.state(tx) == sense.state:
+                    sense.meaning.index.save(tx)
         self.database.close()
 
     def parts(self) -> Parts:
@@ -128,15 +142,23 @@ class Assembly:
         return model
 
     def meaning(self) -> tuple[Meaning | None, str | None]:
-        """The store's sense of meaning, or None and why there is none; made at first need."""
+        """The store's sense of meaning, or None and why there is none; made at first need, and
+        again when another process has changed the service."""
         with self._lock:
-            if self._sense is None:
-                self._sense = self._make_meaning()
-            return self._sense
+            with self.database.read() as tx:
+                state = services.state(tx)
+            if self._sense is None or self._sense.state != state:
+                self._sense = self._make_meaning(opening=not self._goes_along)
+                self._goes_along = True
+            return self._sense.meaning, self._sense.why_not
+
+    def go_along(self) -> None:
+        """Take the store's service whatever the settings name: a person just changed it here."""
+        self._goes_along = True
 
     def warm(self) -> None:
         """Load the embedding model of this machine, where one was chosen, before it is asked."""
-        if self._embedder is not None:
+        if self.embedder is not None:
             return
         try:
             meaning, _ = self.meaning()
@@ -145,59 +167,101 @@ class Assembly:
         except MemChatError as error:
             log.warning("the embedding model was not loaded: %s", error)  # the question says it too
 
-    def _make_meaning(self) -> tuple[Meaning | None, str | None]:
+    def _make_meaning(self, *, opening: bool) -> _Sense:
+        """The sense of meaning of the service in use; of one to begin with in a new store."""
         from memchat.memory.meaning import Meaning
-        from memchat.providers import choose
         from memchat.vectors.index import VectorIndex
 
-        embedder, why_not = self._embedder, None
-        if embedder is None:
-            embedder, why_not = choose.embedder_for(self.settings, self._stored_service())
-        if embedder is None:
-            return None, why_not
-        service = embedder.service
-        with self.database.write() as tx:
-            stored = meta.get(tx, "service_id")
-            service_id = embeddings.register(tx, service, self.clock())
-            if stored is not None and not embeddings.any_of(tx, int(stored)):
-                stored = None  # chosen once, but nothing was ever embedded with it
-            if stored is not None and int(stored) != service_id:
-                known = embeddings.service(tx, int(stored))
-                held = known.name if known else "another service"
-                sizes = f"{known.dimensions if known else '?'} and {service.dimensions} numbers"
-                raise SchemaError(
-                    f"the vectors of this store are {held}'s and not {service.name}'s ({sizes} "
-                    f"each); set MEMCHAT_EMBED_MODEL={held}, or begin a new store with MEMCHAT_HOME"
-                )
-            if stored is None:
-                meta.put(tx, "service_id", str(service_id))
-                meta.put(tx, "embed_dim", str(service.dimensions))
-            store_id = meta.store_id(tx)
-        index = VectorIndex(self.settings.home, store_id, service_id, service)
-        return Meaning(self.database, embedder, index, service_id), None
-
-    def _stored_service(self) -> str | None:
         with self.database.read() as tx:
-            stored = meta.get(tx, "service_id")
-            known = embeddings.service(tx, int(stored)) if stored else None
-        return known.name if known else None
+            state = services.state(tx)
+            stored = services.get(tx, state[0]) if state[0] is not None else None
+            filled = state[0] is not None and embeddings.any_of(tx, state[0])
+            coming_id = services.coming(tx)
+            coming = services.get(tx, coming_id) if coming_id is not None else None
+            store_id = meta.get(tx, "store_id")
+        if stored is not None and filled:
+            embedder, why_not = self._embedder_of(stored, coming, opening=opening)
+        else:
+            embedder, why_not = self._first_embedder(stored)
+        if embedder is None:
+            return _Sense(state, None, why_not)
+        if state[0] is None or store_id is None or not embedder.service.same_space(stored):
+            self._begin_with(embedder.service, state)
+            return self._make_meaning(opening=opening)
+        index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
+        return _Sense(state, Meaning(self.database, embedder, index, state[0]), None)
+
+    def _begin_with(self, service: Service, state: services.State) -> None:
+        """Make it the store's, unless another process was quicker."""
+        with self.database.write() as tx:
+            meta.store_id(tx)
+            if services.state(tx) == state:
+                services.use(tx, services.register(tx, service, self.clock()))
+
+    def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
+        """The one for a store without vectors: the one given, the one named, or the one that it
+        was begun with."""
+        from memchat.providers import choose
+
+        if self.embedder is not None:
+            return self.embedder, None
+        if stored is not None and not choose.asked_for(self.settings):
+            return choose.embedder_of(self.settings, stored)
+        return choose.embedder_or_why(self.settings)
+
+    def _embedder_of(
+        self, stored: Service, coming: Service | None, *, opening: bool
+    ) -> tuple[Embedder | None, str | None]:
+        """The one whose vectors the store has.
+
+        Raises SchemaError where, on opening, a person named another that the store is not changing
+        to. A running process goes along with a change.
+        """
+        from memchat.providers import choose
+
+        wanted, why_not = self.embedder, None
+        if wanted is None and choose.asked_for(self.settings):
+            wanted, why_not = choose.embedder_or_why(self.settings)
+            if wanted is None:
+                return None, why_not
+        if wanted is not None and wanted.service.same_space(stored):
+            return wanted, None
+        if wanted is not None and opening and not wanted.service.same_space(coming):
+            raise SchemaError(_foreign(stored, wanted.service))
+        return choose.embedder_of(self.settings, stored)
 
     def embeds(self) -> bool:
         """Whether there is something to make vectors with. Loads nothing and asks nobody."""
-        if self._embedder is not None:
+        if self.embedder is not None:
             return True
         from memchat.providers import choose
 
-        return choose.possible(self.settings, self._stored_service())
+        with self.database.read() as tx:
+            in_use = services.in_use(tx)
+            stored = services.get(tx, in_use) if in_use is not None else None
+        return choose.possible(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:
         they can always be made again."""
         from memchat.vectors import index
 
-        store_id, service_id = meta.get(tx, "store_id"), meta.get(tx, "service_id")
+        store_id = meta.get(tx, "store_id")
+        known = services.every(tx)
         for app_id in app_ids:
-            if self._sense is not None and self._sense[0] is not None:
-                self._sense[0].index.forget(app_id)
-            elif store_id is not None and service_id is not None:
-                index.unlink(self.settings.home, store_id, int(service_id), app_id)
+            if self._sense is not None and self._sense.meaning is not None:
+                self._sense.meaning.index.forget(app_id)
+            for service_id in known if store_id is not None else ():
+                index.unlink(self.settings.home, str(store_id), service_id, app_id)
+
+
+def _foreign(stored: Service, named: Service) -> str:
+    version = stored.version != named.version and stored.name == named.name
+    held, other = (
+        f"{one.name}{f' ({one.version})' if version else ''} with {one.dimensions} numbers"
+        for one in (stored, named)
+    )
+    return (
+        f"the vectors of this store are of {held}, not of {other}: run memchat services migrate "
+        f"{named.name}, or unset MEMCHAT_EMBED_MODEL to stay with {stored.name}"
+    )

@@ -19,6 +19,7 @@ from memchat.errors import ConfigError
 OFFLINE_CHAT = "offline/chat"
 OFFLINE_EXTRACT = "offline/extract"
 MINILM = "minilm/all-MiniLM-L6-v2"
+HASH = "hash/words"
 WORDS_ONLY = "none"
 
 
@@ -74,6 +75,10 @@ class Settings:
     """MEMCHAT_EXTRACT_MODEL: the cheap model that reads an ended session."""
     embed_model: str = MINILM
     """MEMCHAT_EMBED_MODEL: ``minilm``, ``gemini/…``, ``openai/…`` or ``none`` (words only)."""
+    embed_dimensions: int | None = None
+    """MEMCHAT_EMBED_DIMENSIONS: the length of its vectors, for a model memchat does not know."""
+    embed_max_tokens: int | None = None
+    """MEMCHAT_EMBED_MAX_TOKENS: the tokens it reads, for such a model."""
     timezone: str = "UTC"
     """MEMCHAT_TIMEZONE: the zone days are counted in and times are shown in."""
     extraction: str = "session"
@@ -135,6 +140,8 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         chat_model=chat,
         extract_model=extract,
         embed_model=embed,
+        embed_dimensions=_whole(values, "MEMCHAT_EMBED_DIMENSIONS", 1, 100_000),
+        embed_max_tokens=_whole(values, "MEMCHAT_EMBED_MAX_TOKENS", 1, 10_000_000),
         timezone=_zone(values),
         extraction=_one_of(values, "MEMCHAT_EXTRACTION", ("session", "per_message")),
         gemini_base_url=values.get("GEMINI_API_BASE"),
@@ -146,16 +153,18 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         timeout=_number(values, "MEMCHAT_TIMEOUT", 60, 0.1, 3600),
         embed_per_minute=int(_number(values, "MEMCHAT_EMBED_PER_MINUTE", 3_000, 1, 1_000_000)),
         embed_patience=_number(values, "MEMCHAT_EMBED_PATIENCE", 0.15, 0, 600),
-        context_tokens=(
-            int(_number(values, "MEMCHAT_CONTEXT", 0, 256, 10_000_000))
-            if "MEMCHAT_CONTEXT" in values
-            else None
-        ),
+        context_tokens=_whole(values, "MEMCHAT_CONTEXT", 256, 10_000_000),
         idle_minutes=int(_number(values, "MEMCHAT_IDLE_MINUTES", 30, 1, 10_000)),
         mask_before_extraction=_one_of(values, "MEMCHAT_MASK", ("off", "on")) == "on",
         filter_pinned=_one_of(values, "MEMCHAT_FILTER", ("off", "on")) == "on",
         why=why,
     )
+
+
+def embedding_name(name: str) -> str:
+    """An embedding model's whole name; ``minilm`` and ``hash`` are short for theirs."""
+    short = {"minilm": MINILM, MINILM.lower(): MINILM, "hash": HASH}
+    return short.get(name.lower(), name)
 
 
 def export_dotenv(path: Path) -> None:
@@ -201,7 +210,7 @@ def _choose_models(values: Mapping[str, str]) -> tuple[str, str, str, dict[str, 
         why["extract_model"] = "the same as MEMCHAT_CHAT_MODEL; no cheaper one is named"
     if "MEMCHAT_EMBED_MODEL" in values:
         embed = values["MEMCHAT_EMBED_MODEL"]
-        embed = MINILM if embed.lower() in ("minilm", MINILM.lower()) else embed
+        embed = embedding_name(embed)
         why["embed_model"] = "MEMCHAT_EMBED_MODEL"
     return chat, extract, embed, why
 
@@ -248,3 +257,7 @@ def _number(values: Mapping[str, str], name: str, default: float, low: float, hi
     if text is not None and not low <= number <= high:
         raise ConfigError(f"{name}={text} is out of range; use {low:g} to {high:g}")
     return number
+
+
+def _whole(values: Mapping[str, str], name: str, low: int, high: int) -> int | None:
+    return int(_number(values, name, low, low, high)) if name in values else None

@@ -12,7 +12,7 @@ from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
 from memchat.providers import choose
 from memchat.providers.choose import Choice
-from memchat.store import embeddings, jobs, keywords, memories, meta
+from memchat.store import embeddings, gaps, jobs, keywords, memories, meta, services, upkeep
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
 
@@ -59,6 +59,7 @@ def examine(
         _embedding(database, settings, fault),
         *_store(database),
         *_vectors(database, sense, why_not, fault),
+        *_change(database),
         *_queue(database, now),
     ]
 
@@ -73,9 +74,9 @@ def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:
 def _embedding(database: Database, settings: Settings, fault: MemChatError | None) -> Check:
     """The embedding model in use: a choice that nobody made never changes a store's service."""
     with database.read() as tx:
-        service_id = meta.get(tx, "service_id")
-        service = embeddings.service(tx, int(service_id)) if service_id else None
-        filled = service_id is not None and embeddings.any_of(tx, int(service_id))
+        service_id = services.in_use(tx)
+        service = services.get(tx, service_id) if service_id else None
+        filled = service_id is not None and embeddings.any_of(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
     named = settings.why.get("embed_model") == NAMED
@@ -88,7 +89,10 @@ def _embedding(database: Database, settings: Settings, fault: MemChatError | Non
     problem = choice.problem or (str(fault) if isinstance(fault, UNUSABLE) else None)
     remedy = choice.remedy
     if problem and filled and other and named:
-        remedy = f"unset {NAMED}: this store has vectors of {stored}, and stays with them"
+        remedy = (
+            f"unset {NAMED}: this store has vectors of {stored}, and stays with them; or run "
+            f"memchat services migrate {settings.embed_model}"
+        )
     elif problem and filled:
         missing = choice.key if choice.key and not choice.key_set else None
         remedy = f"set {missing}, or {WORDS}" if missing else remedy or f"set {WORDS}"
@@ -100,20 +104,22 @@ def _embedding(database: Database, settings: Settings, fault: MemChatError | Non
 def _store(database: Database) -> Iterator[Check]:
     damage = database.damage()
     with database.read() as tx:
-        rows, searched = memories.counts_anywhere(tx)
-        words = keywords.count(tx, "memories")
+        rows, _ = memories.counts_anywhere(tx)
+        kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
+        counts = [(kind, keywords.count(tx, kind), upkeep.words_count(tx, kind)) for kind in kinds]
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
     else:
         yield Check("database", "problem", damage, "restore a backup of the data folder")
-    if words != searched:
-        yield Check(
-            "keyword search",
-            "problem",
-            f"{words} keyword rows for {searched} memories",
-            "run memchat audit --fix, and report this, with how you got there",
-        )
+    for kind, held, wanted in counts:
+        if held != wanted:
+            yield Check(
+                "keyword search",
+                "problem",
+                f"{held} keyword rows for {wanted} {kind}",
+                "run memchat doctor --repair, and report this, with how you got there",
+            )
     if scrub is not None:
         yield Check(
             "forgetting", "note", "deleted words still leave the file", "run memchat jobs run"
@@ -145,7 +151,7 @@ def _vectors(
             "vectors",
             "problem",
             f"the index differs from the rows in {len(drifted)} scopes",
-            "delete the folder mem.index; it is rebuilt from the rows",
+            "run memchat doctor --repair; it is made anew from the rows",
         )
         return
     total, held = sum(rows for _, rows, _ in scopes), sum(held for _, _, held in scopes)
@@ -154,6 +160,17 @@ def _vectors(
         detail += f"; index compared in the {LARGEST} largest of {len(scopes)} scopes"
     state = "ok" if held == total else "note"
     yield Check("vectors", state, detail, "" if state == "ok" else "run memchat backfill")
+
+
+def _change(database: Database) -> Iterator[Check]:
+    with database.read() as tx:
+        coming = services.coming(tx)
+        service = services.get(tx, coming) if coming is not None else None
+        lacking = gaps.count(tx, coming) if coming is not None else 0
+    if service is not None:
+        detail = f"the change to {service.name} is begun; {lacking} texts have no vector of it yet"
+        remedy = f"run memchat services migrate {service.name}, or memchat services rm --force"
+        yield Check("service", "note", detail, remedy)
 
 
 def _queue(database: Database, now: datetime) -> Iterator[Check]:

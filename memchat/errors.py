@@ -2,6 +2,7 @@
 
     MemChatError
     ├── ConfigError        a setting, a key or an installed part is missing or wrong
+    │   └── ServiceError   the sizes of an embedding service that cannot be (a ValueError as well)
     ├── StoreError         the data folder or database cannot be read or written
     │   └── SchemaError    the database was made by another version, or another embedding service
     ├── ProviderError      a model's provider refused, failed or answered nonsense
@@ -23,6 +24,10 @@ class MemChatError(Exception):
 
 class ConfigError(MemChatError):
     """A setting, a key or an installed part is missing or wrong."""
+
+
+class ServiceError(ConfigError, ValueError):
+    """Sizes of an embedding service that cannot be, or that nobody has told."""
 
 
 class StoreError(MemChatError):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Final, Literal
 
-from memchat.errors import InputError, ScopeError
+from memchat.errors import InputError, ScopeError, ServiceError
 
 MemoryType = Literal["preference", "profile", "fact", "other"]
 MEMORY_TYPES: tuple[MemoryType, ...] = ("preference", "profile", "fact", "other")
@@ -20,6 +20,7 @@ Role = Literal["user", "assistant"]
 CreatedBy = Literal["manual", "auto", "import", "mcp"]
 
 NAME_LIMIT = 200
+CHUNK_TOKENS = 2_000
 EVERY_APP = ""
 """The app name under which the memories are kept that a user has in every app."""
 
@@ -311,7 +312,9 @@ class Service:
 
     ``floor`` is the cosine below which a memory says nothing for this model, ``message_floor`` the
     same for a message; ``cosine_weight`` is the part of the cosine in a score, the rest is that of
-    the words; ``local`` tells that a call costs no network.
+    the words; ``local`` tells that a call costs no network. ``chunking_max_tokens`` is the most
+    that one chunk of a long text may have, never more than the model reads (``max_tokens``).
+    Raises ServiceError for sizes that cannot be.
     """
 
     provider: str
@@ -323,11 +326,75 @@ class Service:
     message_floor: float = 0.3
     cosine_weight: float = 0.7
     local: bool = False
+    chunking_max_tokens: int = 0
+    """0 for 2,000, or as many as the model reads."""
+
+    def __post_init__(self) -> None:
+        if min(self.dimensions, self.max_tokens, self.chunking_max_tokens + 1) < 1:
+            raise ServiceError(
+                f"{self.name} cannot have {self.dimensions} dimensions, read {self.max_tokens} "
+                f"tokens and chunks of {self.chunking_max_tokens}; give numbers above 0"
+            )
+        if self.chunking_max_tokens > self.max_tokens:
+            raise ServiceError(
+                f"chunking_max_tokens is {self.chunking_max_tokens}, but {self.name} reads "
+                f"{self.max_tokens} tokens; give at most that"
+            )
+        if not self.chunking_max_tokens:
+            object.__setattr__(self, "chunking_max_tokens", min(CHUNK_TOKENS, self.max_tokens))
 
     @property
     def name(self) -> str:
         """``provider/model``, as settings and messages give it."""
         return f"{self.provider}/{self.model}"
+
+    def same_space(self, other: Service | None) -> bool:
+        """Whether vectors of the two may be compared; with none, they may not."""
+        if other is None:
+            return False
+        mine = (self.provider, self.model, self.version, self.dimensions)
+        return mine == (other.provider, other.model, other.version, other.dimensions)
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceInfo:
+    """A service that a store knows, and how much it has of its vectors."""
+
+    id: int
+    name: str
+    provider: str
+    model: str
+    version: str
+    dimensions: int
+    max_tokens: int
+    state: str
+    """in use; coming, while its vectors are made beside those in use; or kept."""
+    vectors: int
+    lacking: int
+    """Texts that search is to find and that have no vector of it yet."""
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a long piece of work has come."""
+
+    done: int
+    total: int
+    seconds: float
+    """Since it began."""
+    begun_at: int = 0
+    """What was done before, by an earlier run."""
+
+    @property
+    def rate(self) -> float:
+        """So many a second; 0 before the first is done."""
+        return (self.done - self.begun_at) / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the end at this rate, or None where that cannot be told yet."""
+        return (self.total - self.done) / self.rate if self.rate > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

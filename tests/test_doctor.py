@@ -14,7 +14,7 @@ from memchat import MemChat
 from memchat.cli import show
 from memchat.config import MINILM, Settings
 from memchat.doctor import LARGEST, Check
-from memchat.store import embeddings, memories, meta, schema
+from memchat.store import embeddings, memories, meta, schema, services
 from memchat.types import Service, UsageTotal
 from tests.conftest import NOON, Opener
 
@@ -46,7 +46,7 @@ def filled(tmp_path: Path) -> Path:
     with MemChat(home) as mc:
         memory = mc.add("profile", "city", "Lisbon", user="ana")
         with mc._database.write() as tx:
-            service_id = embeddings.register(tx, OPENAI, NOON)
+            service_id = services.register(tx, OPENAI, NOON)
             meta.put(tx, "service_id", str(service_id))
             vector = np.full(OPENAI.dimensions, OPENAI.dimensions**-0.5, np.float32)
             embeddings.put(tx, service_id, [(memories.hash_of(tx, memory.id), vector)], NOON)
@@ -117,7 +117,7 @@ def test_an_index_that_differs_from_the_rows_is_a_problem(mc: MemChat) -> None:
     with mc._database.write() as tx:
         tx.execute(delete(schema.embeddings))
     found = check(mc, "vectors")
-    assert (found.state, "mem.index" in found.remedy) == ("problem", True)
+    assert (found.state, "doctor --repair" in found.remedy) == ("problem", True)
 
 
 def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() -> None:

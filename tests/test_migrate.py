@@ -237,7 +237,8 @@ def test_a_store_with_another_service_s_vectors_is_refused_and_left_alone(
         mc.recall("baker", user="ana")
     assert HashEmbedder().service.name in str(error.value)
     assert other.name in str(error.value) and "\n" not in str(error.value)
-    assert "MEMCHAT_EMBED_MODEL" in str(error.value) and "MEMCHAT_HOME" in str(error.value)
+    assert f"memchat services migrate {other.name}" in str(error.value)
+    assert "unset MEMCHAT_EMBED_MODEL" in str(error.value)
     assert files(home) == before
     with MemChat(settings=settings, embedder=HashEmbedder()) as mc:
         assert [h.text for h in mc.recall("baker", user="ana").hits] != []

@@ -222,12 +222,15 @@ def test_an_answer_in_no_known_form_is_an_error(server: WireServer, body: str) -
     failure(server)
 
 
-def test_the_length_of_an_unknown_model_s_vectors_is_found_by_asking(openai: OpenAIServer) -> None:
+def test_a_model_that_nobody_knows_is_used_with_the_sizes_that_were_given(
+    openai: OpenAIServer,
+) -> None:
+    given = {"dimensions": 24, "max_tokens": 700}
     openai.dimensions = 24
-    model = LiteLLMEmbedder("openai/house-model", timeout=10, api_base=openai.base)
-    assert model.service.dimensions == 24
-    assert model.service.name == "openai/house-model"
-    assert len(openai.requests) == 1
+    model = LiteLLMEmbedder("openai/house-model", timeout=10, api_base=openai.base, **given)
+    assert (model.service.name, model.service.dimensions) == ("openai/house-model", 24)
+    assert model.service.max_tokens == 700 and openai.requests == []
+    assert model.embed_query("hi")[0].shape == (24,)
     openai.dimensions = 25
     with pytest.raises(ProviderError, match="25 numbers where 24"):
         model.embed_query("hi")

@@ -34,6 +34,7 @@ from memchat.store import (
     muted,
     prompts,
     schema,
+    services,
     sessions,
     succession,
     tombstones,
@@ -505,9 +506,9 @@ def test_a_small_fact_is_set_replaced_and_dropped(tx) -> None:
 
 
 def test_a_vector_is_kept_to_the_last_bit_for_its_service_alone(tx) -> None:
-    service = embeddings.register(tx, SERVICE, NOON)
-    other = embeddings.register(tx, type(SERVICE)("hash", "words", 65, 10), NOON)
-    assert embeddings.register(tx, SERVICE, NOON) == service != other
+    service = services.register(tx, SERVICE, NOON)
+    other = services.register(tx, type(SERVICE)("hash", "words", 65, 10), NOON)
+    assert services.register(tx, SERVICE, NOON) == service != other
     vector = np.random.default_rng(1).normal(size=64).astype(np.float32)
     embeddings.put(tx, service, [("h", vector)], NOON)
     embeddings.put(tx, service, [("h", vector * 2)], NOON)  # the first stays
@@ -516,7 +517,7 @@ def test_a_vector_is_kept_to_the_last_bit_for_its_service_alone(tx) -> None:
 
 
 def test_only_vectors_that_no_memory_has_any_more_are_dropped(tx) -> None:
-    service = embeddings.register(tx, SERVICE, NOON)
+    service = services.register(tx, SERVICE, NOON)
     memory_id = keep(tx, ANA, "Lisbon")
     used = memories.hash_of(tx, memory_id)
     unit = np.eye(1, 64, dtype=np.float32)[0]
@@ -695,7 +696,7 @@ def test_every_foreign_key_begins_an_index_so_that_cascades_need_no_scan(sqlite:
             for key in connection.execute(f"PRAGMA foreign_key_list({table})"):
                 if key[3] not in leading:
                     missing.add(f"{table}.{key[3]}")
-    # A service is never deleted, and an index on it would cost every vector.
+    # A service is seldom deleted, after its vectors; an index on it would cost every vector.
     assert missing == {"embeddings.service_id"}
 
 

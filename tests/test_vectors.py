@@ -23,7 +23,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError, StoreError
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, embeddings, events, memories, meta, schema
+from memchat.store import apps, embeddings, events, memories, meta, schema, services
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
@@ -114,14 +114,14 @@ def store(tmp_path: Path) -> Iterator[Database]:
 def opened(store: Database) -> VectorIndex:
     """The index as another process would open it."""
     with store.write() as tx:
-        service_id = embeddings.register(tx, SERVICE, NOON)
+        service_id = services.register(tx, SERVICE, NOON)
         return VectorIndex(store.home, meta.store_id(tx), service_id, SERVICE)
 
 
 def keep(store: Database, scope: Scope, *values: str) -> list[int]:
     """Memories whose vectors are made of their words' letters."""
     with store.write() as tx:
-        service_id = embeddings.register(tx, SERVICE, NOON)
+        service_id = services.register(tx, SERVICE, NOON)
         own, _ = apps.ensure(tx, scope, NOON)
         ids = []
         for value in values:

@@ -345,8 +345,9 @@ class Chat:
         waiting = []
         for late in self._late:
             question = late.arrived()
-            if question is not None and question.usage is not None:
-                usage.add(tx, own, self.session_id, question.usage, now)
+            if question is not None:
+                if question.usage is not None:
+                    usage.add(tx, own, self.session_id, question.usage, now)
                 self._parts.recall.keep(tx, question, now)
             elif not late.future.done():
                 waiting.append(late)

@@ -21,6 +21,7 @@ from memchat.cli import (
     inbox,
     jobs,
     memories,
+    services,
     sessions,
     show,
     system,
@@ -58,6 +59,7 @@ app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
 app.command()(work.worker)
 app.command()(work.backfill)
+app.add_typer(services.app, name="services")
 app.command()(audit.audit)
 app.command()(system.doctor)
 app.command()(system.config)

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
 from memchat.cli import show
 from memchat.cli.options import Json, open_store
+from memchat.types import to_json
 
 VARIABLES = {
     "home": "MEMCHAT_HOME",
     "chat_model": "MEMCHAT_CHAT_MODEL",
     "extract_model": "MEMCHAT_EXTRACT_MODEL",
     "embed_model": "MEMCHAT_EMBED_MODEL",
+    "embed_dimensions": "MEMCHAT_EMBED_DIMENSIONS",
+    "embed_max_tokens": "MEMCHAT_EMBED_MAX_TOKENS",
     "timezone": "MEMCHAT_TIMEZONE",
     "extraction": "MEMCHAT_EXTRACTION",
     "gemini_base_url": "GEMINI_API_BASE",
@@ -54,16 +58,29 @@ def demo() -> None:
     run()
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair", help="First put keyword rows, vectors and index in step with the rows."
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Check version, keys, models, database and folder.
 
     The exit code is 1 if something is wrong.
     """
     with open_store() as mc:
+        repaired = mc.repair() if repair else []
         checks = mc.doctor()
-    if as_json:
+    if as_json and repair:
+        show.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
+    elif as_json:
         show.print_records(checks)
     else:
+        for line in repaired or (["nothing was out of step"] if repair else []):
+            print(f"repaired {line}" if repaired else f"ok       repair: {line}")
         for check in checks:
             print(show.plain(f"{check.state:<8} {check.name}: {check.detail}"))
             if check.remedy:

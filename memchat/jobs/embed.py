@@ -24,7 +24,7 @@ from memchat.jobs.ask import Answer, ask, asked_pause
 from memchat.memory import moments
 from memchat.memory.meaning import Meaning
 from memchat.providers.limits import Paused
-from memchat.store import embeddings, jobs, memories, usage
+from memchat.store import embeddings, jobs, memories, services, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
@@ -182,7 +182,8 @@ class Embedding:
         with self._database.write() as tx:
             if finished:
                 outcome = self._write(tx, whole, answer)
-            if wanted > 0:
+            changed = services.in_use(tx) not in (None, self._meaning.service_id)
+            if wanted > 0 and not changed:  # else the next run makes the other service's vectors
                 claims = take(tx, wanted * self._size, self._size)
                 taken = self._look_up(tx, claims, wanted * self._size)
         # Only now, when it is committed.
@@ -248,8 +249,11 @@ class Embedding:
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
     ) -> None:
         service_id = self._meaning.service_id
-        still = embeddings.missing(tx, service_id, [claimed.target_id for claimed in done])
+        in_use = services.in_use(tx) or service_id
+        still = embeddings.missing(tx, in_use, [claimed.target_id for claimed in done])
         made = {key: vectors[key] for _, _, _, key in still if key in vectors}
+        if in_use != service_id:
+            made = {}  # the service was changed while they were made: they are the old one's
         embeddings.put(tx, service_id, made.items(), now)
         changed = {memory_id for memory_id, _, _, key in still if key not in made}
         # Also one whose text had its vector already: its shard has yet to hear of it.
@@ -257,7 +261,7 @@ class Embedding:
         memories.mark_embedded(tx, written, Cause(now, "system"))
         for memory_id, app_id, _, _ in still:
             if memory_id in changed:
-                # Its words changed while their vector was made.
+                # Its words, or the service in use, changed while their vector was made.
                 jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
 
     def _keep_usage(self, tx: Connection, batch: Batch, answer: Answer, now: datetime) -> None:

@@ -36,6 +36,7 @@ from memchat.store import (
     messages,
     meta,
     prompts,
+    services,
     sessions,
     succession,
     tombstones,
@@ -145,9 +146,9 @@ def forget(
             _blank_inbox(tx, app_id, values)
     rewritten = _blank_sessions(tx, traces, keep_transcript, describe=bury)
     # What was drawn from a turn stands in its searched text.
-    stored = meta.get(tx, "service_id")
+    in_use = services.in_use(tx)
     for session_id in traces.values:
-        moments.write(tx, session_id, zone, int(stored) if stored else None, {}, now)
+        moments.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
     touched = evidence.proved_by(tx, rewritten)
     embeddings.drop_unused(tx, hashes)

@@ -36,6 +36,7 @@ from memchat.store import (
     jobs,
     memories,
     messages,
+    services,
     sessions,
     usage,
 )
@@ -302,7 +303,9 @@ class Learner:
             return
         embeddings.put(tx, meaning.service_id, vectors.items(), cause.at)
         embeddings.drop_unused(tx, list(vectors))  # of facts that were known already, or refused
-        for memory_id, app_id, _, _ in embeddings.missing(tx, meaning.service_id, written):
+        # Another, where it was changed meanwhile.
+        in_use = services.in_use(tx) or meaning.service_id
+        for memory_id, app_id, _, _ in embeddings.missing(tx, in_use, written):
             jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
 
     def _hold_back(self, tx: Connection, own: int, reading: Reading, altered: set[int]) -> None:

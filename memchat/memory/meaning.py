@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memchat.errors import ConfigError, InputError, ProviderError
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from memchat.providers import Embedder, Vectors
     from memchat.vectors.index import VectorIndex
 
+ASKED = 256
+"""Questions whose vectors a process has at hand: a megabyte or two."""
 QUESTION_LIMIT = 2_000
 """Characters of a message that search looks at: its beginning and its end."""
 
@@ -27,8 +31,12 @@ class Question:
     text: str
     vector: Vectors | None = None
     degraded: str | None = None
+    meaning: Meaning | None = None
+    """Whose vector it is: it is compared with no other's."""
+    kept: bool = False
+    """Whether the vector is among the rows."""
     usage: Usage | None = None
-    """Set where a provider was asked, and the vector is not yet among the rows."""
+    """Set where a provider was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,11 @@ class Meaning:
     embedder: Embedder
     index: VectorIndex
     service_id: int
+    asked: OrderedDict[str, Vectors] = field(default_factory=OrderedDict, repr=False)
+    """The latest questions' vectors, by hash: a search keeps nothing on disk."""
 
     def question(self, text: str) -> Question:
-        """The question with its vector: from the rows where it was asked before, else embedded.
+        """The question with its vector: the one it had when it was asked before, else embedded.
 
         A failing service, or a text it can make nothing of, gives one without, which says why.
         """
@@ -50,13 +60,19 @@ class Meaning:
         with self.database.read() as tx:
             known = embeddings.get(tx, self.service_id, [key])
         if key in known:
-            return Question(text, known[key])
+            return Question(text, known[key], meaning=self, kept=True)
+        if (before := self.asked.get(key)) is not None:
+            return Question(text, before, meaning=self)
         try:
             vector, usage = self.embedder.embed_query(text)
             (vector,) = self._checked(vector[None], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
-        return Question(text, vector, usage=usage)
+        self.asked[key] = vector
+        while len(self.asked) > ASKED:
+            with suppress(KeyError):  # another thread was quicker
+                self.asked.popitem(last=False)
+        return Question(text, vector, meaning=self, usage=usage)
 
     def documents(self, texts: Sequence[str]) -> tuple[dict[str, Vectors], Usage | None]:
         """Vectors by text hash: those among the rows, the rest embedded in one batch."""

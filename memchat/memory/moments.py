@@ -10,7 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from memchat.memory import render
 from memchat.memory.consolidate import Fact
-from memchat.store import changes, embeddings, evidence, jobs, messages, sessions
+from memchat.store import changes, embeddings, evidence, jobs, messages, services, sessions
 from memchat.store.memories import FORGOTTEN, text_hash
 from memchat.types import Message, Session
 
@@ -63,8 +63,7 @@ def texts(
             for message_id, _, _ in fact.proofs:
                 facts[message_id][fact.key, fact.value] = None
     said = {turn.id: _text(turn, session.user, facts[turn.id], zone) for turn in turns}
-    told = f"[{_day(session.started_at, zone)}] {summary}" if summary else None
-    return Texts(said, told)
+    return Texts(said, _told(session.started_at, zone, summary) if summary else None)
 
 
 def write(
@@ -89,9 +88,11 @@ def write(
         sessions.index_summary(tx, session.id, app_id, told)
     if service_id is None:
         return
+    in_use = services.in_use(tx) or service_id
     hashes = {text_hash(words) for words in wanted.every}
-    lacking = hashes - embeddings.get(tx, service_id, sorted(hashes)).keys()
-    made = lacking & vectors.keys()
+    lacking = hashes - embeddings.get(tx, in_use, sorted(hashes)).keys()
+    # Where the service was changed while they were made, they are the old one's.
+    made = lacking & vectors.keys() if in_use == service_id else set()
     embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], now)
     late = [i for i, words in wanted.turns.items() if text_hash(words) in made]
     messages.tell_index(tx, session.id, late)
@@ -121,6 +122,21 @@ def stored(tx: Connection, session_id: int, zone: ZoneInfo) -> tuple[Session, in
     turns = messages.of_session(tx, session_id, learnable=True)
     turns = [turn for turn in turns if turn.id <= session.extracted_to]
     return session, app_id, texts(tx, session, turns, zone, summary=session.summary)
+
+
+def summary_text(session: Session, hashed: str, zone: ZoneInfo) -> str | None:
+    """The text of a summary as it was embedded under this hash, in whatever zone that was; None
+    where the summary is another by now."""
+    for days in (0, -1, 1, -2, 2):
+        started = session.started_at + timedelta(days=days)
+        words = _told(started, zone, session.summary or "")
+        if text_hash(words) == hashed:
+            return words
+    return None
+
+
+def _told(started_at: datetime, zone: ZoneInfo, summary: str) -> str:
+    return f"[{_day(started_at, zone)}] {summary}"
 
 
 def _text(turn: Message, user: str, facts: Iterable[tuple[str, str]], zone: ZoneInfo) -> str:

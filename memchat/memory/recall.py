@@ -21,7 +21,7 @@ from memchat.memory.past import Moment
 from memchat.memory.scoring import CANDIDATES, Search
 from memchat.memory.timely import Timely
 from memchat.prompts import Prompts
-from memchat.store import apps, embeddings, keywords, messages, muted
+from memchat.store import apps, embeddings, keywords, messages, muted, services
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
@@ -60,15 +60,15 @@ class Recall:
         return meaning.question(text)
 
     def keep(self, tx: Connection, question: Question, now: datetime) -> None:
-        """Keep a question's fresh vector among the rows."""
-        meaning, _ = self._meaning()
-        if meaning is not None and question.vector is not None:
+        """Keep a question's vector among the rows, where it is not there yet."""
+        if question.meaning is not None and question.vector is not None and not question.kept:
             key = embeddings.query_hash(question.text)
-            embeddings.put(tx, meaning.service_id, [(key, question.vector)], now)
+            embeddings.put(tx, question.meaning.service_id, [(key, question.vector)], now)
 
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question, best first."""
         with self._database.read() as tx:
+            question = _standing(tx, question)
             scope_ids = apps.find(tx, scope)
             search = self._searching(tx, scope_ids, question)
             hits = self._facts(tx, scope_ids).find(search, limit)
@@ -81,6 +81,7 @@ class Recall:
         """
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
+            question = _standing(tx, question)
             wide = max(limit, CANDIDATES)
             search = self._searching(tx, scope_ids, question)
             facts = distinct(self._facts(tx, scope_ids).find(search, wide))
@@ -115,6 +116,7 @@ class Recall:
         """
         with self._database.read() as tx:
             scope_ids = apps.find(tx, scope)
+            question = _standing(tx, question)
             room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
             pinned = distinct(_unmuted(self._facts(tx, scope_ids).pinned(), mute))
@@ -152,11 +154,10 @@ class Recall:
         return Facts(tx, scope_ids, self._today(), self._settings.zone)
 
     def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
-        meaning, _ = self._meaning()
         words = keywords.query_terms(question.text)
         timely = Timely.of(question.text, self._clock(), self._settings.zone)
         ranking = self._settings.ranking
-        return Search(tx, scope_ids.ids, question, words, meaning, timely, ranking)
+        return Search(tx, scope_ids.ids, question, words, question.meaning, timely, ranking)
 
     def _past(
         self, scope_ids: ScopeIds, search: Search, limit: int, session_id: int | None = None
@@ -202,6 +203,15 @@ class Recall:
 
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
+
+
+def _standing(tx: Connection, question: Question) -> Question:
+    """The question, without its vector where that is of a service removed since it was made."""
+    meaning = question.meaning
+    if meaning is None or services.get(tx, meaning.service_id) is not None:
+        return question
+    why = "searched by words only: the embedding service was changed just now; ask again"
+    return Question(question.text, degraded=why)
 
 
 def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:

@@ -6,9 +6,17 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from memchat.config import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, WORDS_ONLY, Settings
+from memchat.config import (
+    MINILM,
+    OFFLINE_CHAT,
+    OFFLINE_EXTRACT,
+    WORDS_ONLY,
+    Settings,
+    embedding_name,
+)
 from memchat.errors import ConfigError
 from memchat.providers.keys import key_name, key_names, provider_of
+from memchat.types import Service
 
 if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder
@@ -57,18 +65,18 @@ def embedder(settings: Settings) -> Embedder | None:
 
     Raises ConfigError for a name that tells no provider.
     """
-    model = settings.embed_model
+    model = embedding_name(settings.embed_model)
     if model == WORDS_ONLY:
         return None
     if model == MINILM:
         from memchat.providers.minilm import MiniLM, available
 
         return MiniLM(settings.home) if available() else None
-    if model == HASH:
+    provider = provider_of(model)
+    if provider == HASH:
         from memchat.providers.hashing import HashEmbedder
 
-        return HashEmbedder()
-    provider = provider_of(model)
+        return HashEmbedder(model.removeprefix(f"{HASH}/"))
     if provider == "gemini":
         from memchat.providers.gemini import GeminiEmbedder
 
@@ -80,7 +88,13 @@ def embedder(settings: Settings) -> Embedder | None:
         raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
     from memchat.providers.remote_embed import LiteLLMEmbedder
 
-    return LiteLLMEmbedder(model, timeout=settings.timeout, per_minute=settings.embed_per_minute)
+    return LiteLLMEmbedder(
+        model,
+        timeout=settings.timeout,
+        per_minute=settings.embed_per_minute,
+        dimensions=settings.embed_dimensions,
+        max_tokens=settings.embed_max_tokens,
+    )
 
 
 def explain(settings: Settings) -> tuple[Choice, Choice, Choice]:
@@ -126,7 +140,7 @@ def _state(setting: str, model: str, key_set: bool) -> tuple[str | None, str | N
         return OFFLINE_NOTE, None, f"set GEMINI_API_KEY, another provider's key, or {variable}"
     if model == WORDS_ONLY:
         return WORDS_NOTE, None, "unset MEMCHAT_EMBED_MODEL to use the built-in model"
-    if model == HASH:
+    if provider_of(embedding_name(model)) == HASH:
         return "knows equal words only; made for tests", None, "unset MEMCHAT_EMBED_MODEL"
     if model == MINILM:
         return _state_minilm()
@@ -156,16 +170,25 @@ def _nameless(variable: str, model: str) -> str:
     return f"{variable}={model} names no provider; write provider/model, for example openai/{model}"
 
 
-def embedder_for(settings: Settings, stored: str | None) -> tuple[Embedder | None, str | None]:
-    """The embedder for a store, or None and why; ``stored`` names the service it has vectors of.
+def asked_for(settings: Settings) -> bool:
+    """Whether a person named the embedding model; a choice that nobody made never changes the
+    service of a store."""
+    return settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
 
-    A choice that nobody made never changes the service of a store: the stored one is kept.
-    """
-    named = settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
-    if stored is not None and not named and stored != settings.embed_model:
-        settings = settings.with_(embed_model=stored)
+
+def embedder_of(settings: Settings, service: Service) -> tuple[Embedder | None, str | None]:
+    """What makes vectors of a service that a store knows, or None and why there is nothing."""
+    sizes = {"embed_dimensions": service.dimensions, "embed_max_tokens": service.max_tokens}
+    found, why_not = embedder_or_why(settings.with_(embed_model=service.name, **sizes))
+    if found is not None and not found.service.same_space(service):
+        return None, f"this memchat makes no more vectors as {service.name} has in this store"
+    return found, why_not
+
+
+def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
+    """The embedder that the settings name, or None and why there is none."""
     if settings.embed_model == WORDS_ONLY:
-        return None, "MEMCHAT_EMBED_MODEL=none: searched by words only"
+        return None, f"MEMCHAT_EMBED_MODEL={WORDS_ONLY}: searched by words only"
     found = embedder(settings)
     if found is None:
         return None, "the MiniLM weights are not installed (run make): searched by words only"

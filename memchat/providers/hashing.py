@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -27,31 +28,50 @@ SERVICE = Service(
 
 
 class HashEmbedder:
-    """A bag of casefolded words, each hashed to one of 64 places; the same on every run."""
+    """A bag of casefolded words, each hashed to one of its places; the same on every run.
+
+    Models of other names are other spaces, of as many dimensions as the name ends with:
+    ``HashEmbedder("other-384")``. ``words`` has 64.
+    """
+
+    _service = SERVICE
+    _salt = b""
+
+    def __init__(self, model: str = SERVICE.model) -> None:
+        if model == SERVICE.model:
+            return
+        size = model.rpartition("-")[2]
+        dimensions = int(size) if size.isdecimal() else SERVICE.dimensions
+        self._service = replace(SERVICE, model=model, dimensions=dimensions)
+        self._salt = blake2b(model.encode()).digest()[:16]
 
     @property
     def service(self) -> Service:
         """hash/words: 64 dimensions, on this machine."""
-        return SERVICE
+        return self._service
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, shape (n, 64). Raises InputError for an empty text."""
+        """One float32 unit vector a text, in order. Raises InputError for an empty text."""
         import numpy as np
 
         started = time.perf_counter()
         words = [_words(text) for text in texts]
-        vectors = np.zeros((len(texts), SERVICE.dimensions), np.float32)
+        vectors = np.zeros((len(texts), self.service.dimensions), np.float32)
         for vector, found in zip(vectors, words, strict=True):
             for word in found:
-                vector[_place(word)] += 1
+                vector[self._place(word)] += 1
             vector /= np.linalg.norm(vector)
         spent = time.perf_counter() - started
-        return vectors, Usage("embed", SERVICE.name, sum(map(len, words)), 0, 0.0, spent)
+        return vectors, Usage("embed", self.service.name, sum(map(len, words)), 0, 0.0, spent)
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (64,)."""
+        """The question's unit vector, shape (dimensions,)."""
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
+
+    def _place(self, word: str) -> int:
+        digest = blake2b(word.encode(), digest_size=8, salt=self._salt).digest()
+        return int.from_bytes(digest, "little") % self.service.dimensions
 
 
 def _words(text: str) -> list[str]:
@@ -59,8 +79,3 @@ def _words(text: str) -> list[str]:
     if not text.strip():
         raise InputError("an empty text cannot be embedded; give some text")
     return re.findall(r"\w+", text) or [text.strip()]
-
-
-def _place(word: str) -> int:
-    digest = blake2b(word.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") % SERVICE.dimensions

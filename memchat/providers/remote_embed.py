@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from memchat.providers.batches import embed_all
 from memchat.providers.failures import Call, translate, unusable
 from memchat.providers.keys import find_key, provider_of
+from memchat.providers.known import sizes
 from memchat.providers.limits import PER_MINUTE, bucket
 from memchat.providers.lite import LOCAL, cost_usd, failures, litellm
 from memchat.tokens import estimate_tokens
@@ -20,20 +20,8 @@ if TYPE_CHECKING:
 
 BATCH = 2048
 BATCH_TOKENS = 300_000
-DEFAULT_MAX_TOKENS = 512
 REMEDY = "MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
 
-_KNOWN: dict[str, tuple[int, int]] = {
-    "text-embedding-3-small": (1536, 8191),
-    "text-embedding-3-large": (3072, 8191),
-    "text-embedding-ada-002": (1536, 8191),
-    "mistral-embed": (1024, 8192),
-    "nomic-embed-text": (768, 2048),
-    "mxbai-embed-large": (1024, 512),
-    "bge-m3": (1024, 8192),
-    "all-minilm": (384, 256),
-}
-"""Dimensions of a model's vectors, and the tokens it reads."""
 _BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
 """Texts a request, where a provider takes fewer than OpenAI."""
 
@@ -42,7 +30,9 @@ class LiteLLMEmbedder:
     """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
 
     ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one,
-    ``per_minute`` its limit of requests; a model on this machine has none.
+    ``per_minute`` its limit of requests; a model on this machine has none. ``dimensions`` and
+    ``max_tokens`` are for a model that is not among the known ones. Raises ServiceError where they
+    are missing, or are not what a known model has.
     """
 
     def __init__(
@@ -52,29 +42,22 @@ class LiteLLMEmbedder:
         timeout: float,
         api_base: str | None = None,
         per_minute: int = PER_MINUTE,
+        dimensions: int | None = None,
+        max_tokens: int | None = None,
     ) -> None:
         self._model = model
         self._timeout = timeout
         self._api_base = api_base
-        local = model.startswith(LOCAL)
-        self._bucket = None if local else bucket(provider_of(model), api_base, per_minute)
-        bare = model.rpartition("/")[2].removesuffix(":latest")
-        known = _KNOWN.get(bare)
-        self._dimensions = known[0] if known else None
-        self._max_tokens = known[1] if known else DEFAULT_MAX_TOKENS
+        provider, local = provider_of(model), model.startswith(LOCAL)
+        self._bucket = None if local else bucket(provider, api_base, per_minute)
+        length, reads = sizes(model, dimensions, max_tokens)
+        name = model.removeprefix(f"{provider}/")
+        self._service = Service(provider, name, length, reads, local=local)
 
-    @functools.cached_property
+    @property
     def service(self) -> Service:
-        """The model's service. For a model that is not in the table, the length of its vectors is
-        found with one request; this raises what that request raises."""
-        if self._dimensions is None:
-            self.embed_documents(["How long are your vectors?"])
-        assert self._dimensions is not None
-        provider = provider_of(self._model)
-        name = self._model.removeprefix(f"{provider}/")
-        return Service(
-            provider, name, self._dimensions, self._max_tokens, local=self._model.startswith(LOCAL)
-        )
+        """The model's service: by the table of known models, or by the sizes that were given."""
+        return self._service
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
         """One float32 unit vector a text, in the order given, shape (n, dimensions).
@@ -87,13 +70,11 @@ class LiteLLMEmbedder:
             texts,
             lambda some: self._call(some, told),
             model=self._model,
-            max_tokens=self._max_tokens,
+            max_tokens=self._service.max_tokens,
             batch=_BATCHES.get(provider_of(self._model), BATCH),
             batch_tokens=BATCH_TOKENS,
-            dimensions=self._dimensions,
+            dimensions=self._service.dimensions,
         )
-        if len(vectors):
-            self._dimensions = vectors.shape[1]
         tokens = sum(told) or sum(map(estimate_tokens, texts))
         cost = cost_usd(self._model, tokens, 0)
         return vectors, Usage("embed", self._model, tokens, 0, cost, time.perf_counter() - started)

@@ -88,3 +88,8 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
 def remove(tx: Connection, app_id: int) -> None:
     """Delete the app's row; its memories, sessions and jobs go with it by cascade."""
     tx.execute(delete(apps).where(apps.c.id == app_id))
+
+
+def every_id(tx: Connection) -> list[int]:
+    """Every scope row, of everybody."""
+    return list(tx.execute(select(apps.c.id)).scalars())

@@ -1,4 +1,4 @@
-"""Services and their vectors: float32 rows keyed by the sha256 of the text and the service.
+"""Vectors: float32 rows keyed by the sha256 of the text and the service.
 
 The same text costs a provider once, wherever it occurs. A question's vector is kept under a hash
 of its own, since some services embed questions and documents differently.
@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import Connection, and_, delete, func, insert, or_, select
+from sqlalchemy import Connection, and_, delete, func, or_, select
 
-from memchat.store import plain
-from memchat.store.schema import embeddings, memories, messages, searched, services, sessions
-from memchat.types import Service
+from memchat.store import plain, services
+from memchat.store.schema import embeddings, memories, messages, searched, sessions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,44 +36,6 @@ def query_hash(text: str) -> str:
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
 
 
-def register(tx: Connection, service: Service, now: datetime) -> int:
-    """The id of the service, which is made where it is new."""
-    s = services.c
-    found = tx.execute(
-        select(s.id).where(
-            s.provider == service.provider,
-            s.model == service.model,
-            s.version == service.version,
-            s.dimensions == service.dimensions,
-        )
-    ).scalar()
-    if found is not None:
-        return int(found)
-    statement = insert(services).values(
-        provider=service.provider,
-        model=service.model,
-        version=service.version,
-        dimensions=service.dimensions,
-        max_tokens=service.max_tokens,
-        created_at=now,
-    )
-    return int(tx.execute(statement.returning(s.id)).scalar_one())
-
-
-def service(tx: Connection, service_id: int) -> Service | None:
-    """A registered service; its floor and locality are the adapter's to know."""
-    row = tx.execute(select(services).where(services.c.id == service_id)).first()
-    if row is None:
-        return None
-    return Service(
-        provider=row.provider,
-        model=row.model,
-        dimensions=row.dimensions,
-        max_tokens=row.max_tokens,
-        version=row.version,
-    )
-
-
 def any_of(tx: Connection, service_id: int) -> bool:
     """Whether the store holds a vector of this service."""
     query = select(_e.hash).where(_e.service_id == service_id)
@@ -84,7 +45,8 @@ def any_of(tx: Connection, service_id: int) -> bool:
 def put(
     tx: Connection, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime
 ) -> None:
-    """Keep vectors by hash; one that is there already stays."""
+    """Keep vectors by hash; one that is there already stays, those of a service that was removed
+    while they were made are let go."""
     from sqlalchemy.dialects.sqlite import insert as upsert
 
     rows = [
@@ -96,7 +58,7 @@ def put(
         }
         for key, vector in vectors
     ]
-    if rows:
+    if rows and services.get(tx, service_id) is not None:
         tx.execute(upsert(embeddings).on_conflict_do_nothing(), rows)
 
 

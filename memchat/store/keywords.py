@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from sqlalchemy import Connection
@@ -65,6 +66,15 @@ _STOP_WORDS = """
     el los las una y es yo mi mis que como
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a row is to hold, but for what stands beside it."""
+
+    app_id: int
+    text: str
+    reply: bool = False
 
 
 def terms(text: str) -> str:
@@ -136,6 +146,17 @@ def scrub(tx: Connection) -> None:
         deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
         command = "rebuild" if deep else "optimize"
         tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
+
+
+def astray(tx: Connection, kind: Kind, wanted: Mapping[int, Words]) -> set[int]:
+    """The ids whose rows are lacking, are too many, or hold another text or scope."""
+    rows = tx.exec_driver_sql(f"SELECT rowid, scope, text FROM {kind}_fts").all()
+    held = {row[0]: (row[1], row[2]) for row in rows}
+    right = {
+        i: (_reply_token(w.app_id) if w.reply else _token(w.app_id), terms(w.text))
+        for i, w in wanted.items()
+    }
+    return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
 
 
 def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:

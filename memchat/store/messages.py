@@ -211,6 +211,16 @@ def ids_of(tx: Connection, session_id: int) -> list[int]:
     return list(tx.execute(select(_m.id).where(_m.session_id == session_id)).scalars())
 
 
+def unread(tx: Connection) -> list[str]:
+    """What people said that no extraction has read yet, and one may."""
+    query = (
+        select(_m.content)
+        .join(sessions, sessions.c.id == _m.session_id)
+        .where(_m.role == "user", _m.memory == 1, _m.id > sessions.c.extracted_to)
+    )
+    return list(tx.execute(query).scalars())
+
+
 def by_ids(tx: Connection, ids: Sequence[int]) -> dict[int, Message]:
     """Turns by id."""
     return {row.id: _message(row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))}

@@ -8,11 +8,13 @@ is in it, and nothing later.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -105,15 +107,30 @@ class VectorIndex:
     def save(self, tx: Connection) -> None:
         """Keep the large shards that changed on disk, so that the next opening is quick.
 
-        They are caught up first: what was forgotten meanwhile must not come back in a file.
+        They are caught up first: what was forgotten meanwhile must not come back in a file. Where
+        they cannot be written, they are made from the rows next time as well.
         """
         with self._lock:
             for kind, app_id in list(self._shards):
                 shard = self._current(tx, kind, app_id)
-                if len(shard) >= SAVE_FROM and self._saved.get((kind, app_id)) != shard.seq:
+                if len(shard) < SAVE_FROM or self._saved.get((kind, app_id)) == shard.seq:
+                    continue
+                try:
                     self._folder.mkdir(mode=0o700, exist_ok=True)
                     shard.save(self._path(kind, app_id), _mark(tx, kind, shard.seq))
                     self._saved[kind, app_id] = shard.seq
+                except OSError as error:
+                    log.warning("the index was not saved (%s)", error.strerror)
+
+    def spoilt(self, tx: Connection, app_id: int) -> bool:
+        """Whether a saved shard of a scope row holds other vectors than the rows, all of them."""
+        with self._lock:
+            for kind in get_args(Kind):
+                if self._path(kind, app_id).exists():
+                    found, vectors = self._read(tx, kind, app_id, None)
+                    if not self._current(tx, kind, app_id).holds(found, vectors):
+                        return True
+        return False
 
     def forget(self, app_id: int) -> None:
         """Drop a scope row's shards from disk, and small ones from memory: a vector tells about its
@@ -172,13 +189,14 @@ class VectorIndex:
         from memchat.vectors.shard import Shard
 
         path = self._path(kind, app_id)
-        if not path.exists():
+        if not os.path.lexists(path):
             return self._empty()
         try:
             shard = Shard.load(path, self._dimensions)
         except StoreError as error:
             log.warning("%s", error)
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                path.unlink()
             return self._empty()
         if shard.mark != _mark(tx, kind, shard.seq):
             # From before these rows were restored from a copy: not a past of theirs.
@@ -206,7 +224,24 @@ class VectorIndex:
 def unlink(home: Path, store_id: str, service_id: int, app_id: int) -> None:
     """Drop a scope row's shards from disk, without loading them."""
     for kind in get_args(Kind):
-        _file(home, store_id, service_id, kind, app_id).unlink(missing_ok=True)
+        file = _file(home, store_id, service_id, kind, app_id)
+        # A process that was killed while it saved left a part.
+        for path in (file, *file.parent.glob(f"{file.name}.*.tmp")):
+            path.unlink(missing_ok=True)
+
+
+def strays(
+    home: Path, store_id: str, service_ids: Iterable[int], app_ids: Collection[int]
+) -> list[Path]:
+    """What lies in the folder and is no shard of these services and scope rows."""
+    ours = {
+        _file(home, store_id, service_id, kind, app_id)
+        for service_id in service_ids
+        for app_id in app_ids
+        for kind in get_args(Kind)
+    }
+    folder = home / FOLDER
+    return sorted(set(folder.iterdir()) - ours) if folder.is_dir() else []
 
 
 def _latest(tx: Connection, kind: Kind, app_id: int) -> int:

@@ -28,6 +28,8 @@ Vectors = NDArray[np.float32]
 _FORMAT = 2
 _FEW = 1_000
 _TIE = 1e-6
+_ROUNDED = 1e-3
+"""What half the digits may take from a number between -1 and 1, with room."""
 """Scores this close may change places with the order of adding up."""
 
 
@@ -59,6 +61,21 @@ class Shard:
     def ids(self) -> set[int]:
         """The memories in it."""
         return {int(i) for i in faiss.vector_to_array(self._index.id_map)}
+
+    def holds(self, ids: Sequence[int], vectors: Vectors) -> bool:
+        """Whether it has these vectors under these ids, and nothing else."""
+        held = faiss.vector_to_array(self._index.id_map)
+        if len(held) != len(ids) or set(held.tolist()) != set(ids):
+            return False
+        if not len(held):
+            return True
+        place = {int(i): n for n, i in enumerate(held)}
+        mine = faiss.downcast_index(self._index.index).reconstruct_n(0, len(held))
+        return bool(
+            np.allclose(
+                mine[[place[i] for i in ids]], vectors, atol=_ROUNDED if self.half else _TIE
+            )
+        )
 
     def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
         """Take ``ids`` out and put ``found`` in with their vectors; FAISS itself has no upsert."""
@@ -124,12 +141,17 @@ class Shard:
         }
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         # A vector tells about its words: nobody else on this machine reads it.
-        with open(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(json.dumps(head).encode() + b"\n")
-            file.write(body)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
+        try:
+            with open(os.open(temporary, flags, 0o600), "wb") as file:
+                file.write(json.dumps(head).encode() + b"\n")
+                file.write(body)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def load(cls, path: Path, dimensions: int) -> Shard:

@@ -1,0 +1,162 @@
+"""``memchat services``: which embedding model makes the vectors, and changing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import show
+from memchat.cli.options import Json, group, open_store
+from memchat.types import to_json
+
+if TYPE_CHECKING:
+    from memchat.memory.reembed import Reembedded
+
+app = group("See and change the embedding services of the store.")
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="As `services list` shows it, or its number.")
+]
+
+
+@app.command("list")
+def listed(as_json: Json = False) -> None:
+    """List the services whose vectors the store has, and which one is in use."""
+    with open_store() as mc:
+        found = mc.services()
+    if as_json:
+        show.print_records(found)
+        return
+    show.print_table(
+        ("id", "service", "version", "dimensions", "reads", "state", "vectors", "lacking"),
+        [
+            (s.id, s.name, s.version, s.dimensions, s.max_tokens, s.state, s.vectors, s.lacking)
+            for s in found
+        ],
+        none="no service yet; it is chosen when the first memory is embedded",
+    )
+
+
+@app.command()
+def use(
+    name: Name,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also if texts have no vector of it yet.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Search a service's vectors from now on.
+
+    It has them all, or the command says what to do. `memchat services migrate` makes them.
+    """
+    with open_store() as mc:
+        lacking = mc.use_service(name, force=force)
+    if as_json:
+        show.print_json({"service": name, "queued": lacking})
+        return
+    print(f"{name} is in use")
+    if lacking:
+        print(f"{_counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
+    _say_what_is_set(name)
+
+
+@app.command()
+def migrate(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME",
+            help="The model to change to, e.g. minilm or openai/text-embedding-3-small "
+            "(default: the change begun before, else the model of the settings).",
+            show_default=False,
+        ),
+    ] = None,
+    dimensions: Annotated[
+        int | None,
+        typer.Option("--dimensions", min=1, help="Of a model that memchat does not know."),
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option("--max-tokens", min=1, help="That such a model reads.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Embed everything with another model, then change to it.
+
+    Search goes on in the old vectors meanwhile, in every process, and the change is one step. It
+    may be stopped at any time; run again, it goes on where it was. The old vectors stay until
+    `memchat services rm`.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    line = ProgressLine()
+    with open_store() as mc:
+        try:
+            done = mc.migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=line.tell)
+        finally:
+            line.end()
+    if as_json:
+        show.print_json(to_json(done))
+    else:
+        _say(done)
+    if not done.switched:
+        raise typer.Exit(1)
+    _say_what_is_set(done.service)
+
+
+@app.command("rm")
+def remove(
+    name: Name,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also the one in use, or the one that is coming.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a service with its vectors. What they were made of stays.
+
+    The room they took in the file is used again; the file itself does not shrink.
+    """
+    with open_store() as mc:
+        removed = mc.remove_service(name, force=force)
+    if as_json:
+        show.print_json({"service": name, "removed": removed})
+    else:
+        print(f"{name} is removed, with {_counted(removed, 'vector')}")
+
+
+def _say(done: Reembedded) -> None:
+    if done.before is None and not done.embedded:
+        print(f"{done.service} is in use")
+        return
+    cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
+    texts = _counted(done.embedded, "text")
+    print(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})")
+    for what, reason in done.refused.items():
+        show.error(f"{what} has no vector of it: {reason}")
+    if done.switched:
+        print(f"{done.service} is in use")
+        if done.before is not None:
+            print(f"the vectors of {done.before} are kept; memchat services rm {done.before}")
+    else:
+        show.error(
+            f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
+            f"leave them to words with memchat services use {done.service} --force"
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _say_what_is_set(name: str) -> None:
+    """Where a setting names another model, the next start would stop at it."""
+    from pathlib import Path
+
+    from memchat.config import embedding_name, load
+
+    settings = load(dotenv=Path(".env"))
+    named = settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+    if named and settings.embed_model not in (name, embedding_name(name)):
+        show.notice(
+            f"MEMCHAT_EMBED_MODEL still names {settings.embed_model}; unset it, or set it to {name}"
+        )

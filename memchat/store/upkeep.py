@@ -1,0 +1,87 @@
+"""What is derived from the rows, compared with them over a whole store: keyword rows, vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import Connection, Select, delete, func, literal, or_, select
+
+from memchat.store import keywords, messages
+from memchat.store.keywords import Kind, Words
+from memchat.store.schema import embeddings, memories, searched, services, sessions
+from memchat.store.schema import messages as turns
+
+_e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
+
+
+def words(tx: Connection, kind: Kind) -> dict[int, Words]:
+    """What the keyword rows of a kind are to hold, by id."""
+    return {row[0]: Words(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
+
+
+def words_count(tx: Connection, kind: Kind) -> int:
+    """How many keyword rows of a kind there are to be."""
+    return int(tx.execute(select(func.count()).select_from(_wanted(kind).subquery())).scalar_one())
+
+
+def words_astray(tx: Connection, kind: Kind) -> set[int]:
+    """The ids of a kind whose keyword rows are not as they should be."""
+    return keywords.astray(tx, kind, words(tx, kind))
+
+
+def mend_words(tx: Connection, kind: Kind) -> int:
+    """Write the keyword rows of a kind anew that are not as they should be; how many."""
+    wanted = words(tx, kind)
+    astray = keywords.astray(tx, kind, wanted)
+    keywords.remove(tx, kind, sorted(astray - wanted.keys()))
+    again = sorted(astray & wanted.keys())
+    if kind != "messages":
+        for i in again:
+            keywords.write(tx, kind, i, wanted[i].app_id, wanted[i].text)
+        return len(astray)
+    of_session: dict[int, list[int]] = {}
+    for first in range(0, len(again), 500):
+        query = select(_t.id, _t.session_id).where(_t.id.in_(again[first : first + 500]))
+        for message_id, session_id in tx.execute(query):
+            of_session.setdefault(session_id, []).append(message_id)
+    for session_id, ids in of_session.items():
+        messages.write_words(tx, session_id, ids)
+    return len(astray)
+
+
+def drop_broken(tx: Connection) -> int:
+    """Delete vectors that have another length than their service's; how many."""
+    of_service = select(services.c.dimensions * 4).where(services.c.id == _e.service_id)
+    broken = func.length(_e.embedding) != of_service.scalar_subquery()
+    return int(tx.execute(delete(embeddings).where(broken)).rowcount)
+
+
+def idle(tx: Connection, questions: Collection[str]) -> list[str]:
+    """The hashes of vectors that nothing has any more: no fact, turn or summary, and none of these
+    questions."""
+    in_use = or_(
+        select(_m.id).where(_m.text_hash == _e.hash).exists(),
+        select(_t.id).where(_t.text_hash == _e.hash).exists(),
+        select(_s.id).where(_s.summary_hash == _e.hash).exists(),
+    )
+    found = tx.execute(select(_e.hash).where(~in_use).distinct()).scalars()
+    return [hashed for hashed in found if hashed not in questions]
+
+
+def said(tx: Connection) -> list[str]:
+    """What people said, word for word."""
+    return list(tx.execute(select(_t.content).where(_t.role == "user")).scalars())
+
+
+def _wanted(kind: Kind) -> Select[Any]:
+    if kind == "memories":
+        return select(_m.id, _m.app_id, _m.search_text, literal(False).label("reply")).where(
+            searched
+        )
+    if kind == "sessions":
+        columns = (_s.id, _s.app_id, _s.summary, literal(False).label("reply"))
+        return select(*columns).where(_s.summary > "")
+    text = func.coalesce(_t.search_text, _t.content).label("words")
+    query = select(_t.id, _s.app_id, text, (_t.role != "user").label("reply"))
+    return query.join(sessions, _s.id == _t.session_id).where(_t.memory == 1)
