@@ -28,9 +28,9 @@ Vectors = NDArray[np.float32]
 _FORMAT = 2
 _FEW = 1_000
 _TIE = 1e-6
+"""Scores this close may change places with the order of adding up."""
 _ROUNDED = 1e-3
 """What half the digits may take from a number between -1 and 1, with room."""
-"""Scores this close may change places with the order of adding up."""
 
 
 class Shard:
