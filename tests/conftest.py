@@ -8,12 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+
+# Speed is measured in benchmarks/; on a busy machine a deadline tells nothing.
+hypothesis.settings.register_profile("memchat", deadline=None)
+hypothesis.settings.load_profile("memchat")
 
 WAIT = 30.0
 """Seconds: no test's outcome hangs on how busy the machine is."""
