@@ -66,7 +66,6 @@ if TYPE_CHECKING:
     from memchat.doctor import Check
     from memchat.jobs import JobsDone
     from memchat.jobs.backfill import Backfilled
-    from memchat.jobs.backfill import Progress as BackfillProgress
     from memchat.memory.by_hand import ByHand
     from memchat.memory.reembed import Reembedded
     from memchat.memory.switch import Switch
@@ -665,7 +664,7 @@ class MemChat:
         self._parts().worker.stopping.set()
 
     def backfill(
-        self, *, batch: int = 100, seen: Callable[[BackfillProgress], None] | None = None
+        self, *, batch: int = 100, seen: Callable[[Progress], None] | None = None
     ) -> Backfilled:
         """Give every fact, turn and summary of the store that lacks a vector its own.
 

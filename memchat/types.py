@@ -385,16 +385,24 @@ class Progress:
     """Since it began."""
     begun_at: int = 0
     """What was done before, by an earlier run."""
+    failed: int = 0
+    pause: float | None = None
+    """Seconds that are being waited, as a service asked."""
+
+    @property
+    def past(self) -> int:
+        """What is behind: done or failed."""
+        return self.done + self.failed
 
     @property
     def rate(self) -> float:
         """So many a second; 0 before the first is done."""
-        return (self.done - self.begun_at) / self.seconds if self.seconds > 0 else 0.0
+        return (self.past - self.begun_at) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def left(self) -> float | None:
         """Seconds until the end at this rate, or None where that cannot be told yet."""
-        return (self.total - self.done) / self.rate if self.rate > 0 else None
+        return (self.total - self.past) / self.rate if self.rate > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

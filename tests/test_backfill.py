@@ -16,8 +16,8 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.jobs.backfill import Progress
 from memchat.store import backlog
+from memchat.types import Progress
 from tests.conftest import Opener, answer
 from tests.test_embedding_jobs import BAD, Service, add, many, refusing, statuses, vectors
 
@@ -180,7 +180,8 @@ def test_progress_is_told_and_never_goes_back(open_store: Opener) -> None:
     many(words_only(open_store), 230, bad=[3])
     seen: list[Progress] = []
     open_store(embedder=Service(refusing(400))).backfill(seen=seen.append)
-    assert seen[0] == Progress(230, 0, 0) and seen[-1] == Progress(230, 229, 1)
+    told = [(p.total, p.done, p.failed) for p in seen]
+    assert told[0] == (230, 0, 0) and told[-1] == (230, 229, 1)
     past = [p.done + p.failed for p in seen]
     assert past == sorted(past)
 
@@ -244,8 +245,8 @@ def test_the_command_tells_done_and_left_and_its_code_tells_too(
     process = command(home, "backfill")
     out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, out) == (0, "120 done, 0 failed, 0 left\n")
-    assert err.splitlines()[0] == "0 of 120 texts"
-    assert re.fullmatch(r"120 of 120 texts, \d+(\.\d)? a second", err.splitlines()[-1])
+    assert err.splitlines()[0] == "0 of 120 (0 %)"
+    assert re.fullmatch(r"120 of 120 \(100 %\), [\d,]+(\.\d)? a second", err.splitlines()[-1])
     out, err = command(home, "backfill").communicate(timeout=PATIENCE)
     assert (out, err) == ("0 done, 0 failed, 0 left\n", "")
     process = command(home, "backfill", MEMCHAT_EMBED_MODEL="none")

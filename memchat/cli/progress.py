@@ -1,15 +1,21 @@
-"""How far a long command has come: one line on standard error, with the rate and the time left."""
+"""How far a long command has come: one line on standard error, with the rate and the time left.
+
+On a terminal with a bar in front; in a file or a pipe a plain line now and then.
+"""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 
+from memchat.cli import show
 from memchat.types import Progress
 
 EVERY_SECONDS = 0.2
-EVERY_SECONDS_IN_A_FILE = 10.0
+EVERY_SECONDS_IN_A_FILE = 5.0
 """Where the line cannot be written over, as in a log, it is written anew and seldom."""
+BAR = 24
 
 
 class ProgressLine:
@@ -18,41 +24,55 @@ class ProgressLine:
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._shown_at = 0.0
-        self._width = 0
-        self._waiting = ""
+        self._open = False
+        self._waiting: Progress | None = None
 
     def tell(self, progress: Progress) -> None:
-        """Show this, unless something was shown just before."""
-        self._waiting = line(progress)
-        pause = EVERY_SECONDS if self._terminal else EVERY_SECONDS_IN_A_FILE
-        if time.monotonic() - self._shown_at >= pause:
-            self._show()
+        """Show this, unless there is nothing to do, or something was shown just before."""
+        if not progress.total:
+            return
+        self._waiting = progress
+        between = EVERY_SECONDS if self._terminal else EVERY_SECONDS_IN_A_FILE
+        if progress.pause is not None or time.monotonic() - self._shown_at >= between:
+            self._show(progress)
 
     def end(self) -> None:
         """Show the last that was told, and leave the line."""
-        if self._waiting:
-            self._show()
-        if self._terminal and self._width:
+        if self._waiting is not None:
+            self._show(self._waiting)
+        if self._open:
             print(file=sys.stderr, flush=True)
 
-    def _show(self) -> None:
-        text, self._waiting, self._shown_at = self._waiting, "", time.monotonic()
+    def _show(self, progress: Progress) -> None:
+        self._waiting, self._shown_at = None, time.monotonic()
+        text = line(progress)
         if self._terminal:
-            print(f"\r{text:<{self._width}}", end="", file=sys.stderr, flush=True)
-            self._width = len(text)
+            columns = shutil.get_terminal_size().columns - 1
+            text = show.shorten(f"{_bar(progress)} {text}", columns)
+            print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
+            self._open = True
         else:
             print(text, file=sys.stderr, flush=True)
 
 
 def line(progress: Progress) -> str:
     """``1,200 of 3,000 (40 %), 600 a second, 3 s left``."""
-    share = 100 if not progress.total else int(100 * progress.done / progress.total)
+    share = 100 if not progress.total else int(100 * progress.past / progress.total)
     parts = [f"{progress.done:,} of {progress.total:,} ({share} %)"]
+    if progress.failed:
+        parts.append(f"{progress.failed:,} failed")
     if progress.rate:
         parts.append(f"{progress.rate:,.{0 if progress.rate >= 10 else 1}f} a second")
-    if progress.left is not None and progress.done < progress.total:
+    if progress.left is not None and progress.past < progress.total:
         parts.append(f"{duration(progress.left)} left")
+    if progress.pause is not None:
+        parts.append(f"waiting {progress.pause:.0f} s, as the service asked")
     return ", ".join(parts)
+
+
+def _bar(progress: Progress) -> str:
+    filled = min(BAR, BAR * progress.past // progress.total)
+    return f"[{'#' * filled}{'.' * (BAR - filled)}]"
 
 
 def duration(seconds: float) -> str:

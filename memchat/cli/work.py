@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import sys
-import time
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +14,7 @@ from memchat.cli.options import open_store
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
-    from memchat.jobs.backfill import Backfilled, Progress
+    from memchat.jobs.backfill import Backfilled
 
 MOST_FAILURES = 20
 """Failures that are printed one by one."""
@@ -55,13 +54,15 @@ def backfill(
     What has one is skipped, so it can be broken off and run again at any time. The exit code is 1
     if anything failed or is left.
     """
+    from memchat.cli.progress import ProgressLine
+
     with open_store() as mc:
         told = _stop_on_signals(mc)
-        bar = Bar()
+        line = ProgressLine()
         try:
-            result = mc.backfill(batch=batch, seen=bar.show)
+            result = mc.backfill(batch=batch, seen=line.tell)
         finally:
-            bar.end()
+            line.end()
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
         _print_failures(result)
         if told:
@@ -78,72 +79,6 @@ def _print_failures(result: Backfilled) -> None:
         show.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
     if result.stopped is not None:
         show.error(f"stopped: {result.stopped}")
-
-
-class Bar:
-    """How far something is: a bar on a terminal, else a line now and then."""
-
-    WIDTH = 24
-    LINE_SECONDS = 5.0
-    """Between two lines where there is no terminal."""
-
-    def __init__(self) -> None:
-        self._terminal = sys.stderr.isatty()
-        self._began = time.monotonic()
-        self._told = self._began
-        self._open = False
-
-    def show(self, now: Progress) -> None:
-        """Tell it, where there is anything to do."""
-        if not now.total:
-            return
-        at = time.monotonic()
-        if self._terminal:
-            import shutil
-
-            line = f"{self._bar(now)} {self._words(now, at)}"
-            columns = shutil.get_terminal_size().columns - 1
-            print(f"\r{show.shorten(line, columns)}\x1b[K", end="", file=sys.stderr, flush=True)
-            self._open = True
-        elif (
-            now.pause is not None
-            or now.done + now.failed in (0, now.total)
-            or at - self._told >= self.LINE_SECONDS
-        ):
-            print(self._words(now, at), file=sys.stderr, flush=True)
-            self._told = at
-
-    def end(self) -> None:
-        """Go on to a new line."""
-        if self._open:
-            print(file=sys.stderr, flush=True)
-
-    def _bar(self, now: Progress) -> str:
-        filled = min(self.WIDTH, self.WIDTH * (now.done + now.failed) // now.total)
-        return f"[{'#' * filled}{'.' * (self.WIDTH - filled)}]"
-
-    def _words(self, now: Progress, at: float) -> str:
-        past = now.done + now.failed
-        parts = [f"{now.done} of {now.total} texts"]
-        if now.failed:
-            parts.append(f"{now.failed} failed")
-        spent = at - self._began
-        if past and spent > 0:
-            rate = past / spent
-            parts.append(f"{rate:.0f} a second" if rate >= 10 else f"{rate:.1f} a second")
-            if past < now.total:
-                parts.append(f"{_duration((now.total - past) / rate)} left")
-        if now.pause is not None:
-            parts.append(f"waiting {now.pause:.0f} s, as the service asked")
-        return ", ".join(parts)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
 def _stop_on_signals(mc: MemChat) -> list[int]:

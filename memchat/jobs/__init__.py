@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from memchat import processes
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError
-from memchat.jobs.backfill import Backfill, Backfilled, Progress
+from memchat.jobs.backfill import Backfill, Backfilled
 from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
 from memchat.memory import forget
 from memchat.memory.consolidate import bring_back
@@ -27,7 +27,7 @@ from memchat.store import apps, hidden, jobs, memories, sessions
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.types import Job, Learned, Scope, Session
+from memchat.types import Job, Learned, Progress, Scope, Session
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ was, and what fails has its reason there.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,20 +16,9 @@ from memchat.jobs.embed import Embedded, Embedding, Kind, Take
 from memchat.memory.meaning import Meaning
 from memchat.store import backlog, jobs
 from memchat.store.database import Database
-from memchat.types import Job
+from memchat.types import Job, Progress
 
 KINDS: tuple[Kind, ...] = ("embed", "index")
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far it is, in texts: facts, turns and summaries."""
-
-    total: int
-    done: int
-    failed: int
-    pause: float | None = None
-    """Seconds that are being waited, as the service asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +60,17 @@ class Backfill:
 
     def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
         """Embed all that is lacking, by ``batch`` texts; each is tried once."""
-        began = self._clock()
+        began, started = self._clock(), time.monotonic()
         with self._database.write() as tx:
             total = backlog.count(tx, self._meaning.service_id)
             if total:
                 backlog.queue(tx, self._meaning.service_id, began)
-        seen(Progress(total, 0, 0))
         runs: list[Embedded] = []
+
+        def tell(*now: Embedded) -> None:
+            seen(_progress(total, [*runs, *now], time.monotonic() - started))
+
+        tell()
         for kind in KINDS:
             embedding = Embedding(
                 self._database,
@@ -85,10 +79,9 @@ class Backfill:
                 self._meaning,
                 kind,
                 batch=batch,
-                seen=lambda now: seen(_progress(total, [*runs, now])),
+                seen=tell,
                 wait=self._wait,
             )
-
             found = embedding.run(self._taking(kind, began))
             runs.append(found)
             if found.down is not None:
@@ -98,10 +91,12 @@ class Backfill:
             failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self._clock())
         # The same words count wherever they occur, though they are made once.
         done, down = max(0, total - left), runs[-1].down
-        seen(Progress(total, done, sum(one.faulty for one in runs)))
+        faulty = sum(one.faulty for one in runs)
+        seen(Progress(done, total, time.monotonic() - started, failed=faulty))
         return Backfilled(total, done, left, tuple(failed), None if down is None else str(down))
 
 
-def _progress(total: int, runs: list[Embedded]) -> Progress:
+def _progress(total: int, runs: list[Embedded], seconds: float) -> Progress:
     made, faulty = sum(run.made for run in runs), sum(run.faulty for run in runs)
-    return Progress(total, made, faulty, runs[-1].pause)
+    pause = runs[-1].pause if runs else None
+    return Progress(made, total, seconds, failed=faulty, pause=pause)

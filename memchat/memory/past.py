@@ -14,12 +14,12 @@ from zoneinfo import ZoneInfo
 
 from memchat.memory import render
 from memchat.memory.gate import text
-from memchat.memory.scoring import Search
+from memchat.memory.scoring import Parts, Search
 from memchat.store import events, evidence, keywords, messages, sessions, succession
 from memchat.store.evidence import Drawn
 from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit
+from memchat.types import Hit, Message
 
 PRIOR = 0.3
 """What the summary of its conversation adds to a moment, at most."""
@@ -84,37 +84,44 @@ def find(
             continue  # its purge is on its way, and takes words of this turn
         if _asks_the_same(turn.content, search.question.text):
             continue
-        said_at = turn.created_at
-        changed = tuple(
-            dict.fromkeys(
-                f.key
-                for f in facts
-                if f.over(today) or reworded.get(f.memory_id, said_at) > said_at
-            )
-        )
-        title = titles[turn.session_id]
+        over = [
+            f.key
+            for f in facts
+            if f.over(today) or reworded.get(f.memory_id, turn.created_at) > turn.created_at
+        ]
+        changed, title = tuple(dict.fromkeys(over)), titles[turn.session_id]
         line = render.moment(turn, zone, title=title, changed=changed)
-        prior = priors[turn.session_id]
-        hit = Hit(
-            kind="message",
-            id=i,
-            text=line,
-            score=round(found[i].score + prior, 6),
-            cosine=found[i].cosine,
-            bm25=found[i].bm25,
-            channel=found[i].channel,
-            tokens=estimate_tokens(f"- {line}\n"),
-            said_at=said_at,
-            session_id=turn.session_id,
-            session_title=title,
-            since_changed=changed,
-            prior=round(prior, 6),
-            dated=found[i].dated,
-        )
+        hit = _hit(turn, line, found[i], priors[turn.session_id], title, changed)
         taught = tuple(now.get(fact.memory_id, fact.memory_id) for fact in facts)
         moments.append(Moment(hit, turn.content, tuple(facts), taught))
     moments.sort(key=lambda m: (-m.hit.score, -m.hit.id))
     return moments
+
+
+def _hit(
+    turn: Message,
+    line: str,
+    parts: Parts,
+    prior: float,
+    title: str | None,
+    changed: tuple[str, ...],
+) -> Hit:
+    return Hit(
+        kind="message",
+        id=turn.id,
+        text=line,
+        score=round(parts.score + prior, 6),
+        cosine=parts.cosine,
+        bm25=parts.bm25,
+        channel=parts.channel,
+        tokens=estimate_tokens(f"- {line}\n"),
+        said_at=turn.created_at,
+        session_id=turn.session_id,
+        session_title=title,
+        since_changed=changed,
+        prior=round(prior, 6),
+        dated=parts.dated,
+    )
 
 
 def _asks_the_same(content: str, asked: str) -> bool:

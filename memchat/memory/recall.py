@@ -208,7 +208,7 @@ class Recall:
 def _standing(tx: Connection, question: Question) -> Question:
     """The question, without its vector where that is of a service removed since it was made."""
     meaning = question.meaning
-    if meaning is None or services.get(tx, meaning.service_id) is not None:
+    if meaning is None or services.stands(tx, meaning.service_id):
         return question
     why = "searched by words only: the embedding service was changed just now; ask again"
     return Question(question.text, degraded=why)

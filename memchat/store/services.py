@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, select
 
-from memchat.store import meta
+from memchat.store import meta, plain
 from memchat.store.schema import embeddings, services
 from memchat.types import Service, ServiceInfo
 
@@ -58,6 +58,11 @@ def get(tx: Connection, service_id: int) -> Service | None:
     """A registered service; its floor and locality are the adapter's to know."""
     row = tx.execute(select(services).where(_s.id == service_id)).first()
     return None if row is None else _service(row)
+
+
+def stands(tx: Connection, service_id: int) -> bool:
+    """Whether it is still registered: asked before each search."""
+    return bool(plain.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
 
 
 def every(tx: Connection) -> dict[int, Service]:
