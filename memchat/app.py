@@ -373,9 +373,10 @@ class MemChat:
                 return recall.find(scope, question, limit)
         with self._database.read() as tx:
             waiting = jobs.due(tx, scope.user, self._clock()) & {"embed", "index"}
+            known = recall.known(tx, query)
         if waiting:
             self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
-        return recall.find(scope, recall.question(query), limit)
+        return recall.find(scope, known.answered(), limit)
 
     # Inbox
 

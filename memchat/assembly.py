@@ -91,7 +91,7 @@ class Assembly:
                 learner = Learner(
                     *common, self.prompts, self.clock, self.extract_model, self.meaning
                 )
-                recall = Recall(*common, self.prompts, self.clock, self.meaning)
+                recall = Recall(*common, self.prompts, self.clock, self.meaning_in)
                 patience = Patience(self.settings.embed_patience, recall.question)
                 self._assembled = Parts(
                     database=self.database,
@@ -144,9 +144,13 @@ class Assembly:
     def meaning(self) -> tuple[Meaning | None, str | None]:
         """The store's sense of meaning, or None and why there is none; made at first need, and
         again when another process has changed the service."""
+        with self.database.read() as tx:
+            return self.meaning_in(tx)
+
+    def meaning_in(self, tx: Connection) -> tuple[Meaning | None, str | None]:
+        """The same by a caller's read transaction."""
         with self._lock:
-            with self.database.read() as tx:
-                state = services.state(tx)
+            state = services.state(tx)
             if self._sense is None or self._sense.state != state:
                 self._sense = self._make_meaning(opening=not self._goes_along)
                 self._goes_along = True

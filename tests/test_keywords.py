@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from memchat.store import keywords
+from memchat.store import apps, keywords, memories
 from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory
 
+NOW = datetime(2026, 11, 21, tzinfo=UTC)
 FIXTURE_IS_SHARED = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
@@ -132,7 +136,6 @@ def test_nothing_typed_breaks_the_search_or_leaves_the_scope(tx, question: str) 
     keywords.write(tx, "memories", 2, 2, "tea coffee scope a1 a2 word1 茶茶")
     words = keywords.query_terms(question)
     assert set(found(tx, question)) <= {1}
-    assert keywords.matching_all(tx, "memories", [1], words, [1, 2]) <= {1}
     assert set(keywords.scores(tx, "memories", [1], words, [1, 2])) <= {1}
 
 
@@ -198,20 +201,12 @@ def test_the_better_match_comes_first_and_equal_ones_newest_first(tx) -> None:
 
 def test_any_number_of_rows_is_scored_at_once(tx) -> None:
     for i in range(1, 1_001):
-        keywords.write(tx, "messages", i, 1, f"green tea {i}")
-    found = keywords.search(tx, "messages", [1], ["tea"], 1_000)
+        keywords.write_turn(tx, i, 1, f"green tea {i}", "a reply", reply=False)
+    found = keywords.search(tx, "messages", [1], ["tea"])
+    assert len(found) == 1_000
     assert keywords.scores(tx, "messages", [1], ["tea"], range(1, 50_000)) == dict(found)
-    assert keywords.matching_all(tx, "messages", [1], ["tea"], range(500, 50_000)) == set(
-        range(500, 1_001)
-    )
-
-
-def test_every_word_must_match_for_a_whole_match(tx) -> None:
-    keywords.write(tx, "memories", 1, 1, "green tea")
-    keywords.write(tx, "memories", 2, 1, "black tea")
-    assert keywords.matching_all(tx, "memories", [1], ["tea", "green"], [1, 2]) == {1}
-    assert keywords.matching_all(tx, "memories", [1], [], [1, 2]) == set()
-    assert keywords.matching_all(tx, "memories", [], ["tea"], [1, 2]) == set()
+    held = keywords.held(tx, "messages", ["tea", "coffee"], range(500, 50_000))
+    assert held == {i: {"tea"} for i in range(500, 1_001)}
 
 
 @pytest.mark.parametrize(
@@ -227,7 +222,7 @@ def test_every_word_must_match_for_a_whole_match(tx) -> None:
 )
 def test_words_are_counted_in_a_row_whatever_their_endings(tx, text, words, held) -> None:
     keywords.write(tx, "memories", 1, 1, text)
-    assert keywords.held(tx, "memories", words, [1]) == {1: held}
+    assert [len(found) for found in keywords.held(tx, "memories", words, [1]).values()] == [held]
 
 
 def test_writing_again_replaces_and_removing_takes_out(tx) -> None:
@@ -280,14 +275,17 @@ def test_searching_between_the_writes_of_one_transaction_does_no_harm(tx) -> Non
     tx.exec_driver_sql("INSERT INTO memories_fts (memories_fts) VALUES ('integrity-check')")
 
 
-@pytest.mark.parametrize("large", [True, False])
-def test_one_pass_gives_the_best_and_the_scores_asked_for(tx, monkeypatch, large: bool) -> None:
-    monkeypatch.setattr(keywords, "_large", lambda *_: large)
-    for i in range(1, 61):
+def test_a_scope_that_holds_most_rows_is_searched_to_the_same_scores(tx) -> None:
+    words = ["tea", "leaf"]
+    scopes = [apps.ensure_shared(tx, user, NOW) for user in ("ana", "ben")]
+    for i in range(60):
         text = f"green tea {'leaf ' * (i % 7)}" if i % 3 else "something else"
-        keywords.write(tx, "memories", i, 1 + i % 2, text)
-    words, wanted = ["tea", "leaf"], list(range(1, 61, 4))
-    best, also = keywords.search_with(tx, "memories", [1], words, 5, wanted)
-    assert list(best.items()) == keywords.search(tx, "memories", [1], words, 5)
-    assert also == keywords.scores(tx, "memories", [1], words, wanted)
-    assert keywords.search_with(tx, "memories", [1], [], 5, wanted) == ({}, {})
+        new = NewMemory("fact", f"topic {i}", text, True, text, NOW, "manual")
+        memories.insert_new(tx, scopes[i % 5 == 0], new, Cause(NOW, "user", "by hand"))
+    for scope, count in zip(scopes, (32, 8), strict=True):
+        found = keywords.search(tx, "memories", [scope], words)
+        assert len(found) == count
+        assert dict(found) == keywords.scores(tx, "memories", [scope], words, range(1, 61))
+        assert memories.by_ids(tx, [scope], list(dict(found))).keys() == dict(found).keys()
+        assert found == sorted(found, key=lambda hit: (-hit[1], -hit[0]))
+        assert found[:5] == keywords.search(tx, "memories", [scope], words, 5)

@@ -14,7 +14,6 @@ import numpy as np
 from benchmarks.speed.peers.serving import Data, serve
 from memchat import MemChat, config
 from memchat.memory.consolidate import search_text
-from memchat.memory.meaning import shortened
 from memchat.store import apps, embeddings, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory, text_hash
@@ -136,7 +135,7 @@ class Product:
         for n in questions:
             with self._mc._database.read() as tx:
                 ids = apps.find(tx, Scope(self._data.asked[n])).ids
-                vector = meaning.question(shortened(self._data.questions[n])).vector
+                vector = self._mc._parts().recall.question(self._data.questions[n]).vector
                 assert vector is not None
                 hits = meaning.index.search(tx, ids, vector, DENSE)
             found.append([i - 1 for i, _ in hits])

@@ -5,7 +5,7 @@ A replaced value is found behind the one that is there now, which takes its scor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 from zoneinfo import ZoneInfo
@@ -27,6 +27,18 @@ PAST_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
+class Found:
+    """A fact that was found, before it is put into words."""
+
+    memory: Memory
+    score: float
+    parts: Parts
+    channel: str
+    asked: Collection[int] = ()
+    """What the question found, replaced values among it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Facts:
     """The facts of some scopes as they stand on a day."""
 
@@ -35,32 +47,34 @@ class Facts:
     today: date
     zone: ZoneInfo
 
-    def find(self, search: Search, limit: int) -> list[Hit]:
+    def find(self, search: Search, limit: int) -> list[Found]:
         """The facts that answer a question, best first, of equal ones the newest."""
         ids = self.scope.ids
         if not ids or limit < 1:
             return []
         over = memories.expired_ids(self.tx, ids, self.today)
         found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
-        passing = set(found)
-        rows = self._unshadowed(self._credited(found))
-        before = succession.replaced(self.tx, ids, [memory.id for memory in rows])
-        hits = []
-        for memory in rows:
-            told, parts = _worth_telling(before.get(memory.id, []), passing), found[memory.id]
-            hits.append(self._hit(memory, told, parts, parts.channel))
-        hits.sort(key=lambda hit: hit.id)
-        hits.sort(key=lambda hit: (hit.score, hit.said_at), reverse=True)
-        return hits[:limit]
+        asked = frozenset(found)
+        facts = [
+            Found(memory, round(parts.score, 6), parts, parts.channel, asked)
+            for memory in self._unshadowed(self._credited(found))
+            for parts in (found[memory.id],)
+        ]
+        facts.sort(key=lambda fact: fact.memory.id)
+        facts.sort(key=lambda fact: (fact.score, fact.memory.said_at), reverse=True)
+        return facts[:limit]
 
-    def pinned(self) -> list[Hit]:
+    def pinned(self) -> list[Found]:
         """The profile and preferences that may be pinned, the most confirmed first."""
         rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST)
-        before = succession.replaced(self.tx, self.scope.ids, [m.id for m in rows])
-        return [
-            self._hit(m, before.get(m.id, [])[:1], Parts(1.0, None, None), "pinned")
-            for m in self._unshadowed(rows)
-        ]
+        always = Parts(1.0, None, None)
+        return [Found(memory, 1.0, always, "pinned") for memory in self._unshadowed(rows)]
+
+    def told(self, facts: Sequence[Found]) -> list[Hit]:
+        """The facts in words, each with what it replaced."""
+        ids = [fact.memory.id for fact in facts]
+        before = succession.replaced(self.tx, self.scope.ids, ids) if ids else {}
+        return [self._hit(fact, before.get(fact.memory.id, [])) for fact in facts]
 
     def _credited(self, found: dict[int, Parts]) -> list[Memory]:
         """The memories in use that were found, or stand in the place of a replaced value that was:
@@ -81,16 +95,19 @@ class Facts:
         own = memories.single_keys(self.tx, self.scope.own, sorted(shared), self.today)
         return [m for m in rows if m.app or m.many or m.key not in own]
 
-    def _hit(self, memory: Memory, before: Sequence[Past], parts: Parts, channel: str) -> Hit:
+    def _hit(self, fact: Found, past: Sequence[Past]) -> Hit:
+        memory, parts = fact.memory, fact.parts
+        # Of the values a memory replaced the latest is told, and those that were asked for.
+        before = [p for n, p in enumerate(past) if n == 0 or p.id in fact.asked][:PAST_MOST]
         text = render.line(memory, self.zone, before)
         return Hit(
             kind="memory",
             id=memory.id,
             text=text,
-            score=round(parts.score, 6),
+            score=fact.score,
             cosine=parts.cosine,
             bm25=parts.bm25,
-            channel=channel,
+            channel=fact.channel,
             tokens=estimate_tokens(f"- {text}\n"),
             memory=memory,
             said_at=memory.said_at,
@@ -98,15 +115,15 @@ class Facts:
         )
 
 
-def distinct(hits: Sequence[Hit]) -> list[Hit]:
-    """Without those that say what an earlier one says: the same key and, but for case, value."""
-    first: dict[tuple[str, str], Hit] = {}
-    for hit in hits:
-        if hit.memory is not None:
-            first.setdefault((hit.memory.key, normal_value(hit.memory.value)), hit)
-    return list(first.values())
+def distinct(facts: Sequence[Found], besides: Sequence[Found] = ()) -> list[Found]:
+    """Without those that say what an earlier one says, or one of ``besides``: the same key and,
+    but for case, value."""
+    told = {_says(fact.memory) for fact in besides}
+    first: dict[tuple[str, str], Found] = {}
+    for fact in facts:
+        first.setdefault(_says(fact.memory), fact)
+    return [fact for said, fact in first.items() if said not in told]
 
 
-def _worth_telling(past: Sequence[Past], passing: set[int]) -> list[Past]:
-    """Of the values a memory replaced the latest, and those that were asked for."""
-    return [p for n, p in enumerate(past) if n == 0 or p.id in passing][:PAST_MOST]
+def _says(memory: Memory) -> tuple[str, str]:
+    return memory.key, normal_value(memory.value)

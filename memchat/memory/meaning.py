@@ -15,6 +15,8 @@ from memchat.store.memories import text_hash
 from memchat.types import Usage
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from memchat.providers import Embedder, Vectors
     from memchat.vectors.index import VectorIndex
 
@@ -38,6 +40,15 @@ class Question:
     usage: Usage | None = None
     """Set where a provider was asked."""
 
+    def answered(self) -> Question:
+        """With its vector, for which the service is asked where it is not known yet.
+
+        A failing service, or a text it can make nothing of, gives one without, which says why.
+        """
+        if self.meaning is None or self.vector is not None:
+            return self
+        return self.meaning.asked_for(self)
+
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
@@ -50,25 +61,22 @@ class Meaning:
     asked: OrderedDict[str, Vectors] = field(default_factory=OrderedDict, repr=False)
     """The latest questions' vectors, by hash: a search keeps nothing on disk."""
 
-    def question(self, text: str) -> Question:
-        """The question with its vector: the one it had when it was asked before, else embedded.
-
-        A failing service, or a text it can make nothing of, gives one without, which says why.
-        """
-        text = shortened(text)
+    def known(self, tx: Connection, text: str) -> Question:
+        """The question with the vector that it had when it was asked before, if it was."""
         key = embeddings.query_hash(text)
-        with self.database.read() as tx:
-            known = embeddings.get(tx, self.service_id, [key])
-        if key in known:
-            return Question(text, known[key], meaning=self, kept=True)
-        if (before := self.asked.get(key)) is not None:
-            return Question(text, before, meaning=self)
+        found = embeddings.get(tx, self.service_id, [key]).get(key)
+        vector = self.asked.get(key) if found is None else found
+        return Question(text, vector, meaning=self, kept=found is not None)
+
+    def asked_for(self, question: Question) -> Question:
+        """The question with a fresh vector of the service, or without and the reason."""
+        text = question.text
         try:
             vector, usage = self.embedder.embed_query(text)
             (vector,) = self._checked(vector[None], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
-        self.asked[key] = vector
+        self.asked[embeddings.query_hash(text)] = vector
         while len(self.asked) > ASKED:
             with suppress(KeyError):  # another thread was quicker
                 self.asked.popitem(last=False)

@@ -29,13 +29,21 @@ _ONLY_PROOF = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A found moment, and the facts that were drawn from it."""
+    """A found moment before it is put into words, and the facts that were drawn from it."""
 
-    hit: Hit
-    words: str
+    turn: Message
+    parts: Parts
+    prior: float
+    title: str | None
+    changed: tuple[str, ...]
+    """The keys of what it said that holds no more."""
     facts: tuple[Drawn, ...]
     taught: tuple[int, ...]
     """For each of the facts the memory that stands in its place today."""
+
+    @property
+    def score(self) -> float:
+        return round(self.parts.score + self.prior, 6)
 
     def tells(self, memory_ids: Collection[int]) -> bool:
         """Whether one of these memories, or what they replaced, was drawn from it."""
@@ -43,16 +51,35 @@ class Moment:
 
     def only_proves(self, shown: Collection[int]) -> bool:
         """Whether it says no more than these memories do, whose lines name what they replaced."""
-        mine = _words(self.words)
+        mine = _words(self.turn.content)
         quotes = zip(self.taught, self.facts, strict=True)
         theirs = [_words(fact.quote) for i, fact in quotes if i in shown]
         told = set().union(*theirs) & mine
         return bool(theirs) and len(told) >= _ONLY_PROOF * len(mine)
 
+    def told(self, zone: ZoneInfo) -> Hit:
+        """The moment in words."""
+        line = render.moment(self.turn, zone, title=self.title, changed=self.changed)
+        return Hit(
+            kind="message",
+            id=self.turn.id,
+            text=line,
+            score=self.score,
+            cosine=self.parts.cosine,
+            bm25=self.parts.bm25,
+            channel=self.parts.channel,
+            tokens=estimate_tokens(f"- {line}\n"),
+            said_at=self.turn.created_at,
+            session_id=self.turn.session_id,
+            session_title=self.title,
+            since_changed=self.changed,
+            prior=round(self.prior, 6),
+            dated=self.parts.dated,
+        )
+
 
 def find(
     search: Search,
-    zone: ZoneInfo,
     today: date,
     *,
     limit: int,
@@ -77,51 +104,24 @@ def find(
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
     now = {i: m.id for i, m in succession.present(search.tx, search.ids, ids).items()}
     reworded = events.reworded(search.tx, ids)
-    moments = []
+    moments, asked = [], search.question.text
     for i, turn in turns.items():
         facts = drawn[i]
         if any(fact.inactive_reason == FORGOTTEN for fact in facts):
             continue  # its purge is on its way, and takes words of this turn
-        if _asks_the_same(turn.content, search.question.text):
+        if _asks_the_same(turn.content, asked):
             continue
         over = [
             f.key
             for f in facts
             if f.over(today) or reworded.get(f.memory_id, turn.created_at) > turn.created_at
         ]
-        changed, title = tuple(dict.fromkeys(over)), titles[turn.session_id]
-        line = render.moment(turn, zone, title=title, changed=changed)
-        hit = _hit(turn, line, found[i], priors[turn.session_id], title, changed)
         taught = tuple(now.get(fact.memory_id, fact.memory_id) for fact in facts)
-        moments.append(Moment(hit, turn.content, tuple(facts), taught))
-    moments.sort(key=lambda m: (-m.hit.score, -m.hit.id))
+        prior, title = priors[turn.session_id], titles[turn.session_id]
+        changed = tuple(dict.fromkeys(over))
+        moments.append(Moment(turn, found[i], prior, title, changed, tuple(facts), taught))
+    moments.sort(key=lambda m: (-m.score, -m.turn.id))
     return moments
-
-
-def _hit(
-    turn: Message,
-    line: str,
-    parts: Parts,
-    prior: float,
-    title: str | None,
-    changed: tuple[str, ...],
-) -> Hit:
-    return Hit(
-        kind="message",
-        id=turn.id,
-        text=line,
-        score=round(parts.score + prior, 6),
-        cosine=parts.cosine,
-        bm25=parts.bm25,
-        channel=parts.channel,
-        tokens=estimate_tokens(f"- {line}\n"),
-        said_at=turn.created_at,
-        session_id=turn.session_id,
-        session_title=title,
-        since_changed=changed,
-        prior=round(prior, 6),
-        dated=parts.dated,
-    )
 
 
 def _asks_the_same(content: str, asked: str) -> bool:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.memory import past, render
-from memchat.memory.facts import Facts, distinct
+from memchat.memory.facts import Facts, Found, distinct
 from memchat.memory.gate.text import normal_value
 from memchat.memory.meaning import Meaning, Question, shortened
 from memchat.memory.past import Moment
@@ -42,7 +42,7 @@ class Recall:
         settings: Settings,
         prompts: Prompts,
         clock: Callable[[], datetime],
-        meaning: Callable[[], tuple[Meaning | None, str | None]],
+        meaning: Callable[[Connection], tuple[Meaning | None, str | None]],
     ) -> None:
         """``meaning`` gives the store's meaning, or None and the reason why there is none."""
         self._database = database
@@ -53,11 +53,15 @@ class Recall:
 
     def question(self, text: str) -> Question:
         """The question with its vector, or with the reason why only words are searched."""
-        text = clean_text(text)
-        meaning, why_not = self._meaning()
-        if meaning is None:
-            return Question(shortened(text), degraded=why_not)
-        return meaning.question(text)
+        with self._database.read() as tx:
+            known = self.known(tx, text)
+        return known.answered()
+
+    def known(self, tx: Connection, text: str) -> Question:
+        """The question as far as it is known without asking the embedding service."""
+        text = shortened(clean_text(text))
+        meaning, why_not = self._meaning(tx)
+        return Question(text, degraded=why_not) if meaning is None else meaning.known(tx, text)
 
     def keep(self, tx: Connection, question: Question, now: datetime) -> None:
         """Keep a question's vector among the rows, where it is not there yet."""
@@ -71,7 +75,8 @@ class Recall:
             question = _standing(tx, question)
             scope_ids = apps.find(tx, scope)
             search = self._searching(tx, scope_ids, question)
-            hits = self._facts(tx, scope_ids).find(search, limit)
+            facts = self._facts(tx, scope_ids)
+            hits = facts.told(facts.find(search, limit))
         return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
 
     def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
@@ -84,19 +89,23 @@ class Recall:
             question = _standing(tx, question)
             wide = max(limit, CANDIDATES)
             search = self._searching(tx, scope_ids, question)
-            facts = distinct(self._facts(tx, scope_ids).find(search, wide))
-            moments = self._past(scope_ids, search, wide)
-        rank = {hit.id: place for place, hit in enumerate(facts)}
-        hits, others = list(facts), []
-        for moment in moments:
-            if moment.only_proves(rank):
-                best = min(rank[i] for i in moment.taught if i in rank)
-                score = max(hits[best].score, moment.hit.score)
-                hits[best] = replace(hits[best], score=score)
-            else:
-                others.append(moment.hit)
-        ranked = sorted([*hits, *others], key=lambda hit: (-hit.score, hit.kind))[:limit]
-        return Recalled(tuple(ranked), question.degraded, 0, sum(hit.tokens for hit in ranked))
+            facts = self._facts(tx, scope_ids)
+            found = distinct(facts.find(search, wide))
+            place = {fact.memory.id: n for n, fact in enumerate(found)}
+            moments = []
+            for moment in self._past(scope_ids, search, wide):
+                if moment.only_proves(place):
+                    best = min(place[i] for i in moment.taught if i in place)
+                    score = max(found[best].score, moment.score)
+                    found[best] = replace(found[best], score=score)
+                else:
+                    moments.append(moment)
+            both: list[Found | Moment] = [*found, *moments]
+            ranked = sorted(both, key=lambda one: -one.score)[:limit]
+            told = iter(facts.told([one for one in ranked if isinstance(one, Found)]))
+            zone = self._settings.zone
+            hits = [next(told) if isinstance(one, Found) else one.told(zone) for one in ranked]
+        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
 
     def for_prompt(
         self,
@@ -119,36 +128,40 @@ class Recall:
             question = _standing(tx, question)
             room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            pinned = distinct(_unmuted(self._facts(tx, scope_ids).pinned(), mute))
+            facts = self._facts(tx, scope_ids)
             place = {memory_id: n for n, memory_id in enumerate(first)}
-            pinned.sort(key=lambda hit: place.get(hit.id, len(place)))
+            profile = distinct(_unmuted(facts.pinned(), mute))
+            profile.sort(key=lambda fact: place.get(fact.memory.id, len(place)))
+            pinned = facts.told(profile)
             kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
+            given = {hit.id for hit in kept}
             # A pinned fact without room there may still earn its place by fitting the question.
             limit = max(CANDIDATES, self._settings.top_k) + len(kept) + len(mute)
             search = self._searching(tx, scope_ids, question)
-            hits = _unmuted(self._facts(tx, scope_ids).find(search, limit), mute)
-            found = distinct([*kept, *hits])
-            found = found[len(kept) :][: self._settings.top_k]
-            given = {hit.id for hit in (*kept, *found)}
+            hits = _unmuted(facts.find(search, limit), mute)
+            others = distinct(hits, besides=[f for f in profile if f.memory.id in given])
+            found = facts.told(others[: self._settings.top_k])
+            given |= {hit.id for hit in found}
             said = self._past(scope_ids, search, CANDIDATES, session_id)
             moments = self._moments(scope_ids, search, dropped)
             moments += [
-                one.hit
+                one.told(self._settings.zone)
                 for one in said
-                if one.hit.score >= _WEAK * said[0].hit.score
+                if one.score >= _WEAK * said[0].score
                 and not (one.only_proves(given) or one.tells(mute))
             ]
         shown = _fitting([*kept, *found, *moments], room)
         wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}
         used = sum(hit.tokens for hit in shown)
-        matched = tuple(hit.id for hit in hits if hit.id in given)
+        matched = tuple(fact.memory.id for fact in hits if fact.memory.id in given)
         return Recalled(tuple(shown), question.degraded, len(wanted) - len(shown), used, matched)
 
     def pinned(self, scope: Scope, session_id: int | None = None) -> list[Hit]:
         """The profile and preferences that may be pinned, the most confirmed first."""
         with self._database.read() as tx:
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            return distinct(_unmuted(self._facts(tx, apps.find(tx, scope)).pinned(), mute))
+            facts = self._facts(tx, apps.find(tx, scope))
+            return facts.told(distinct(_unmuted(facts.pinned(), mute)))
 
     def _facts(self, tx: Connection, scope_ids: ScopeIds) -> Facts:
         return Facts(tx, scope_ids, self._today(), self._settings.zone)
@@ -166,11 +179,10 @@ class Recall:
         if scope_ids.own is None:
             return []
         search = replace(search, ids=[scope_ids.own])
-        zone = self._settings.zone
         first: dict[str, Moment] = {}
-        found = past.find(search, zone, self._today(), limit=limit, without_session=session_id)
+        found = past.find(search, self._today(), limit=limit, without_session=session_id)
         for moment in found:
-            first.setdefault(normal_value(moment.words), moment)
+            first.setdefault(normal_value(moment.turn.content), moment)
         return list(first.values())
 
     def _moments(self, scope_ids: ScopeIds, search: Search, dropped: Sequence[int]) -> list[Hit]:
@@ -224,6 +236,6 @@ def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:
     return kept
 
 
-def _unmuted(hits: Sequence[Hit], mute: set[int]) -> list[Hit]:
-    """Without the memories that a person called not relevant here."""
-    return [hit for hit in hits if hit.kind != "memory" or hit.id not in mute]
+def _unmuted(facts: Sequence[Found], mute: set[int]) -> list[Found]:
+    """Without those that a person called not relevant here."""
+    return [fact for fact in facts if fact.memory.id not in mute]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from sqlalchemy import Connection
@@ -100,7 +101,8 @@ class Search:
         others, both are asked again without those chains, and what that finds stands behind.
         """
         near = self._nearest(kind, limit, without)
-        worded, bm25 = self._worded(kind, limit, without, [*_ids(near), *dated])
+        every = dict(keywords.search(self.tx, kind, self.ids, self.words))
+        worded = _best(every, limit, without)
         seen = set(without)
         while kind == "memories":
             fresh = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
@@ -108,27 +110,16 @@ class Search:
             if chains <= seen:
                 break
             seen |= chains
-            more = self._nearest(kind, limit, seen)
-            near = _joined(near, more)
-            others, scores = self._worded(kind, limit, seen, _ids(more))
-            worded, bm25 = _joined(worded, others), bm25 | scores
-        return near, worded, bm25
+            near = _joined(near, self._nearest(kind, limit, seen))
+            worded = _joined(worded, _best(every, limit, seen))
+        wanted = (*_ids(worded), *_ids(near), *dated)
+        return near, worded, {i: every[i] for i in wanted if i in every}
 
     def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> Ranked:
         if self.meaning is None or self.question.vector is None:
             return []
         vector, index = self.question.vector, self.meaning.index
         return index.search(self.tx, self.ids, vector, limit, sorted(without), kind)
-
-    def _worded(
-        self, kind: Kind, limit: int, without: Collection[int], also: Sequence[int]
-    ) -> tuple[Ranked, dict[int, float]]:
-        """The best by words, and the scores of those and of ``also``."""
-        best, scores = keywords.search_with(
-            self.tx, kind, self.ids, self.words, limit + len(without), also
-        )
-        ranked = [(i, score) for i, score in best.items() if i not in without][:limit]
-        return ranked, dict(ranked) | scores
 
     def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
         """The weighted sum, with BM25 as a share of the best."""
@@ -162,32 +153,38 @@ class Search:
         # A row whose vector is still to come has its words to speak for it.
         waiting = {i: score for i, score in bm25.items() if i not in cosine}
         passing |= self.by_words(kind, waiting) if kind == "messages" else set(waiting)
-        rest = sorted(bm25.keys() - passing)
-        passing |= self._matching(kind, self.telling, rest) | self._with_number(kind, rest)
-        halfway = [i for i in rest if cosine.get(i, 0.0) >= floor / 2]
-        held = keywords.held(self.tx, kind, self.telling, halfway)
-        return passing | {i for i, n in held.items() if n >= _MOST * len(self.telling) > 0}
+        held = self._held(kind, bm25.keys() - passing)
+        most = _MOST * len(self.telling)
+        halfway = {i for i in held if cosine.get(i, 0.0) >= floor / 2}
+        return passing | {
+            i
+            for i, words in held.items()
+            if len(words) >= (most if i in halfway else len(self.telling)) or _numbers(words)
+        }
 
-    def by_words(self, kind: Kind, bm25: dict[int, float]) -> set[int]:
+    def by_words(self, kind: Kind, bm25: Collection[int]) -> set[int]:
         """Where no vector speaks, a hit holds half of the question's words, or a number of it:
         one common word in a long question says nothing."""
-        held = dict.fromkeys(bm25, 0)
-        for word in self.telling:
-            for i in self._matching(kind, [word], list(bm25)):
-                held[i] += 1
         needed = _WORDS_ONLY_SHARE * len(self.telling)
-        return {i for i, n in held.items() if n >= needed > 0} | self._with_number(kind, list(bm25))
+        held = self._held(kind, bm25)
+        return {i for i, words in held.items() if len(words) >= needed or _numbers(words)}
 
-    def _with_number(self, kind: Kind, ids: Sequence[int]) -> set[int]:
-        numbers = [word for word in self.telling if any(c.isdigit() for c in word)]
-        return {i for word in numbers for i in self._matching(kind, [word], ids)}
-
-    def _matching(self, kind: Kind, words: Sequence[str], ids: Sequence[int]) -> set[int]:
-        return keywords.matching_all(self.tx, kind, self.ids, words, ids) if words else set()
+    def _held(self, kind: Kind, ids: Collection[int]) -> dict[int, set[str]]:
+        """Which of the words each of these holds; none where there is none to hold."""
+        return keywords.held(self.tx, kind, self.telling, sorted(ids))
 
 
 def _ids(found: Ranked) -> list[int]:
     return [i for i, _ in found]
+
+
+def _best(scores: dict[int, float], limit: int, without: Collection[int]) -> Ranked:
+    """The first of them, which stand best first, without some."""
+    return list(islice(((i, score) for i, score in scores.items() if i not in without), limit))
+
+
+def _numbers(words: Collection[str]) -> bool:
+    return any(c.isdigit() for word in words for c in word)
 
 
 def _joined(found: Ranked, more: Ranked) -> Ranked:

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -45,12 +45,18 @@ _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", 
 """Those of the tokenizer: what else separates words there separates them in a question."""
 _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _MOST_TERMS = 48
-_LARGE = 2_000
+_SAMPLE = 8
+_SAMPLED = f"""
+    SELECT count(*) FROM json_each('{[*range(1, _SAMPLE + 1)]}') place CROSS JOIN memories m
+    ON m.id = place.value * (SELECT max(id) FROM memories) / {_SAMPLE}
+    WHERE +m.app_id IN (SELECT value FROM json_each(?))
+"""
 _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
 _SHORT = 4
 """Letters that no ending is taken from."""
+_PLURAL = ("", "s", "es")
 _ENDING = 3
 """Letters by which a text's word may be the longer one."""
 
@@ -172,50 +178,29 @@ def count(tx: Connection, kind: Kind) -> int:
 
 
 def search(
-    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], limit: int
-) -> list[tuple[int, float]]:
-    """The best (row id, BM25) for any of the words, higher is better."""
-    if not words or not app_ids:
-        return []
-    return plain.rows(
-        tx,
-        f"SELECT rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) AS score FROM {kind}_fts"
-        f" WHERE {kind}_fts MATCH ? ORDER BY score DESC, rowid DESC LIMIT ?",
-        _match(kind, _scopes(app_ids), words),
-        limit,
-    )
-
-
-def search_with(
     tx: Connection,
     kind: Kind,
     app_ids: Sequence[int],
     words: Sequence[str],
-    limit: int,
-    row_ids: Sequence[int],
-) -> tuple[dict[int, float], dict[int, float]]:
-    """What ``search`` gives, best first, and the scores of these rows as well, in one pass."""
+    limit: int | None = None,
+) -> list[tuple[int, float]]:
+    """The best (row id, BM25) for any of the words, higher is better, the newest of equal ones
+    first; without a limit all that match."""
     if not words or not app_ids:
-        return {}, {}
-    scoped = _match(kind, _scopes(app_ids), words)
-    where, matches = f"{kind}_fts MATCH ?", [scoped]
-    if kind == "memories" and _large(tx, app_ids):
-        # BM25 counts the rows of every word of a match, of the scope's token too. Outside the match
-        # it weighs the same, nothing, and is not counted.
-        where += f" AND +rowid IN (SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ?)"
-        matches = [_any_of(kind, words), scoped]
-    rows = plain.rows(
-        tx,
-        f"WITH found AS MATERIALIZED (SELECT rowid AS id, -bm25({kind}_fts, {_WEIGHTS[kind]})"
-        f" AS score FROM {kind}_fts WHERE {where})"
-        " SELECT 1, * FROM (SELECT * FROM found ORDER BY score DESC, id DESC LIMIT ?)"
-        " UNION ALL SELECT 0, * FROM found WHERE id IN (SELECT value FROM json_each(?))",
-        *matches,
-        limit,
-        plain.listed(row_ids),
-    )
-    best = sorted(((score, i) for first, i, score in rows if first), reverse=True)
-    return {i: score for score, i in best}, {i: score for first, i, score in rows if not first}
+        return []
+    columns = f"f.rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) FROM {kind}_fts f"
+    if kind == "memories" and _most(tx, app_ids):
+        # BM25 counts the rows of every word of a match, of the scope's token too. It weighs
+        # nothing, so where most rows are of the scope the row itself is asked for it.
+        sql = f"SELECT {columns} CROSS JOIN memories m ON m.id = f.rowid WHERE {kind}_fts MATCH ?"
+        match, scopes = _any_of(kind, words), [plain.listed(app_ids)]
+        sql += " AND m.app_id IN (SELECT value FROM json_each(?))"
+    else:
+        sql, scopes = f"SELECT {columns} WHERE {kind}_fts MATCH ?", []
+        match = _match(kind, _scopes(app_ids), words)
+    found = plain.rows(tx, sql, match, *scopes)
+    found.sort(key=lambda row: (row[1], row[0]), reverse=True)
+    return found[:limit]
 
 
 def scores(
@@ -234,53 +219,61 @@ def scores(
     return dict(rows)
 
 
-def matching_all(
-    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], row_ids: Sequence[int]
-) -> set[int]:
-    """Which of these rows hold every one of the words; a turn, with those beside it."""
-    if not words or not row_ids or not app_ids:
-        return set()
-    scopes = _with_replies(kind, app_ids)
-    match = f"scope:({scopes}) AND {{{_COLUMNS[kind]}}}:({' AND '.join(map(_quoted, words))})"
-    rows = plain.rows(
-        tx,
-        f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? AND {_AMONG}",
-        match,
-        plain.listed(row_ids),
-    )
-    return {row[0] for row in rows}
-
-
 def held(
     tx: Connection, kind: Kind, words: Sequence[str], row_ids: Sequence[int]
-) -> dict[int, int]:
-    """How many of the words each of these rows holds, itself or beside it, whatever their endings.
+) -> dict[int, set[str]]:
+    """Which of the words each of these rows holds, itself or beside it, whatever their endings.
 
     Read from the rows, not asked of the index: a word in it costs everything that holds the word.
     """
     if not words or not row_ids:
         return {}
-    patterns = [_beginning(word) for word in words]
+    forms = [_form(word) for word in words]
     columns = _COLUMNS[kind].replace(" ", " || ' ' || ")
     rows = plain.rows(
         tx,
         f"SELECT rowid, {columns} FROM {kind}_fts WHERE rowid IN (SELECT value FROM json_each(?))",
         plain.listed(row_ids),
     )
-    return {row[0]: sum(p.search(row[1] or "") is not None for p in patterns) for row in rows}
+    return {
+        i: {form.word for form in forms if form.begins in text and form.within(text)}
+        for i, text in ((row[0], row[1] or "") for row in rows)
+    }
 
 
-def _beginning(word: str) -> re.Pattern[str]:
-    """The word under other endings, nearly as the index's stemmer has it: "protested" for
-    "protests". A short one has a plural at most, a number nothing."""
+class _Form(NamedTuple):
+    """A word under other endings, nearly as the index's stemmer has it."""
+
+    word: str
+    begins: str
+    longer: int = 0
+    """Letters that may follow."""
+    plural: bool = False
+    """Whether only those of a plural may."""
+
+    def within(self, text: str) -> bool:
+        """Whether a word of the text is it. By hand: compiling a pattern takes longer."""
+        at = text.find(self.begins)
+        while at >= 0:
+            end = behind = at + len(self.begins)
+            while behind < len(text) and text[behind].isalnum():
+                behind += 1
+            ending = text[end:behind]
+            fits = ending in _PLURAL if self.plural else len(ending) <= self.longer
+            if fits and (at == 0 or not text[at - 1].isalnum()):
+                return True
+            at = text.find(self.begins, at + 1)
+        return False
+
+
+def _form(word: str) -> _Form:
+    """ "protested" for "protests". A short word has a plural at most, a number nothing."""
     if any(c.isdigit() for c in word):
-        kept, ending = word, ""
-    elif len(word) <= _SHORT:
-        kept, ending = word, "(?:e?s)?"
-    else:
-        kept = word[: max(_SHORT, len(word) * 2 // 3)]
-        ending = rf"\w{{0,{len(word) - len(kept) + _ENDING}}}"
-    return re.compile(rf"(?<!\w){re.escape(kept)}{ending}(?!\w)")
+        return _Form(word, word)
+    if len(word) <= _SHORT:
+        return _Form(word, word.removesuffix("s") or word, plural=True)
+    begins = word[: max(_SHORT, len(word) * 2 // 3)]
+    return _Form(word, begins, len(word) - len(begins) + _ENDING)
 
 
 def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:
@@ -291,10 +284,9 @@ def _any_of(kind: Kind, words: Sequence[str]) -> str:
     return f"{{{_COLUMNS[kind]}}}:({' OR '.join(map(_quoted, words))})"
 
 
-def _large(tx: Connection, app_ids: Sequence[int]) -> bool:
-    """Whether one of the scopes has very many memories; counts no further than that."""
-    sql = "SELECT 1 FROM memories WHERE app_id = ? AND active = 1 LIMIT 1 OFFSET ?"
-    return any(plain.rows(tx, sql, app_id, _LARGE) for app_id in app_ids)
+def _most(tx: Connection, app_ids: Sequence[int]) -> bool:
+    """Whether most memories are of these scopes, by a sample of them."""
+    return bool(plain.rows(tx, _SAMPLED, plain.listed(app_ids))[0][0] > _SAMPLE / 2)
 
 
 def _scopes(app_ids: Sequence[int]) -> str:
