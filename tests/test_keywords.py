@@ -202,7 +202,7 @@ def test_the_better_match_comes_first_and_equal_ones_newest_first(tx) -> None:
 def test_any_number_of_rows_is_scored_at_once(tx) -> None:
     for i in range(1, 1_001):
         keywords.write_turn(tx, i, 1, f"green tea {i}", "a reply", reply=False)
-    found = keywords.search(tx, "messages", [1], ["tea"])
+    found = keywords.matches(tx, "messages", [1], ["tea"]).best()
     assert len(found) == 1_000
     assert keywords.scores(tx, "messages", [1], ["tea"], range(1, 50_000)) == dict(found)
     held = keywords.held(tx, "messages", ["tea", "coffee"], range(500, 50_000))
@@ -283,9 +283,14 @@ def test_a_scope_that_holds_most_rows_is_searched_to_the_same_scores(tx) -> None
         new = NewMemory("fact", f"topic {i}", text, True, text, NOW, "manual")
         memories.insert_new(tx, scopes[i % 5 == 0], new, Cause(NOW, "user", "by hand"))
     for scope, count in zip(scopes, (32, 8), strict=True):
-        found = keywords.search(tx, "memories", [scope], words)
+        matches = keywords.matches(tx, "memories", [scope], words)
+        assert matches.mixed == (count == 32)
+        found = matches.best()
         assert len(found) == count
         assert dict(found) == keywords.scores(tx, "memories", [scope], words, range(1, 61))
         assert memories.by_ids(tx, [scope], list(dict(found))).keys() == dict(found).keys()
         assert found == sorted(found, key=lambda hit: (-hit[1], -hit[0]))
         assert found[:5] == keywords.search(tx, "memories", [scope], words, 5)
+        skipped = {i for i, _ in found[:3]}
+        assert matches.best(4, skipped) == found[3:7]
+        assert matches.of(dict(found)) == dict(found)

@@ -664,8 +664,8 @@ def test_the_store_s_folder_holds_only_its_file_and_the_index(open_store, monkey
     assert [p.name for p in home.parent.iterdir()] == [home.name]
 
 
-def test_half_the_digits_give_the_list_of_exact_arithmetic(store: Database, monkeypatch) -> None:
-    monkeypatch.setattr(index_module, "HALF_FROM", 300)
+def test_a_coarse_shard_gives_the_list_of_exact_arithmetic(store: Database, monkeypatch) -> None:
+    monkeypatch.setattr(index_module, "COARSE_FROM", 300)
     values = [f"value {n}" for n in range(300)]
     ids = keep(store, ANA, *values)
     index, vectors = opened(store), np.array([vector(value) for value in values])
@@ -676,6 +676,10 @@ def test_half_the_digits_give_the_list_of_exact_arithmetic(store: Database, monk
         wanted = by_hand(ids, vectors, query, 10)
         assert [i for i, _ in found] == [i for i, _ in wanted]
         assert [score for _, score in found] == pytest.approx([s for _, s in wanted], abs=1e-6)
+        with store.read() as tx:
+            scored = index.scores(tx, apps.find(tx, ANA).ids, query, ids[n:])
+        wanted = by_hand(ids[n:], vectors[n:], query, 300)
+        assert scored == pytest.approx(dict(wanted), abs=1e-6)
 
 
 def test_a_large_shard_outlives_a_forgetting_in_memory_but_not_on_disk(

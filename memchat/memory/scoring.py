@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal
 
 from sqlalchemy import Connection
@@ -101,8 +100,8 @@ class Search:
         others, both are asked again without those chains, and what that finds stands behind.
         """
         near = self._nearest(kind, limit, without)
-        every = dict(keywords.search(self.tx, kind, self.ids, self.words))
-        worded = _best(every, limit, without)
+        matches = keywords.matches(self.tx, kind, self.ids, self.words)
+        worded = matches.best(limit, without)
         seen = set(without)
         while kind == "memories":
             fresh = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
@@ -111,9 +110,8 @@ class Search:
                 break
             seen |= chains
             near = _joined(near, self._nearest(kind, limit, seen))
-            worded = _joined(worded, _best(every, limit, seen))
-        wanted = (*_ids(worded), *_ids(near), *dated)
-        return near, worded, {i: every[i] for i in wanted if i in every}
+            worded = _joined(worded, matches.best(limit, seen))
+        return near, worded, matches.of((*_ids(worded), *_ids(near), *dated))
 
     def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> Ranked:
         if self.meaning is None or self.question.vector is None:
@@ -176,11 +174,6 @@ class Search:
 
 def _ids(found: Ranked) -> list[int]:
     return [i for i, _ in found]
-
-
-def _best(scores: dict[int, float], limit: int, without: Collection[int]) -> Ranked:
-    """The first of them, which stand best first, without some."""
-    return list(islice(((i, score) for i, score in scores.items() if i not in without), limit))
 
 
 def _numbers(words: Collection[str]) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
@@ -17,6 +18,8 @@ from sqlalchemy import Connection
 from memchat.store import plain
 
 Kind = Literal["memories", "messages", "sessions"]
+Hit = tuple[int, float]
+"""A row's id and its score."""
 CONTEXT_WEIGHT = 0.3
 """What a word in a neighbouring turn counts, against 1 in the turn itself."""
 _COLUMNS: dict[Kind, str] = {"memories": "text", "messages": "text context", "sessions": "text"}
@@ -45,6 +48,10 @@ _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", 
 """Those of the tokenizer: what else separates words there separates them in a question."""
 _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _MOST_TERMS = 48
+_MINE = """
+    SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?))
+    AND +app_id IN (SELECT value FROM json_each(?))
+"""
 _SAMPLE = 8
 _SAMPLED = f"""
     SELECT count(*) FROM json_each('{[*range(1, _SAMPLE + 1)]}') place CROSS JOIN memories m
@@ -177,30 +184,56 @@ def count(tx: Connection, kind: Kind) -> int:
     return int(tx.exec_driver_sql(f"SELECT count(*) FROM {kind}_fts").scalar_one())
 
 
-def search(
-    tx: Connection,
-    kind: Kind,
-    app_ids: Sequence[int],
-    words: Sequence[str],
-    limit: int | None = None,
-) -> list[tuple[int, float]]:
-    """The best (row id, BM25) for any of the words, higher is better, the newest of equal ones
-    first; without a limit all that match."""
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Every row that holds any of some words, with its BM25, higher is better."""
+
+    tx: Connection
+    app_ids: Sequence[int]
+    scores: Mapping[int, float]
+    """Best first, the newest of equal ones first. Rows of others are among them where ``mixed``."""
+    mixed: bool = False
+
+    def best(self, limit: int | None = None, without: Collection[int] = ()) -> list[Hit]:
+        """The best of the scopes, so many or all of them."""
+        every = ((i, score) for i, score in self.scores.items() if i not in without)
+        if not self.mixed:
+            return list(islice(every, limit))
+        found: list[Hit] = []
+        while limit is None or len(found) < limit:
+            batch = dict(islice(every, limit and 2 * limit))
+            if not batch:
+                break
+            mine = plain.rows(self.tx, _MINE, plain.listed(batch), plain.listed(self.app_ids))
+            ours = {row[0] for row in mine}
+            found += [(i, score) for i, score in batch.items() if i in ours]
+        return found[:limit]
+
+    def of(self, row_ids: Iterable[int]) -> dict[int, float]:
+        """The scores of these rows of the scopes, as far as they match."""
+        return {i: self.scores[i] for i in row_ids if i in self.scores}
+
+
+def matches(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]) -> Matches:
+    """What holds any of the words in these scopes."""
     if not words or not app_ids:
-        return []
-    columns = f"f.rowid, -bm25({kind}_fts, {_WEIGHTS[kind]}) FROM {kind}_fts f"
-    if kind == "memories" and _most(tx, app_ids):
-        # BM25 counts the rows of every word of a match, of the scope's token too. It weighs
-        # nothing, so where most rows are of the scope the row itself is asked for it.
-        sql = f"SELECT {columns} CROSS JOIN memories m ON m.id = f.rowid WHERE {kind}_fts MATCH ?"
-        match, scopes = _any_of(kind, words), [plain.listed(app_ids)]
-        sql += " AND m.app_id IN (SELECT value FROM json_each(?))"
-    else:
-        sql, scopes = f"SELECT {columns} WHERE {kind}_fts MATCH ?", []
-        match = _match(kind, _scopes(app_ids), words)
-    found = plain.rows(tx, sql, match, *scopes)
+        return Matches(tx, app_ids, {})
+    # BM25 counts the rows of every word of a match, of the scope's token too, which weighs nothing.
+    # Where most rows are of the scope, the others are sorted out afterwards.
+    mixed = kind == "memories" and _most(tx, app_ids)
+    match = _any_of(kind, words) if mixed else _match(kind, _scopes(app_ids), words)
+    bm25 = f"-bm25({kind}_fts, {_WEIGHTS[kind]})"
+    sql = f"SELECT rowid, {bm25} FROM {kind}_fts WHERE {kind}_fts MATCH ?"
+    found = plain.rows(tx, sql, match)
     found.sort(key=lambda row: (row[1], row[0]), reverse=True)
-    return found[:limit]
+    return Matches(tx, app_ids, dict(found), mixed)
+
+
+def search(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str], limit: int
+) -> list[Hit]:
+    """The best (row id, BM25) for any of the words."""
+    return matches(tx, kind, app_ids, words).best(limit)
 
 
 def scores(

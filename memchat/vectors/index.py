@@ -35,8 +35,8 @@ log = logging.getLogger(__name__)
 FOLDER = "mem.index"
 SAVE_FROM = 5_000
 """Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
-HALF_FROM = 20_000
-"""Memories from which a shard is built with half the digits."""
+COARSE_FROM = 20_000
+"""Memories from which a shard is built coarse."""
 SPARE = 10
 """What is looked at beyond the limit there, to be scored anew from the rows."""
 ROOM_BYTES = 512 * 1024 * 1024
@@ -70,7 +70,7 @@ class VectorIndex:
             found: list[tuple[int, float]] = []
             for app_id in app_ids:
                 shard = self._current(tx, kind, app_id)
-                if shard.half and limit > 0:
+                if shard.coarse and limit > 0:
                     near = [i for i, _ in shard.search(query, limit + SPARE, exclude)]
                     found += self._exact(tx, app_id, query, near).items()
                 else:
@@ -89,7 +89,10 @@ class VectorIndex:
         with self._lock:
             found: dict[int, float] = {}
             for app_id in app_ids:
-                found.update(self._current(tx, kind, app_id).scores(query, ids))
+                shard = self._current(tx, kind, app_id)
+                coarse = shard.coarse and len(ids) > 0
+                scored = self._exact(tx, app_id, query, ids) if coarse else shard.scores(query, ids)
+                found.update(scored)
         return found
 
     def _exact(
@@ -154,8 +157,8 @@ class VectorIndex:
         if shard.seq < newest:
             changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
             found, vectors = self._read(tx, kind, app_id, changed)
-            if changed is None and kind == "memories" and len(found) >= HALF_FROM:
-                shard = self._empty(half=True)
+            if changed is None and kind == "memories" and len(found) >= COARSE_FROM:
+                shard = self._empty(largest=float(abs(vectors).max()))
             shard.replace(changed or [], found, vectors)
             shard.seq = newest
         if same:
@@ -180,10 +183,10 @@ class VectorIndex:
         wanted = [n for n, i in enumerate(found) if i in asked]
         return [found[n] for n in wanted], vectors[wanted]
 
-    def _empty(self, *, half: bool = False) -> Shard:
+    def _empty(self, largest: float | None = None) -> Shard:
         from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without
 
-        return Shard(self._dimensions, half=half)
+        return Shard(self._dimensions, largest=largest)
 
     def _load(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
         from memchat.vectors.shard import Shard
