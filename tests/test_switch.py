@@ -21,7 +21,7 @@ from memchat import MemChat
 from memchat.cli.progress import line
 from memchat.config import Settings
 from memchat.errors import ConfigError, InputError, ProviderError, SchemaError, StoreError
-from memchat.memory import reembed
+from memchat.memory import ask, reembed
 from memchat.memory.switch import Switch
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings, gaps, services
@@ -435,7 +435,7 @@ def test_a_service_that_refuses_everybody_is_asked_once(rivers: MemChat, status:
 def test_a_service_that_refuses_every_text_is_not_asked_for_each(
     rivers: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reembed, "REFUSED_IN_A_ROW", 5)
+    monkeypatch.setattr(ask, "IN_VAIN", 5)
     calls: list[int] = []
 
     class Picky(HashEmbedder):
@@ -543,7 +543,7 @@ import os, signal, sys
 from pathlib import Path
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory import reembed
+from memchat.memory import ask, reembed
 from memchat.memory.switch import Switch
 from memchat.providers.hashing import HashEmbedder
 
@@ -615,7 +615,10 @@ def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
 # Properties
 
 STEPS = st.lists(
-    st.sampled_from(["add", "edit", "delete", "embed", "search", "reopen", "chat"]),
+    st.tuples(
+        st.sampled_from(["add", "edit", "delete", "embed", "search", "reopen", "chat"]),
+        st.integers(0, 99),
+    ),
     max_size=12,
 )
 
@@ -625,9 +628,9 @@ STEPS = st.lists(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(st.lists(STEPS, min_size=1, max_size=3), st.data())
+@given(st.lists(STEPS, min_size=1, max_size=3))
 def test_no_search_is_empty_and_no_cosine_foreign_whatever_happens_during_changes(
-    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[str]], data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, rounds: list[list[tuple[str, int]]]
 ) -> None:
     home = tmp_path_factory.mktemp("switch")
     life = Life(home)
@@ -639,7 +642,7 @@ def test_no_search_is_empty_and_no_cosine_foreign_whatever_happens_during_change
             def does(batch: int, left: Any = left) -> None:
                 for _ in range(2):
                     if (step := next(left, None)) is not None:
-                        life.do(step, data.draw(st.integers(0, 99)))
+                        life.do(*step)
                         life.look()
 
             before = reembed.BATCH
