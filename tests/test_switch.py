@@ -355,6 +355,27 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     assert moments and moments[0].cosine is not None
 
 
+def test_conversations_read_by_an_older_version_are_taken_along_too(
+    open_store: Opener, extract_model: ScriptedModel
+) -> None:
+    """As the upgrade leaves them: read, without a text to embed or a hash."""
+    mc = open_store()
+    extract_model.replies.append(answer(summary="About the boiler."))
+    with mc.session(user="ana") as chat:
+        assert chat.send("The boiler hums at night.").text
+    mc.run_jobs(user="ana")
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
+        tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
+        tx.exec_driver_sql("DELETE FROM embeddings")
+    (info,) = mc.services()
+    assert info.lacking == 3
+    done = mc.migrate(NEW)
+    assert (done.switched, done.embedded) == (True, 3)
+    assert {info.name: info.lacking for info in mc.services()} == {OLD: 3, NEW: 0}
+    assert mc.recall("boiler hums", user="ana").hits[0].cosine is not None
+
+
 def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(
     open_store: Opener, extract_model: ScriptedModel, clock: FakeClock
 ) -> None:
