@@ -243,7 +243,8 @@ class Assembly:
         with self.database.read() as tx:
             in_use = services.in_use(tx)
             stored = services.get(tx, in_use) if in_use is not None else None
-        return choose.possible(self.settings, stored.name if stored is not None else None)
+        name = stored.name if stored is not None else None
+        return choose.possible(choose.for_store(self.settings, name))
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:

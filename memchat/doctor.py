@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 
@@ -79,13 +79,13 @@ def _embedding(database: Database, settings: Settings, fault: MemChatError | Non
         filled = service_id is not None and embeddings.any_of(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
-    named = settings.why.get("embed_model") == NAMED
-    if other and not named:
+    named = choose.asked_for(settings)
+    choice = choose.explain(choose.for_store(settings, stored))[2]
+    if other and choice.model == stored:
         why = f"this store has vectors of {stored}; it stays with them"
         if not filled:
             why = f"this store was begun with {stored}; it stays with it"
-        settings = settings.with_(embed_model=stored, why={**settings.why, "embed_model": why})
-    choice = choose.explain(settings)[2]
+        choice = replace(choice, why=why)
     problem = choice.problem or (str(fault) if isinstance(fault, UNUSABLE) else None)
     remedy = choice.remedy
     if problem and filled and other and named:

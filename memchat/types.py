@@ -49,6 +49,11 @@ def clean_text(text: str) -> str:
     return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 text``, ``1,200 texts``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def one_line(text: str, what: str, limit: int) -> str:
     """A short field on one line, white space folded. Raises InputError when empty or too long."""
     folded = " ".join(clean_text(text).split())

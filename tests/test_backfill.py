@@ -16,7 +16,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.store import backlog
+from memchat.store import gaps
 from memchat.types import Progress
 from tests.conftest import Opener, answer
 from tests.test_embedding_jobs import BAD, Service, add, many, refusing, statuses, vectors
@@ -32,7 +32,7 @@ def lacking(mc: MemChat) -> int:
     meaning, _ = mc._meaning()
     assert meaning is not None
     with mc._database.read() as tx:
-        return backlog.count(tx, meaning.service_id)
+        return gaps.count(tx, meaning.service_id)
 
 
 def test_250_rows_go_in_batches_of_100_and_a_second_run_asks_nothing(open_store: Opener) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,16 @@ from hypothesis import strategies as st
 from benchmarks.queue import store
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError, StoreError
-from memchat.jobs.ask import SPLITS, ask
 from memchat.jobs.embed import BATCH
-from memchat.memory.meaning import Meaning
+from memchat.memory.ask import IN_VAIN, Answer, Asking, embedded
+from memchat.memory.pipeline import CALLS
 from memchat.providers.hashing import SERVICE, HashEmbedder
 from memchat.providers.limits import Paused
-from memchat.store import jobs
-from memchat.types import Usage
-from tests.conftest import Opener
+from memchat.store import apps, embeddings, jobs, memories
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory, text_hash
+from memchat.types import Scope, Usage
+from tests.conftest import NOON, Opener
 
 SPENT = Usage("embed", "hash/words", 1, 0, 0.0, 0.0)
 BAD = "unspeakable"
@@ -165,12 +169,16 @@ def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
 # One bad text
 
 
+def ask(service: Service, texts: dict[str, str]) -> Answer:
+    return Asking(partial(embedded, service), BATCH).ask(texts)
+
+
 @given(st.sets(st.integers(0, 99), min_size=1, max_size=3), st.sampled_from([400, 413, 422, None]))
 @settings(max_examples=25, deadline=None)
 def test_bad_texts_in_a_batch_of_100_fail_alone(bad: set[int], status: int | None) -> None:
     service = Service(refusing(status))
     texts = {str(i): f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(100)}
-    answer = ask(Meaning(None, service, None, 1), texts, BATCH)  # type: ignore[arg-type]
+    answer = ask(service, texts)
     assert answer.faults.keys() == {str(i) for i in bad}
     assert answer.vectors.keys() == texts.keys() - answer.faults.keys()
     assert answer.down is None and len(service.asked) <= 1 + 14 * len(bad)
@@ -192,9 +200,9 @@ def test_the_other_99_are_done_in_the_same_run(open_store: Opener) -> None:
 def test_a_service_that_refuses_everything_is_asked_only_so_often() -> None:
     service = Service(refusing(400, ""))
     texts = {str(i): f"thing {i}" for i in range(100)}
-    answer = ask(Meaning(None, service, None, 1), texts, BATCH)  # type: ignore[arg-type]
+    answer = ask(service, texts)
     assert len(answer.faults) == 100
-    assert len(service.asked) < 2 * SPLITS
+    assert len(service.asked) < 2 * IN_VAIN
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])
@@ -410,3 +418,101 @@ def test_a_backfill_of_nothing_to_embed_with_says_what_to_do(open_store: Opener)
         mc.backfill()
     with pytest.raises(InputError, match="batch"):
         mc.backfill(batch=0)
+
+
+# A service on the network
+
+
+class Remote(Service):
+    """Answers when it is told to, and is asked from several threads."""
+
+    service = replace(SERVICE, local=False)  # type: ignore[assignment]
+
+    def __init__(self, answer: Callable[[Sequence[str]], Any] | None = None) -> None:
+        super().__init__(answer)
+        self.together = threading.Condition()
+        self.under_way = self.most = 0
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+        with self.together:
+            self.under_way += 1
+            self.most = max(self.most, self.under_way)
+            self.together.notify_all()
+            first = len(self.asked) == 0
+            self.asked.append(list(texts))
+            if not first:  # the others wait for company, where there is some
+                self.together.wait_for(lambda: self.under_way > 1, timeout=0.2)
+        try:
+            found = self.answer(texts) if self.answer is not None else None
+            vectors, _ = HashEmbedder().embed_documents(texts)
+            return (vectors if found is None else found), SPENT
+        finally:
+            with self.together:
+                self.under_way -= 1
+
+
+def test_a_service_on_the_network_is_asked_for_several_batches_at_once(open_store: Opener) -> None:
+    service = Remote()
+    mc = open_store(embedder=service)
+    many(mc, 1000)
+    assert mc.run_jobs().done == 1000
+    assert 2 <= service.most <= CALLS
+    assert sorted(map(len, service.asked)) == [100] * 10
+    right, _ = HashEmbedder().embed_documents(["note: thing 7"])
+    with mc._database.read() as tx:
+        held = embeddings.get(tx, 1, [text_hash("note: thing 7")])
+    assert (held[text_hash("note: thing 7")] == right[0]).all()
+
+
+def test_until_it_has_answered_it_is_asked_once(open_store: Opener) -> None:
+    service = Remote(refusing(401, ""))
+    mc = open_store(embedder=service)
+    many(mc, 1000)
+    assert len(mc.run_jobs().failed) == 100 and len(service.asked) == 1
+    assert sum(job.attempts for job in mc.jobs(limit=2000)) == 100
+
+
+def test_calls_that_fall_into_one_pause_wait_once_and_lose_nothing(
+    open_store: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+
+    def answer(texts: Sequence[str]) -> None:
+        if len(service.asked) > 1 and not waited:
+            refused.extend(texts)
+            raise ProviderError("busy", status=429, retryable=True, retry_after=30)
+
+    service, waited = Remote(answer), []
+    mc = open_store(embedder=service)
+    many(mc, 1000)
+    stopping = mc._parts().worker.stopping
+    monkeypatch.setattr(stopping, "wait", lambda seconds: bool(waited.append(seconds)))
+    result = mc.backfill()
+    assert (result.done, result.left, result.failed, result.stopped) == (1000, 0, (), None)
+    assert waited == [30] and refused
+
+
+def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener) -> None:
+    service = Remote()
+    mc = open_store(embedder=service)
+    for app in range(6):
+        with mc._database.write() as tx:
+            own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
+            for i in range(100):
+                new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
+                memory_id = memories.insert_new(tx, own, new, Cause(NOON, "user"))
+                jobs.enqueue(tx, "embed", own, "memory", memory_id, NOON)
+    assert mc.run_jobs().done == 600
+    sent = [text for texts in service.asked for text in texts]
+    assert len(sent) == len(set(sent)) == 100
+    assert mc.count_jobs()["completed"] == 600 and vectors(mc) == 100
+
+
+def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_store: Opener) -> None:
+    service = Remote()
+    mc = open_store(embedder=service)
+    many(mc, 300)
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE jobs SET attempts = 3")
+    assert mc.run_jobs().done == 300
+    assert service.most == 1 and max(map(len, service.asked)) == 6

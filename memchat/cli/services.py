@@ -8,7 +8,7 @@ import typer
 
 from memchat.cli import show
 from memchat.cli.options import Json, group, open_store
-from memchat.types import to_json
+from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
     from memchat.memory.reembed import Reembedded
@@ -57,7 +57,7 @@ def use(
         return
     print(f"{name} is in use")
     if lacking:
-        print(f"{_counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
+        print(f"{counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
     _say_what_is_set(name)
 
 
@@ -121,7 +121,7 @@ def remove(
     if as_json:
         show.print_json({"service": name, "removed": removed})
     else:
-        print(f"{name} is removed, with {_counted(removed, 'vector')}")
+        print(f"{name} is removed, with {counted(removed, 'vector')}")
 
 
 def _say(done: Reembedded) -> None:
@@ -129,7 +129,7 @@ def _say(done: Reembedded) -> None:
         print(f"{done.service} is in use")
         return
     cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
-    texts = _counted(done.embedded, "text")
+    texts = counted(done.embedded, "text")
     print(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})")
     for what, reason in done.refused.items():
         show.error(f"{what} has no vector of it: {reason}")
@@ -142,10 +142,6 @@ def _say(done: Reembedded) -> None:
             f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
             f"leave them to words with memchat services use {done.service} --force"
         )
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _say_what_is_set(name: str) -> None:

@@ -14,7 +14,7 @@ from datetime import datetime
 from memchat.config import Settings
 from memchat.jobs.embed import Embedded, Embedding, Kind, Take
 from memchat.memory.meaning import Meaning
-from memchat.store import backlog, jobs
+from memchat.store import gaps, jobs
 from memchat.store.database import Database
 from memchat.types import Job, Progress
 
@@ -36,35 +36,26 @@ class Backfilled:
     """Why the service was asked no more, where it was not done."""
 
 
+@dataclass(frozen=True, slots=True)
 class Backfill:
     """One run over a whole store."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        clock: Callable[[], datetime],
-        meaning: Meaning,
-        taking: Callable[[Kind, datetime], Take],
-        wait: Callable[[float], bool],
-    ) -> None:
-        """``taking`` gives what claims jobs of a kind that were due at a moment; ``wait`` waits so
-        many seconds and says whether that was broken off.
-        """
-        self._database = database
-        self._settings = settings
-        self._clock = clock
-        self._meaning = meaning
-        self._taking = taking
-        self._wait = wait
+    database: Database
+    settings: Settings
+    clock: Callable[[], datetime]
+    meaning: Meaning
+    taking: Callable[[Kind, datetime], Take]
+    """Gives what claims jobs of a kind that were due at a moment."""
+    wait: Callable[[float], bool]
+    """Waits so many seconds and says whether that was broken off."""
 
     def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
         """Embed all that is lacking, by ``batch`` texts; each is tried once."""
-        began, started = self._clock(), time.monotonic()
-        with self._database.write() as tx:
-            total = backlog.count(tx, self._meaning.service_id)
+        began, started = self.clock(), time.monotonic()
+        with self.database.write() as tx:
+            total = gaps.count(tx, self.meaning.service_id)
             if total:
-                backlog.queue(tx, self._meaning.service_id, began)
+                gaps.queue(tx, self.meaning.service_id, began)
         runs: list[Embedded] = []
 
         def tell(*now: Embedded) -> None:
@@ -73,22 +64,22 @@ class Backfill:
         tell()
         for kind in KINDS:
             embedding = Embedding(
-                self._database,
-                self._settings,
-                self._clock,
-                self._meaning,
+                self.database,
+                self.settings,
+                self.clock,
+                self.meaning,
                 kind,
                 batch=batch,
                 seen=tell,
-                wait=self._wait,
+                wait=self.wait,
             )
-            found = embedding.run(self._taking(kind, began))
+            found = embedding.run(self.taking(kind, began))
             runs.append(found)
             if found.down is not None:
                 break
-        with self._database.read() as tx:
-            left = backlog.count(tx, self._meaning.service_id)
-            failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self._clock())
+        with self.database.read() as tx:
+            left = gaps.count(tx, self.meaning.service_id)
+            failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
         # The same words count wherever they occur, though they are made once.
         done, down = max(0, total - left), runs[-1].down
         faulty = sum(one.faulty for one in runs)

@@ -1,15 +1,12 @@
 """Vectors for what waits for one: facts by the hundred, conversations by the handful.
 
-While the service works on a batch, what is finished is written and the next is taken, in one
-transaction: a service waits for the store as little as can be.
+A turn of the pipeline writes what is finished and claims the next jobs, in one transaction.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -19,10 +16,10 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError
-from memchat.jobs.aside import Aside
-from memchat.jobs.ask import Answer, ask, asked_pause
 from memchat.memory import moments
+from memchat.memory.ask import Answer, Asking, Made, asked_pause
 from memchat.memory.meaning import Meaning
+from memchat.memory.pipeline import Finished, Pipeline
 from memchat.providers.limits import Paused
 from memchat.store import embeddings, jobs, memories, services, usage
 from memchat.store.database import Database
@@ -40,14 +37,10 @@ BATCH = 100
 """Texts that are sent together."""
 CONVERSATIONS = 5
 """Conversations that are taken together; one holds some dozens of texts."""
-AHEAD = 8
-"""Batches that are taken ahead at most, for a service that is quicker than the disk."""
-
 PAUSES = 4
 LONGEST_PAUSE = 120.0
 """Seconds; all pauses that are waited for in a row end before the jobs' lease does."""
 
-Finished = tuple["Batch", Answer]
 Take = Callable[[Connection, int, int], list[Claim]]
 """Claims so many jobs at most, of a batch of so many."""
 
@@ -58,12 +51,14 @@ class Batch:
 
     claims: list[Claim]
     lacking: dict[int, dict[str, str]]
-    more: bool
+    more: bool = False
     """Whether others may wait behind what was taken with it."""
+    alone: bool = False
+    """Whether it was tried in vain so often that nothing is taken beside it."""
 
     @property
     def texts(self) -> dict[str, str]:
-        """Each text once."""
+        """Each text once, by hash."""
         return {key: text for texts in self.lacking.values() for key, text in texts.items()}
 
 
@@ -82,143 +77,108 @@ class Embedded:
     """Seconds that are being waited, as the service asked."""
 
 
+@dataclass(frozen=True, slots=True)
 class Embedding:
     """One run over the waiting jobs of a kind: "embed" for facts, "index" for conversations."""
 
-    def __init__(
-        self,
-        database: Database,
-        settings: Settings,
-        clock: Callable[[], datetime],
-        meaning: Meaning,
-        kind: Kind,
-        *,
-        batch: int = BATCH,
-        seen: Callable[[Embedded], None] | None = None,
-        wait: Callable[[float], bool] | None = None,
-    ) -> None:
-        """``seen`` is told after each batch how far the run is. ``wait`` waits for a service that
-        wants a pause, so many seconds, and says whether that was broken off; without it the run
-        ends there, and what was tried is tried again later.
-        """
-        self._database = database
-        self._settings = settings
-        self._clock = clock
-        self._meaning = meaning
-        self._kind = kind
-        self._batch = batch
-        self._seen = seen
-        self._wait = wait
-        self._in_hand: dict[int, Claim] = {}
-        self.result = Embedded()
+    database: Database
+    settings: Settings
+    clock: Callable[[], datetime]
+    meaning: Meaning
+    kind: Kind
+    batch: int = BATCH
+    seen: Callable[[Embedded], None] = lambda _: None
+    """Told after each batch how far the run is, in whatever thread wrote it."""
+    wait: Callable[[float], bool] | None = None
+    """Waits for a service that wants a pause, so many seconds, and says whether that was broken
+    off; without it the run ends there, and what was tried is tried again later."""
+    in_hand: dict[int, Claim] = field(default_factory=dict)
+    result: Embedded = field(default_factory=Embedded)
 
     def run(self, take: Take) -> Embedded:
         """Embed until ``take`` gives no more jobs, or the service fails.
 
         What is in hand when this is broken off is given back, without counting the try.
         """
+        asking = Asking(self._embed, self.batch)
+        service = self.meaning.embedder.service
+        turn = partial(self._turn, take)
         try:
-            with Aside("memchat-embed") as aside:
-                self._work(take, aside)
+            self.result.down = Pipeline(service, asking, turn, self._waited).run()
         finally:
-            if self._in_hand:
-                with self._database.write() as tx:
-                    jobs.release(tx, list(self._in_hand.values()))
+            if self.in_hand:
+                with self.database.write() as tx:
+                    jobs.release(tx, list(self.in_hand.values()))
         return self.result
 
-    def _work(self, take: Take, aside: Aside) -> None:
-        finished: list[Finished] = []
-        ahead: Future[list[Batch]] | None = None
-        depth = 1
-        stock = deque(self._turn(finished, take, 1))
-        while stock:
-            batch = stock.popleft()
-            if ahead is None and (batch.more or finished):
-                wanted = depth - len(stock) if batch.more else 0
-                ahead = aside.begin(partial(self._turn, finished, take, wanted))
-                finished = []
-            answer = self._ask(batch.texts)
-            finished.append((batch, answer))
-            if answer.down is not None:
-                break
-            if ahead is not None and not stock and not ahead.done():
-                depth = min(2 * depth, AHEAD)  # the service waits for the store
-            if ahead is not None and (not stock or ahead.done()):
-                stock += ahead.result()
-                ahead = None
-            if not stock:
-                stock += self._turn(finished, take, 1)
-                finished = []
-        if ahead is not None:
-            ahead.result()
-        self._turn(finished, take, 0)
+    def _embed(self, texts: Mapping[str, str]) -> Made:
+        try:
+            return self.meaning.embed(texts)
+        except MemChatError:
+            raise
+        except Exception as error:
+            # A fault of ours: kept with the jobs, by its class alone, as the worker does with all.
+            log.exception("%d texts were not embedded", len(texts))
+            raise ProviderError(type(error).__name__) from error
 
-    def _ask(self, texts: Mapping[str, str]) -> Answer:
-        """Ask for vectors; where the service wants a pause, and there is time, after that again."""
-        answer = ask(self._meaning, texts, self._batch)
-        for _ in range(PAUSES):
-            pause = asked_pause(answer.down)
-            if self._wait is None or pause is None or pause > LONGEST_PAUSE:
-                break
-            self.result.pause = pause
-            self._tell()
-            broken_off = self._wait(pause)
-            self.result.pause = None
-            if broken_off:
-                break
-            rest = {key: text for key, text in texts.items() if key not in answer.vectors}
-            more = ask(self._meaning, rest, self._batch)
-            more.vectors |= answer.vectors
-            more.spent += answer.spent
-            answer = more
-        return answer
+    def _waited(self, error: MemChatError, times: int) -> bool:
+        """Whether the service wanted a pause, and it was given one."""
+        pause = asked_pause(error)
+        if self.wait is None or times >= PAUSES or pause is None or pause > LONGEST_PAUSE:
+            return False
+        self.result.pause = pause
+        self.seen(self.result)
+        broken_off = self.wait(pause)
+        self.result.pause = None
+        return not broken_off
 
-    def _turn(self, finished: Sequence[Finished], take: Take, wanted: int) -> list[Batch]:
+    def _turn(self, take: Take, finished: Finished[Batch], wanted: int) -> list[Batch]:
         """Write what is finished and take so many batches, in one transaction."""
         if not finished and wanted <= 0:
             return []
         whole, answer = _together(finished)
         outcome, claims, taken = Embedded(), [], []
-        with self._database.write() as tx:
+        with self.database.write() as tx:
             if finished:
                 outcome = self._write(tx, whole, answer)
-            changed = services.in_use(tx) not in (None, self._meaning.service_id)
+            changed = services.in_use(tx) not in (None, self.meaning.service_id)
             if wanted > 0 and not changed:  # else the next run makes the other service's vectors
                 claims = take(tx, wanted * self._size, self._size)
                 taken = self._look_up(tx, claims, wanted * self._size)
         # Only now, when it is committed.
         for claimed in whole.claims:
-            del self._in_hand[claimed.id]
-        self._in_hand |= {claimed.id: claimed for claimed in claims}
+            del self.in_hand[claimed.id]
+        self.in_hand.update({claimed.id: claimed for claimed in claims})
         if finished:
-            self._count(outcome, answer)
+            self._count(outcome)
         return taken
 
     @property
     def _size(self) -> int:
-        return self._batch if self._kind == "embed" else CONVERSATIONS
+        return self.batch if self.kind == "embed" else CONVERSATIONS
 
     def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[Batch]:
         """The claims in batches, with what they lack."""
         if not claims:
             return []
         targets = [claimed.target_id for claimed in claims]
-        zone, service_id = self._settings.zone, self._meaning.service_id
-        if self._kind == "embed":
+        zone, service_id = self.settings.zone, self.meaning.service_id
+        if self.kind == "embed":
             missing = embeddings.missing(tx, service_id, targets)
             lacking = {target: {key: text} for target, _, text, key in missing}
         else:
             lacking = {target: moments.lacking(tx, target, zone, service_id) for target in targets}
-        more = len(claims) == asked or claims[0].attempt > jobs.FULL_TRIES
+        alone = claims[0].attempt > jobs.FULL_TRIES
+        more = alone or len(claims) == asked
         batches = []
         for i in range(0, len(claims), self._size):
             some = claims[i : i + self._size]
             theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
-            batches.append(Batch(some, theirs, more))
+            batches.append(Batch(some, theirs, more, alone))
         return batches
 
     def _write(self, tx: Connection, batch: Batch, answer: Answer) -> Embedded:
-        now = self._clock()
+        now = self.clock()
         faults = {
             target: next(answer.faults[key] for key in texts if key in answer.faults)
             for target, texts in batch.lacking.items()
@@ -228,10 +188,10 @@ class Embedding:
         bad = [c for c in batch.claims if c.target_id in faults]
         done = jobs.finish_all(tx, good, now)
         bad = jobs.standing(tx, bad)
-        if self._kind == "embed":
+        if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
         else:
-            zone, service_id = self._settings.zone, self._meaning.service_id
+            zone, service_id = self.settings.zone, self.meaning.service_id
             for claimed in [*done, *bad]:
                 moments.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
         for claimed in bad:
@@ -248,7 +208,7 @@ class Embedding:
     def _write_facts(
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
     ) -> None:
-        service_id = self._meaning.service_id
+        service_id = self.meaning.service_id
         in_use = services.in_use(tx) or service_id
         still = embeddings.missing(tx, in_use, [claimed.target_id for claimed in done])
         made = {key: vectors[key] for _, _, _, key in still if key in vectors}
@@ -277,37 +237,31 @@ class Embedding:
                 if size:
                     usage.add(tx, app_id, None, _part(spent, size / total), now)
 
-    def _count(self, before: Embedded, answer: Answer) -> None:
+    def _count(self, before: Embedded) -> None:
         result = self.result
         result.done += before.done
         result.failed += before.failed
         result.made += before.made
         result.faulty += before.faulty
-        result.down = answer.down
         log.info(
             "%s: jobs done %s; failed %s; texts %d",
-            self._kind,
+            self.kind,
             _ids(before.done),
             _ids(before.failed),
             before.made,
         )
-        self._tell()
-
-    def _tell(self) -> None:
-        if self._seen is not None:
-            self._seen(self.result)
+        self.seen(result)
 
 
-def _together(finished: Sequence[Finished]) -> tuple[Batch, Answer]:
+def _together(finished: Finished[Batch]) -> tuple[Batch, Answer]:
     """Several batches as one: it costs half to write them so."""
-    whole, all_of_it = Batch([], {}, False), Answer()
+    whole, all_of_it = Batch([], {}), Answer()
     for batch, answer in finished:
         whole.claims += batch.claims
         whole.lacking |= batch.lacking
         all_of_it.vectors |= answer.vectors
         all_of_it.faults |= answer.faults
         all_of_it.spent += answer.spent
-        all_of_it.down = all_of_it.down or answer.down
     return whole, all_of_it
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memchat.errors import ConfigError, InputError, ProviderError
+from memchat.memory.ask import checked, embedded
 from memchat.store import embeddings
 from memchat.store.database import Database
 from memchat.store.memories import text_hash
@@ -73,7 +74,7 @@ class Meaning:
         text = question.text
         try:
             vector, usage = self.embedder.embed_query(text)
-            (vector,) = self._checked(vector[None], 1)
+            (vector,) = checked(self.embedder, [vector], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
         self.asked[embeddings.query_hash(text)] = vector
@@ -94,18 +95,8 @@ class Meaning:
         return known | vectors, usage
 
     def embed(self, texts: Mapping[str, str]) -> tuple[dict[str, Vectors], Usage]:
-        """Vectors of texts by their hash, fresh from the service.
-
-        Raises ProviderError for any that cannot be stored, whatever the embedder lets pass.
-        """
-        vectors, usage = self.embedder.embed_documents(list(texts.values()))
-        return dict(zip(texts, self._checked(vectors, len(texts)), strict=True)), usage
-
-    def _checked(self, vectors: Vectors, count: int) -> Vectors:
-        from memchat.providers.batches import unit_vectors
-
-        service = self.embedder.service
-        return unit_vectors(vectors, model=service.name, count=count, dimensions=service.dimensions)
+        """Vectors of texts by their hash, fresh from the service; see ``embedded``."""
+        return embedded(self.embedder, texts)
 
 
 def shortened(text: str) -> str:

@@ -10,26 +10,28 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.config import Settings
-from memchat.errors import InputError, ProviderError, StoreError
+from memchat.errors import InputError, MemChatError, ProviderError, StoreError
 from memchat.memory import moments
+from memchat.memory.ask import Answer, Asking, embedded
 from memchat.memory.meaning import shortened
+from memchat.memory.pipeline import Finished, Pipeline
 from memchat.store import embeddings, gaps, messages, services, sessions
 from memchat.store.database import Database
 from memchat.store.gaps import KINDS, Gap, Kind
 from memchat.types import Progress, Usage
 
 if TYPE_CHECKING:
-    from memchat.providers import Embedder, Vectors
+    from memchat.providers import Embedder
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +41,6 @@ PASSES = 5
 LEASE_SECONDS = 300.0
 WAITS = (1, 2, 4, 8, 16)
 """Seconds before the next try where a provider is busy or fails; its own wish, where longer."""
-REFUSED_IN_A_ROW = 32
-"""From so many refusals without one vector between, it is not the texts."""
-_NOT_THE_TEXT = (401, 402, 403, 404)
-"""Refusals that mean every text."""
 
 
 @dataclass(slots=True)
@@ -59,6 +57,16 @@ class Reembedded:
     tokens: int = 0
     cost_usd: float | None = 0.0
     """None where a price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Gaps that are filled together, and their texts by hash."""
+
+    gaps: list[Gap]
+    texts: dict[str, str]
+    more: bool = True
+    alone: bool = False
 
 
 class Reembedding:
@@ -81,7 +89,6 @@ class Reembedding:
         self._sleep = sleep
         self._owner = processes.new_owner()
         self._refused: set[str] = set()
-        self._refusals = 0
         with database.read() as tx:
             in_use = services.in_use(tx)
             before = services.get(tx, in_use) if in_use not in (None, service_id) else None
@@ -96,6 +103,7 @@ class Reembedding:
         self._begin()
         idle = passes = 0
         try:
+            self._index()
             while not self._done.switched and idle < 2:
                 before = self._done.embedded
                 self._pass(tell)
@@ -118,6 +126,14 @@ class Reembedding:
             services.expect(tx, self._service_id)
             services.hold(tx, self._owner, self._clock(), LEASE_SECONDS)
 
+    def _index(self) -> None:
+        """What an older version read and nobody indexed since is given its texts."""
+        with self._database.read() as tx:
+            found = gaps.unindexed(tx)
+        for session_id in found:
+            with self._database.write() as tx:
+                moments.write(tx, session_id, self._settings.zone, None, {}, self._clock())
+
     def _pass(self, tell: Callable[[Progress], None]) -> None:
         """Once through everything that lacks a vector."""
         with self._database.read() as tx:
@@ -125,101 +141,78 @@ class Reembedding:
             begun_at = total - gaps.count(tx, self._service_id)
         begun, done = time.monotonic(), begun_at
         tell(Progress(done, total, 0.0, begun_at))
-        batches = self._batches()
-        made: dict[str, Vectors] = {}
-        # While the service makes one batch, the one before is written and the next one read.
-        with ThreadPoolExecutor(1, "memchat-reembed") as aside:
-            ahead = aside.submit(next, batches, None)
-            while found := ahead.result():
-                ahead = aside.submit(self._turn, made, batches)
-                made = self._made(found, without=made)
-                done += len(found)
-                tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
-        self._write(made)
+        places = dict.fromkeys(KINDS, 0)
 
-    def _batches(self) -> Iterator[list[Gap]]:
+        def turn(finished: Finished[Batch], wanted: int) -> list[Batch]:
+            nonlocal done
+            if not finished and wanted <= 0:
+                return []
+            with self._database.write() as tx:
+                self._still_wanted(tx)
+                written = self._write(tx, [answer for _, answer in finished])
+                taken = self._take(tx, places, wanted * BATCH)
+            self._note(finished, written)
+            done += sum(len(batch.gaps) for batch, _ in finished)
+            tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
+            return taken
+
+        asking = Asking(partial(embedded, self._embedder), BATCH)
+        down = Pipeline(self._embedder.service, asking, turn, self._waited).run()
+        if down is not None:
+            raise down
+
+    def _take(self, tx: Connection, places: dict[Kind, int], limit: int) -> list[Batch]:
+        """The next batches, behind the places where those before them ended."""
         for kind in KINDS:
-            last_id = 0
-            while found := self._next(kind, last_id):
-                last_id = found[-1].id
-                yield found
+            found = gaps.after(tx, self._service_id, kind, places[kind], limit) if limit else []
+            if found:
+                places[kind] = found[-1].id
+                cut = (found[i : i + BATCH] for i in range(0, len(found), BATCH))
+                return [Batch(some, self._texts(tx, some)) for some in cut]
+        return []
 
-    def _next(self, kind: Kind, last_id: int) -> list[Gap]:
-        with self._database.read() as tx:
-            return gaps.after(tx, self._service_id, kind, last_id, BATCH)
-
-    def _turn(self, made: dict[str, Vectors], batches: Iterator[list[Gap]]) -> list[Gap] | None:
-        self._write(made)
-        return next(batches, None)
-
-    def _made(self, found: Sequence[Gap], without: Collection[str]) -> dict[str, Vectors]:
-        """The vectors of these, by hash; not again of what is being written."""
+    def _texts(self, tx: Connection, found: Sequence[Gap]) -> dict[str, str]:
         texts: dict[str, str] = {}
         for gap in found:
-            words = gap.text if gap.text is not None else self._summary(gap)
+            words = gap.text
+            if gap.kind == "session":
+                session = sessions.by_id(tx, gap.id)
+                zone = self._settings.zone
+                words = moments.summary_text(session[0], gap.hash, zone) if session else None
             if words is None:
                 self._refuse(gap, "its words are not kept as they were embedded")
-            elif gap.hash not in self._refused and gap.hash not in without:
+            elif gap.hash not in self._refused:
                 texts[gap.hash] = words
-        return self._vectors(texts, {gap.hash: gap for gap in found})
+        return texts
 
-    def _write(self, made: dict[str, Vectors]) -> None:
-        with self._database.write() as tx:
-            self._still_wanted(tx)
-            embeddings.put(tx, self._service_id, made.items(), self._clock())
-            embeddings.drop_unused(tx, list(made))  # of words that went meanwhile
-        self._done.embedded += len(made)
+    def _write(self, tx: Connection, answers: Sequence[Answer]) -> int:
+        """How many vectors there are."""
+        made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
+        embeddings.put(tx, self._service_id, made.items(), self._clock())
+        embeddings.drop_unused(tx, list(made))  # of words that went meanwhile
+        return len(made)
 
-    def _summary(self, gap: Gap) -> str | None:
-        with self._database.read() as tx:
-            found = sessions.by_id(tx, gap.id)
-        return found and moments.summary_text(found[0], gap.hash, self._settings.zone)
-
-    def _vectors(self, texts: dict[str, str], whose: dict[str, Gap]) -> dict[str, Vectors]:
-        """Vectors by hash. Where a text is refused, that one alone is left out."""
-        if not texts:
-            return {}
-        try:
-            vectors, usage = self._patiently(list(texts.values()))
-        except (ProviderError, InputError) as error:
-            self._refusals += 1
-            if not _may_be_the_text(error) or self._refusals >= REFUSED_IN_A_ROW:
-                raise
-            if len(texts) > 1:
-                halves = list(texts)
-                middle = len(halves) // 2
-                parts = ({h: texts[h] for h in part} for part in (halves[:middle], halves[middle:]))
-                return {h: v for part in parts for h, v in self._vectors(part, whose).items()}
-            (refused,) = texts
-            self._refuse(whose[refused], str(error))
-            return {}
-        self._refusals = 0
-        self._spent(usage)
-        return dict(zip(texts, vectors, strict=True))
+    def _note(self, finished: Finished[Batch], written: int) -> None:
+        self._done.embedded += written
+        for batch, answer in finished:
+            for usage in answer.spent:
+                self._spent(usage)
+            if answer.down is None:
+                for gap in batch.gaps:
+                    if gap.hash in answer.faults:
+                        self._refuse(gap, str(answer.faults[gap.hash]))
 
     def _refuse(self, gap: Gap, reason: str) -> None:
         self._refused.add(gap.hash)
         self._done.refused[f"{gap.kind} {gap.id}"] = reason
 
-    def _patiently(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        for wait in WAITS:
-            try:
-                return self._asked(texts)
-            except ProviderError as error:
-                if not error.retryable:
-                    raise
-                log.warning("trying again in a while: %s", error)
-                self._sleep(max(wait, error.retry_after or 0))
-        return self._asked(texts)
-
-    def _asked(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """What the embedder makes of these, refused where it cannot be kept."""
-        from memchat.providers.batches import unit_vectors
-
-        service = self._embedder.service
-        vectors, usage = self._embedder.embed_documents(texts)
-        size = {"count": len(texts), "dimensions": service.dimensions}
-        return unit_vectors(vectors, model=service.name, **size), usage
+    def _waited(self, error: MemChatError, times: int) -> bool:
+        """Whether the service may answer later, and was waited for."""
+        if not isinstance(error, ProviderError) or not error.retryable or times >= len(WAITS):
+            return False
+        log.warning("trying again in a while: %s", error)
+        self._sleep(max(WAITS[times], error.retry_after or 0))
+        return True
 
     def _questions(self) -> None:
         """The vectors of messages not read yet: by them their reading finds what is known."""
@@ -263,9 +256,3 @@ class Reembedding:
         self._done.tokens += usage.prompt_tokens
         so_far, more = self._done.cost_usd, usage.cost_usd
         self._done.cost_usd = None if so_far is None or more is None else so_far + more
-
-
-def _may_be_the_text(error: ProviderError | InputError) -> bool:
-    if isinstance(error, InputError):
-        return True
-    return not error.retryable and error.status not in _NOT_THE_TEXT

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from memchat.memory.meaning import shortened
 from memchat.store import apps, embeddings, gaps, keywords, meta, services, upkeep
 from memchat.store.database import Database
+from memchat.types import counted
 from memchat.vectors import index
 from memchat.vectors.index import VectorIndex
 
@@ -46,14 +47,14 @@ class Repair:
         for kind in astray:
             with self._database.write() as tx:
                 mended += upkeep.mend_words(tx, kind)
-        return f"wrote {_counted(mended, 'keyword row')} anew" if mended else None
+        return f"wrote {counted(mended, 'keyword row')} anew" if mended else None
 
     def _broken(self) -> str | None:
         with self._database.write() as tx:
             broken = upkeep.drop_broken(tx)
             if broken:
                 self._drop_vectors(tx, apps.every_id(tx))
-        return f"deleted {_counted(broken, 'vector')} of a wrong length" if broken else None
+        return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
 
     def _idle(self) -> str | None:
         """Vectors of words that are no more."""
@@ -61,15 +62,16 @@ class Repair:
             asked = {embeddings.query_hash(shortened(words)) for words in upkeep.said(tx)}
             idle = upkeep.idle(tx, asked)
             embeddings.drop_unused(tx, idle)
-        return f"deleted {_counted(len(idle), 'vector')} of words that are gone" if idle else None
+        return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
     def _missing(self) -> str | None:
         with self._database.write() as tx:
             in_use = services.in_use(tx)
-            queued = gaps.queue(tx, in_use, self._clock()) if in_use is not None else 0
-        if not queued:
-            return None
-        return f"queued {_counted(queued, 'text')} without a vector; memchat jobs run makes them"
+            queued = gaps.count(tx, in_use) if in_use is not None else 0
+            if in_use is None or not queued:
+                return None
+            gaps.queue(tx, in_use, self._clock())
+        return f"queued {counted(queued, 'text')} without a vector; memchat jobs run makes them"
 
     def _strays(self) -> str | None:
         """What is in the folder of the index and nobody's."""
@@ -79,7 +81,7 @@ class Repair:
             strays = index.strays(self._database.home, store_id, known, set(ids))
         for path in strays:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-        return f"removed {_counted(len(strays), 'stray file')} of the index" if strays else None
+        return f"removed {counted(len(strays), 'stray file')} of the index" if strays else None
 
     def _index(self) -> str | None:
         """Saved shards that hold other vectors than the rows."""
@@ -94,8 +96,4 @@ class Repair:
             return None
         with self._database.write() as tx:
             self._drop_vectors(tx, wrong)
-        return f"dropped the index of {_counted(len(wrong), 'scope')}; the rows make it anew"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+        return f"dropped the index of {counted(len(wrong), 'scope')}; the rows make it anew"

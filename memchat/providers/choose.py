@@ -195,15 +195,19 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
     return found, None
 
 
-def possible(settings: Settings, stored: str | None) -> bool:
-    """Whether vectors can be made, as far as names, keys and installed parts tell; ``stored`` names
-    the service that a store has."""
-    model = settings.embed_model
-    if model != WORDS_ONLY and settings.why.get("embed_model") != "MEMCHAT_EMBED_MODEL":
-        model = stored or model
-    if model == WORDS_ONLY:
+def for_store(settings: Settings, stored: str | None) -> Settings:
+    """The settings with the embedding model that counts in a store: the one that a person named,
+    else that of the service it has, ``stored``."""
+    if stored is None or asked_for(settings) or settings.embed_model == WORDS_ONLY:
+        return settings
+    return settings.with_(embed_model=stored)
+
+
+def possible(settings: Settings) -> bool:
+    """Whether vectors can be made, as far as names, keys and installed parts tell."""
+    if settings.embed_model == WORDS_ONLY:
         return False
-    return _explain(settings, "embed_model", model).problem is None
+    return _explain(settings, "embed_model", settings.embed_model).problem is None
 
 
 def damaged_weights(embedder: Embedder) -> str | None:

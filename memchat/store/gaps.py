@@ -1,4 +1,8 @@
-"""What search is to find and has no vector of a service yet: facts, turns, summaries."""
+"""What search is to find by meaning and has no vector of a service: facts, turns, summaries.
+
+Counted, looked through, and put in the queue. Facts are asked for one by one there; turns and
+summaries with their conversation, as far as it was read.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,45 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, Select, Table, and_, exists, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    and_,
+    case,
+    func,
+    literal,
+    or_,
+    select,
+)
+from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store import backlog
-from memchat.store.schema import embeddings, memories, messages, searched, sessions
+from memchat.store.jobs import WAITING, free, waits
+from memchat.store.schema import UtcTime, embeddings, jobs, memories, messages, searched, sessions
 
 Kind = Literal["memory", "message", "session"]
 KINDS: tuple[Kind, ...] = ("memory", "message", "session")
-_e = embeddings.c
+_e, _m, _s, _t, _j = embeddings.c, memories.c, sessions.c, messages.c, jobs.c
+_read = and_(_t.memory == 1, _t.id <= _s.extracted_to)
+"""Turns that were read, of their conversation, and may be found."""
+_WANTED: dict[Kind, Select[Any]] = {
+    "memory": select(_m.id, _m.text_hash, _m.search_text, _m.app_id).where(searched),
+    "message": select(_t.id, _t.text_hash, _t.search_text, _s.app_id)
+    .join(sessions, _s.id == _t.session_id)
+    .where(_read),
+    "session": select(_s.id, _s.summary_hash, literal(None, String), _s.app_id).where(
+        _s.summary.is_not(None), _s.summary != ""
+    ),
+}
+"""Id, hash and text, as it is embedded, of all that search is to find, and whose it is. Without a
+hash is what an older version kept and nobody indexed since; no summary is kept as it is embedded.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A text without a vector; None for a summary's, which is not kept as it is embedded."""
+    """A text without a vector; None for a summary's."""
 
     kind: Kind
     id: int
@@ -28,47 +58,84 @@ class Gap:
 
 def after(tx: Connection, service_id: int, kind: Kind, last_id: int, limit: int) -> list[Gap]:
     """The next gaps of a kind behind an id, so that one which cannot be filled is passed by."""
-    table, hashed, text = _source(kind)
-    columns = [table.c.id, hashed] if text is None else [table.c.id, hashed, text]
-    query = _lacking(select(*columns), kind, service_id).where(table.c.id > last_id)
-    rows = tx.execute(query.order_by(table.c.id).limit(limit))
-    return [Gap(kind, row[0], row[1], None if text is None else row[2]) for row in rows]
+    wanted = _WANTED[kind]
+    found = wanted.selected_columns
+    id_, hashed = found[0], found[1]
+    query = wanted.where(~_held(hashed, service_id), hashed.is_not(None), id_ > last_id)
+    rows = tx.execute(query.order_by(id_).limit(limit))
+    return [Gap(kind, row[0], row[1], row[2]) for row in rows]
+
+
+def unindexed(tx: Connection) -> list[int]:
+    """The conversations of which something has no text to be embedded yet."""
+    turns = select(_t.session_id).join(sessions, _s.id == _t.session_id)
+    turns = turns.where(_read, _t.text_hash.is_(None))
+    told = select(_s.id).where(_s.summary.is_not(None), _s.summary != "", _s.summary_hash.is_(None))
+    return sorted(tx.execute(turns.union(told)).scalars())
 
 
 def count(tx: Connection, service_id: int) -> int:
-    """How many there are."""
-    return sum(
-        tx.execute(_lacking(select(func.count()), kind, service_id)).scalar_one() for kind in KINDS
-    )
+    """How many texts have no vector."""
+    return sum(_rows(tx, _lacking(kind, service_id)) for kind in KINDS)
 
 
 def total(tx: Connection) -> int:
     """How many texts are to be found by meaning at all."""
-    return sum(
-        tx.execute(select(func.count()).select_from(_source(k)[0]).where(_wanted(k))).scalar_one()
-        for k in KINDS
+    return sum(_rows(tx, _WANTED[kind]) for kind in KINDS)
+
+
+def queue(tx: Connection, service_id: int, now: datetime) -> None:
+    """Ask for all of it now. What a worker has in hand is left to it; what failed begins anew."""
+    facts = _lacking("memory", service_id).with_only_columns(_m.id, _m.app_id)
+    turns = _lacking("message", service_id).with_only_columns(_s.id, _s.app_id)
+    told = _lacking("session", service_id).with_only_columns(_s.id, _s.app_id)
+    _ask(tx, "embed", "memory", facts, now)
+    _ask(tx, "index", "session", turns.union(told), now)
+
+
+def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> None:
+    found = what.subquery()
+    at = literal(now, UtcTime)
+    columns = ["source_id", "app_id", "kind", "source_type", "status", "run_at", "created_at"]
+    rows = select(
+        found.c.id,
+        found.c.app_id,
+        literal(kind, String),
+        literal(source, String),
+        literal(WAITING),
+        at,
+        at,
+    ).where(found.c.id.is_not(None))  # SQLite reads ON CONFLICT behind a join's ON without a WHERE
+    fresh = {
+        "status": WAITING,
+        "run_at": now,
+        # One that takes its worker down at every try is to end, however often this is run.
+        "attempts": case((waits, _j.attempts), else_=0),
+        "error_message": None,
+        "lease_owner": None,
+        "lease_until": None,
+        "processed_at": None,
+    }
+    tx.execute(
+        upsert(jobs)
+        .from_select(columns, rows.order_by(found.c.id))
+        .on_conflict_do_update(
+            index_elements=["kind", "source_type", "source_id"],
+            set_=fresh,
+            where=or_(~waits, free(now)),
+        )
     )
 
 
-def queue(tx: Connection, service_id: int, now: datetime) -> int:
-    """Have the worker fill every gap; how many there are."""
-    backlog.queue(tx, service_id, now)
-    return count(tx, service_id)
+def _lacking(kind: Kind, service_id: int) -> Select[Any]:
+    wanted = _WANTED[kind]
+    hashed = wanted.selected_columns[1]
+    return wanted.where(or_(hashed.is_(None), ~_held(hashed, service_id)))
 
 
-def _lacking(query: Select[Any], kind: Kind, service_id: int) -> Select[Any]:
-    table, hashed, _ = _source(kind)
-    held = exists().where(and_(_e.hash == hashed, _e.service_id == service_id))
-    return query.select_from(table).where(_wanted(kind), ~held)
+def _held(text_hash: ColumnElement[Any], service_id: int) -> ColumnElement[bool]:
+    return select(_e.hash).where(_e.hash == text_hash, _e.service_id == service_id).exists()
 
 
-def _source(kind: Kind) -> tuple[Table, ColumnElement[str], ColumnElement[str] | None]:
-    if kind == "memory":
-        return memories, memories.c.text_hash, memories.c.search_text
-    if kind == "message":
-        return messages, messages.c.text_hash, messages.c.search_text
-    return sessions, sessions.c.summary_hash, None
-
-
-def _wanted(kind: Kind) -> ColumnElement[bool]:
-    return searched if kind == "memory" else _source(kind)[1].is_not(None)
+def _rows(tx: Connection, query: Select[Any]) -> int:
+    return int(tx.execute(select(func.count()).select_from(query.subquery())).scalar_one())
