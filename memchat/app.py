@@ -727,6 +727,13 @@ class MemChat:
             self._assembly.go_along()
         return done
 
+    def fetch_model(
+        self, name: str, *, tell: Callable[[Progress], None] = lambda progress: None
+    ) -> tuple[Path, int]:
+        """Download a model that fastembed runs on this machine; its folder, and how many bytes
+        came: 0 where it is there. Nothing else ever downloads one."""
+        return self._switch().fetch(name, tell)
+
     def remove_service(self, name: str, *, force: bool = False) -> int:
         """Delete a service with its vectors; how many. Raises InputError for the one in use."""
         return self._switch().remove(name, force=force)

@@ -74,11 +74,15 @@ class Settings:
     extract_model: str = OFFLINE_EXTRACT
     """MEMCHAT_EXTRACT_MODEL: the cheap model that reads an ended session."""
     embed_model: str = MINILM
-    """MEMCHAT_EMBED_MODEL: ``minilm``, ``gemini/…``, ``openai/…`` or ``none`` (words only)."""
+    """MEMCHAT_EMBED_MODEL: ``minilm``, ``gemini/…``, ``openai/…``, ``fastembed/…``, or ``none``
+    (words only)."""
     embed_dimensions: int | None = None
     """MEMCHAT_EMBED_DIMENSIONS: the length of its vectors, for a model memchat does not know."""
     embed_max_tokens: int | None = None
     """MEMCHAT_EMBED_MAX_TOKENS: the tokens it reads, for such a model."""
+    models: Path | None = None
+    """MEMCHAT_MODELS: the folder with models for fastembed, each below its name; without one it is
+    ``models`` in the data folder."""
     timezone: str = "UTC"
     """MEMCHAT_TIMEZONE: the zone days are counted in and times are shown in."""
     extraction: str = "session"
@@ -141,6 +145,7 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         extract_model=extract,
         embed_model=embed,
         embed_dimensions=_whole(values, "MEMCHAT_EMBED_DIMENSIONS", 1, 100_000),
+        models=Path(values["MEMCHAT_MODELS"]).expanduser() if "MEMCHAT_MODELS" in values else None,
         embed_max_tokens=_whole(values, "MEMCHAT_EMBED_MAX_TOKENS", 1, 10_000_000),
         timezone=_zone(values),
         extraction=_one_of(values, "MEMCHAT_EXTRACTION", ("session", "per_message")),

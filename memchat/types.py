@@ -393,6 +393,8 @@ class Progress:
     failed: int = 0
     pause: float | None = None
     """Seconds that are being waited, as a service asked."""
+    unit: str = ""
+    """What is counted, where that is no texts: MB."""
 
     @property
     def past(self) -> int:

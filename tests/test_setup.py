@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 LOCKS = ("requirements.lock", "model.lock", "tools/uv.lock.txt")
+EVERY_LOCK = (*LOCKS, "fastembed.lock")
 PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)", re.MULTILINE)
 
 
@@ -43,13 +44,13 @@ def make(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=checkout, env=env, capture_output=True, text=True)
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", EVERY_LOCK)
 def test_a_lock_names_no_host_and_no_place(name):
     text = (ROOT / name).read_text("utf-8")
     assert not re.findall(r"://|--index|--extra-index|--find-links|file:", text)
 
 
-@pytest.mark.parametrize("name", LOCKS)
+@pytest.mark.parametrize("name", EVERY_LOCK)
 def test_every_locked_package_carries_a_hash(name):
     text = (ROOT / name).read_text("utf-8")
     entries = re.split(r"\n(?=[a-z0-9])", text.strip())
@@ -65,8 +66,21 @@ def test_every_declared_dependency_is_locked():
     assert names - locked == set()
 
 
+def test_what_is_optional_is_locked_apart_and_at_the_same_versions():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    optional = {
+        re.split(r"[<>=!~\[; ]", e)[0] for e in project["optional-dependencies"]["fastembed"]
+    }
+    default = dict(PIN.findall((ROOT / "requirements.lock").read_text("utf-8")))
+    extra = dict(PIN.findall((ROOT / "fastembed.lock").read_text("utf-8")))
+    assert optional and optional <= extra.keys() and not optional & default.keys()
+    assert "onnxruntime" in extra and "onnxruntime" not in default
+    shared = default.keys() & extra.keys()
+    assert {name: default[name] for name in shared} == {name: extra[name] for name in shared}
+
+
 def test_neither_torch_nor_sentence_transformers_is_ever_installed():
-    text = "".join((ROOT / name).read_text("utf-8") for name in LOCKS)
+    text = "".join((ROOT / name).read_text("utf-8") for name in EVERY_LOCK)
     assert not {"torch", "sentence-transformers"} & {name for name, _ in PIN.findall(text)}
 
 

@@ -58,7 +58,8 @@ class ProgressLine:
 def line(progress: Progress) -> str:
     """``1,200 of 3,000 (40 %), 600 a second, 3 s left``."""
     share = 100 if not progress.total else int(100 * progress.past / progress.total)
-    parts = [f"{progress.done:,} of {progress.total:,} ({share} %)"]
+    unit = f" {progress.unit}" if progress.unit else ""
+    parts = [f"{progress.done:,} of {progress.total:,}{unit} ({share} %)"]
     if progress.failed:
         parts.append(f"{progress.failed:,} failed")
     if progress.rate:

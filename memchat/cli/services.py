@@ -104,6 +104,34 @@ def migrate(
     _say_what_is_set(done.service)
 
 
+@app.command()
+def fetch(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="As fastembed knows it: BAAI/bge-small-en-v1.5.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Download a model to run on this machine; nothing else ever does.
+
+    Its files come to the folder MEMCHAT_MODELS, below its name, where files from another machine
+    may be put as well. Broken off, it goes on where it was. `memchat services migrate` changes to
+    it.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    line = ProgressLine()
+    with open_store() as mc:
+        try:
+            folder, size = mc.fetch_model(name, tell=line.tell)
+        finally:
+            line.end()
+    if as_json:
+        show.print_json({"model": name, "folder": str(folder), "bytes": size})
+        return
+    print(f"{name} is in {folder}" + (f", {size / 1e6:,.1f} MB fetched" if size else " already"))
+    print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
+
+
 @app.command("rm")
 def remove(
     name: Name,

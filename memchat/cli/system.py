@@ -20,6 +20,7 @@ VARIABLES = {
     "embed_model": "MEMCHAT_EMBED_MODEL",
     "embed_dimensions": "MEMCHAT_EMBED_DIMENSIONS",
     "embed_max_tokens": "MEMCHAT_EMBED_MAX_TOKENS",
+    "models": "MEMCHAT_MODELS",
     "timezone": "MEMCHAT_TIMEZONE",
     "extraction": "MEMCHAT_EXTRACTION",
     "gemini_base_url": "GEMINI_API_BASE",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -64,6 +65,10 @@ class Switch:
                 gaps.queue(tx, service_id, self._clock())
             services.use(tx, service_id)
         return lacking
+
+    def fetch(self, name: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
+        """Bring the files of a model that fastembed runs to this machine; see ``fetch``."""
+        return choose.fetch(self._settings, name, tell)
 
     def migrate(
         self,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memchat.config import (
@@ -14,14 +16,15 @@ from memchat.config import (
     Settings,
     embedding_name,
 )
-from memchat.errors import ConfigError
+from memchat.errors import ConfigError, InputError
 from memchat.providers.keys import key_name, key_names, provider_of
-from memchat.types import Service
+from memchat.types import Progress, Service
 
 if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder
 
 HASH = "hash"
+FASTEMBED = "fastembed"
 GEMINI_VERSION = "/v1beta"
 OFFLINE_NOTE = "a stand-in that works by patterns, no real model"
 WORDS_NOTE = "memories are searched by words only, not by meaning"
@@ -84,6 +87,11 @@ def embedder(settings: Settings) -> Embedder | None:
         return GeminiEmbedder(
             model, timeout=settings.timeout, base_url=base, per_minute=settings.embed_per_minute
         )
+    if provider == FASTEMBED:
+        from memchat.providers.fast import FastEmbedder
+
+        folder = model_folder(settings, model)
+        return FastEmbedder(_bare(model), folder, dimensions=settings.embed_dimensions)
     if not provider:
         raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
     from memchat.providers.remote_embed import LiteLLMEmbedder
@@ -128,12 +136,15 @@ def _gemini_base(settings: Settings) -> str | None:
 def _explain(settings: Settings, setting: str, model: str) -> Choice:
     key = key_name(model)
     key_set = bool(key and os.environ.get(key))
-    note, problem, remedy = _state(setting, model, key_set)
+    note, problem, remedy = _state(settings, setting, model, key_set)
     why = settings.why.get(setting, "the default")
     return Choice(setting, model, why, key, key_set, note, problem, remedy)
 
 
-def _state(setting: str, model: str, key_set: bool) -> tuple[str | None, str | None, str | None]:
+State = tuple[str | None, str | None, str | None]
+
+
+def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State:
     """The note, the problem and the remedy of one model."""
     variable = f"MEMCHAT_{setting.upper()}"
     if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
@@ -144,6 +155,8 @@ def _state(setting: str, model: str, key_set: bool) -> tuple[str | None, str | N
         return "knows equal words only; made for tests", None, "unset MEMCHAT_EMBED_MODEL"
     if model == MINILM:
         return _state_minilm()
+    if provider_of(model) == FASTEMBED:
+        return _state_fast(model, settings)
     if not provider_of(model):
         return None, f"{model!r} names no provider", _nameless(variable, model)
     names = key_names(model)
@@ -154,7 +167,7 @@ def _state(setting: str, model: str, key_set: bool) -> tuple[str | None, str | N
     return None, None, None
 
 
-def _state_minilm() -> tuple[str | None, str | None, str | None]:
+def _state_minilm() -> State:
     from memchat.providers.minilm import available
 
     if available():
@@ -164,6 +177,38 @@ def _state_minilm() -> tuple[str | None, str | None, str | None]:
         f"its weights are not installed; {WORDS_NOTE}",
         "run make in the memchat folder, or set MEMCHAT_EMBED_MODEL=none",
     )
+
+
+def _state_fast(model: str, settings: Settings) -> State:
+    from memchat.providers.fast import installed, lacking
+
+    if not installed():
+        return None, "fastembed is not installed", "run pip install 'memchat[fastembed]'"
+    folder = model_folder(settings, model)
+    if gone := lacking(folder):
+        remedy = f"run memchat services fetch {_bare(model)}, or put its files there"
+        return None, f"{folder} lacks {', '.join(gone)}", remedy
+    return "on this machine", None, None
+
+
+def model_folder(settings: Settings, model: str) -> Path:
+    """Where the files of a fastembed model lie, or are to. Raises InputError for no such name."""
+    name = _bare(model)
+    if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
+        raise InputError(f"{model!r} names no model; write it as fastembed/BAAI/bge-small-en-v1.5")
+    return (settings.models or settings.home / "models") / name
+
+
+def fetch(settings: Settings, model: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
+    """Bring a model's files to this machine: the folder, and how many bytes came."""
+    from memchat.providers.fetch import fetch
+
+    folder = model_folder(settings, model)
+    return folder, fetch(_bare(model), folder, tell)
+
+
+def _bare(model: str) -> str:
+    return model.removeprefix(f"{FASTEMBED}/")
 
 
 def _nameless(variable: str, model: str) -> str:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -52,6 +53,19 @@ def translate(error: BaseException, call: Call) -> MemChatError:
 def unusable(model: str, what: str, *, retryable: bool = True) -> ProviderError:
     """The provider answered, but not with what was asked for."""
     return ProviderError(f"{model} {what}", retryable=retryable)
+
+
+@contextmanager
+def foreign(told: Callable[[str], MemChatError]) -> Iterator[None]:
+    """For code whose errors nobody can know, as a plug-in's: ``told`` makes one of ours of whatever
+    it raises, by its class alone, since its words may be people's.
+    """
+    try:
+        yield
+    except MemChatError:
+        raise
+    except Exception as error:
+        raise told(type(error).__name__) from error
 
 
 def _from_status(status: int, wait: float | None, text: str, call: Call) -> MemChatError:
