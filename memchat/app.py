@@ -40,6 +40,7 @@ from memchat.types import (
     KEEP,
     AppInfo,
     Audit,
+    Change,
     EmbeddingState,
     Event,
     Evidence,
@@ -59,10 +60,11 @@ from memchat.types import (
     Undone,
     UsageTotal,
     Why,
+    one_line,
 )
 
 if TYPE_CHECKING:
-    from memchat.chat import Chat
+    from memchat.chat import Chat, Reply
     from memchat.doctor import Check
     from memchat.jobs import JobsDone
     from memchat.jobs.backfill import Backfilled
@@ -80,6 +82,7 @@ MOST_BATCH = 2048
 STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
+TITLE_LIMIT = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +141,19 @@ class MemChat:
             self.stop_work()  # it ends with what it has in hand
         self._assembly.close()
 
+    @property
+    def now(self) -> datetime:
+        """The time by this store's clock."""
+        return self._clock()
+
+    def warm(self) -> None:
+        """Load the models of this machine before they are asked; it takes some seconds."""
+        if not self._assembly.chat_model_known:
+            from memchat.providers import lite
+
+            lite.warm()
+        self._assembly.warm()
+
     # Conversation
 
     def session(
@@ -166,6 +182,19 @@ class MemChat:
                 self._run_behind(self._assembly.warm)  # while they type, too
             self._resume(chat.scope.user)
         return chat
+
+    def redo(self, chat: Chat, text: str | None = None) -> Reply:
+        """Answer the last message of a conversation anew, or first say it in other words.
+
+        What came of it is removed as ``delete_message`` does: what only its old words proved goes.
+        Raises InputError where nothing was said yet.
+        """
+        user, app = chat.scope.user, chat.scope.app
+        if text is not None and not text.strip():
+            raise InputError("the message is empty; write something first")
+        for message_id in chat.step_back(whole=text is not None):
+            self.delete_message(message_id, user=user, app=app)
+        return chat.again() if text is None else chat.send(text)
 
     def chat_once(self, prompt: str, *, user: str, app: str = "default") -> Answer:
         """One answer with what is remembered; nothing is written."""
@@ -317,6 +346,25 @@ class MemChat:
         if not hold:
             self._parts().worker.run(kinds=("forget",), target_id=memory_id)
 
+    def delete_many(
+        self, memory_ids: Iterable[int], *, user: str, app: str = "default", hold: float = 0.0
+    ) -> int:
+        """Forget many memories, as ``delete`` forgets one; how many. Unknown ones are left out."""
+        from memchat.memory import forget
+
+        now, ids = self._clock(), sorted(set(memory_ids))
+        count, purge_at = 0, now + timedelta(seconds=hold)
+        for first in range(0, len(ids), CLEAR_BATCH):
+            with self._database.write() as tx:
+                batch = ids[first : first + CLEAR_BATCH]
+                found = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, batch)
+                for memory in found.values():
+                    self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at))
+                count += len(found)
+        if not hold:
+            self._parts().worker.run(user=Scope(user, app).user, kinds=("forget",))
+        return count
+
     def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
 
@@ -415,6 +463,68 @@ class MemChat:
         with self._database.read() as tx:
             own = apps.find(tx, Scope(user, app)).own
             return [] if own is None else sessions.listed(tx, [own], limit, offset)
+
+    def conversations(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        search: str = "",
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[tuple[Session, str]]:
+        """The app's conversations, the latest first, each with its first words.
+
+        With ``search`` those that have it, in any case, in their title or in what was said.
+        """
+        with self._database.read() as tx:
+            own = apps.find(tx, Scope(user, app)).own
+            if own is None:
+                return []
+            found = sessions.listed(tx, [own], limit, offset, search=search.strip())
+            first = messages.first_words(tx, [session.id for session in found])
+            return [(session, first.get(session.id, "")) for session in found]
+
+    def rename_session(
+        self, session_id: int, title: str, *, user: str, app: str = "default"
+    ) -> Session:
+        """Give a conversation a title of the person's own; no later reading changes it."""
+        scope, title = Scope(user, app), one_line(title, "title", TITLE_LIMIT)
+        with self._database.write() as tx:
+            sessions.rename(tx, _session(tx, scope, session_id).id, title)
+            return _session(tx, scope, session_id)
+
+    def lessons(
+        self, session_id: int, *, user: str, app: str = "default"
+    ) -> dict[int, list[Change]]:
+        """What a conversation taught, by the message that taught it, as far as it stands.
+
+        What was only said again, forgotten since or taken back is left out.
+        """
+        from memchat.memory.lessons import of_session
+
+        scope = Scope(user, app)
+        with self._database.read() as tx:
+            _session(tx, scope, session_id)
+            return of_session(tx, apps.find(tx, scope).ids, session_id)
+
+    def unlearn(self, message_id: int, *, user: str, app: str = "default") -> Undone:
+        """Take back what a message taught, and leave its words; what that did.
+
+        As when it is deleted, but the message stays, and nothing is learnt from it again.
+        """
+        from memchat.memory import forget
+        from memchat.memory.undo import Undoing
+
+        scope, now = Scope(user, app), self._clock()
+        with self._database.write() as tx:
+            turn = _turn(tx, scope, message_id)
+            done = Undoing(tx, apps.find(tx, scope).ids, {turn.id}, now).run()
+            zone = self.settings.zone
+            stale = forget.forget(tx, done.gone, zone, now, keep_transcript=True)
+            self._drop_vectors(tx, stale)
+        forget.scrub(self._database)
+        return done
 
     def find_session(self, session_id: int, *, user: str, app: str = "default") -> Session:
         """One conversation. Raises NotFound outside the scope."""
@@ -687,6 +797,11 @@ class MemChat:
         """Put failed and waiting jobs, or only the failed ones, first in line again; how many."""
         with self._database.write() as tx:
             return jobs.retry(tx, self._clock(), user=user, job_id=job_id, failed_only=failed_only)
+
+    def work_is_due(self, *, user: str) -> bool:
+        """Whether the queue holds work of the user that could be done now."""
+        with self._database.read() as tx:
+            return jobs.due(tx, Scope(user).user, self._clock())
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""

@@ -159,6 +159,41 @@ class Chat:
         return self._reply
 
     @property
+    def turns(self) -> tuple[Message, ...]:
+        """What was said so far; of a stored conversation, as it was at the last message."""
+        return tuple(self._turns)
+
+    def step_back(self, *, whole: bool) -> list[int]:
+        """Take back the last message's reply, and with ``whole`` the message, to say it anew.
+
+        Gives the stored turns that are to be deleted for it, the latest first. Raises InputError
+        where the person said nothing yet.
+        """
+        self._settle_reply()
+        if self.session_id is not None:
+            with self._parts.database.read() as tx:
+                self._turns = messages.of_session(tx, self.session_id)
+        asked_at = max((n for n, t in enumerate(self._turns) if t.role == "user"), default=None)
+        if asked_at is None:
+            raise InputError("nothing was said yet; write a message first")
+        stays = asked_at + (not whole)
+        goes, self._turns = self._turns[stays:], self._turns[:stays]
+        return [] if self.incognito else [turn.id for turn in reversed(goes)]
+
+    def again(self) -> Reply:
+        """Answer the last message once more; ``step_back`` took its reply away."""
+        last = self._turns[-1]
+        now = self._parts.clock()
+        if self.session_id is not None:
+            with self._parts.database.write() as tx:
+                self._refuse_held(tx, self.session_id)
+                sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
+            self._keep_lease()
+        command = asked.command(last.content)
+        self._reply = Reply(self, self._parts, self.memory, last.content, command, None)
+        return self._reply
+
+    @property
     def place(self) -> Place | None:
         """Where the person spoke last, for commands; None where nothing is kept."""
         if self.incognito or self.session_id is None or not self._turns:

@@ -1,0 +1,5 @@
+"""The page is being built."""
+
+from memchat.ui import components as ui
+
+ui.heading("Inbox")
