@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +24,12 @@ from memchat.assembly import Assembly
 from memchat.errors import InputError, NotFound
 from memchat.store import (
     apps,
+    browse,
     events,
     evidence,
     hidden,
     inbox,
+    insights,
     jobs,
     memories,
     messages,
@@ -40,6 +43,7 @@ from memchat.types import (
     KEEP,
     AppInfo,
     Audit,
+    Browsed,
     Change,
     EmbeddingState,
     Event,
@@ -47,6 +51,7 @@ from memchat.types import (
     Finding,
     Hit,
     InboxItem,
+    Insights,
     Job,
     Keep,
     Memory,
@@ -59,6 +64,7 @@ from memchat.types import (
     Session,
     Undone,
     UsageTotal,
+    Wanted,
     Why,
     one_line,
 )
@@ -277,6 +283,53 @@ class MemChat:
             there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
             found = states.of_memories(tx, list(there))
         return [found[i] for i in memory_ids if i in found]
+
+    def browse(
+        self,
+        wanted: Wanted,
+        *,
+        user: str,
+        app: str = "default",
+        limit: int = 20,
+        offset: int = 0,
+    ) -> Browsed:
+        """One page of the memories a person wants to look through."""
+        today, by = self._today(), self._in_days(EXPIRING_DAYS)
+        with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
+            found = browse.page(tx, ids, wanted, today, by, limit, offset)
+            total = browse.count(tx, ids, wanted, today, by)
+            waiting = browse.embedding_jobs(tx, [m.id for m in found], self._clock())
+            return Browsed(tuple(found), total, waiting)
+
+    def browse_ids(self, wanted: Wanted, *, user: str, app: str = "default") -> list[int]:
+        """The numbers of all that ``browse`` would show, page by page."""
+        with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
+            return browse.ids(tx, ids, wanted, self._today(), self._in_days(EXPIRING_DAYS))
+
+    def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
+        """How often a memory was found for a message, and how often it was given to a model."""
+        with self._database.read() as tx:
+            return browse.counts(tx, _found(tx, Scope(user, app), memory_id).id)
+
+    def insights(self, *, user: str, app: str = "default", top: int = 10) -> Insights:
+        """Figures about the app's memories, and the user's for every app."""
+        zone = self.settings.zone
+        with self._database.read() as tx:
+            found = apps.find(tx, Scope(user, app))
+            ids = found.ids
+            said = insights.said(tx, found.own) if found.own is not None else []
+            return Insights(
+                kept=dict(Counter(at.astimezone(zone).date() for at in insights.created(tx, ids))),
+                said=dict(Counter(at.astimezone(zone).date() for at in said)),
+                types=insights.by_type(tx, ids),
+                keys=insights.by_key(tx, ids, top),
+                states=insights.by_state(tx, ids),
+                most_used=tuple(insights.most_used(tx, ids, top)),
+                never_used=insights.never_used(tx, ids),
+                queue=insights.queue(tx, ids),
+            )
 
     def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
@@ -537,6 +590,11 @@ class MemChat:
             _session(tx, Scope(user, app), session_id)
             return messages.of_session(tx, session_id)
 
+    def session_of(self, message_id: int, *, user: str, app: str = "default") -> int:
+        """The conversation a message stands in. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return _turn(tx, Scope(user, app), message_id).session_id
+
     def receipt(self, message_id: int, *, user: str, app: str = "default") -> list[Hit]:
         """What was injected for a reply, in the order it was shown."""
         with self._database.read() as tx:
@@ -709,9 +767,11 @@ class MemChat:
             if on:
                 self._read_on(tx, user, app)
 
-    def memory_switch(self, *, user: str, app: str = "default") -> MemorySwitch:
-        """Whether memory takes part in this app, and if not, why."""
+    def memory_switch(self, *, user: str, app: str | None = "default") -> MemorySwitch:
+        """Whether memory takes part in this app, or without one for the user, and if not, why."""
         with self._database.read() as tx:
+            if app is None:
+                return apps.user_switch(tx, Scope(user).user)
             return apps.memory_switch(tx, Scope(user, app))
 
     def delete_app(self, app: str, *, user: str) -> int:
@@ -724,6 +784,19 @@ class MemChat:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
             count, stale = forget.forget_app(tx, own, self.settings.zone, self._clock())
             self._drop_vectors(tx, stale)
+        forget.scrub(self._database)
+        return count
+
+    def wipe(self, *, user: str) -> int:
+        """Remove all that is kept of a user for good, in every app; how many memories."""
+        from memchat.memory import forget
+
+        count = 0
+        with self._database.write() as tx:
+            for app_id in apps.every_id(tx, Scope(user).user):
+                gone, stale = forget.forget_app(tx, app_id, self.settings.zone, self._clock())
+                self._drop_vectors(tx, stale)
+                count += gone
         forget.scrub(self._database)
         return count
 

@@ -503,6 +503,48 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which memories a person wants to look through, and in which order."""
+
+    search: str = ""
+    """Each of these words stands in key or value."""
+    memory_types: tuple[MemoryType, ...] = ()
+    created_by: tuple[CreatedBy, ...] = ()
+    status: str = "active"
+    """active, inactive, expiring, never used, not embedded, or all."""
+    sort: str = "newest"
+    """newest, oldest, key, most used, least used, or ending first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """One page of what was wanted."""
+
+    memories: tuple[Memory, ...]
+    total: int
+    unembedded: dict[int, Job]
+    """Those without a vector yet, with the job that makes it and what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """Figures about the memories of an app. Days are the user's own."""
+
+    kept: dict[date, int]
+    """How many memories were kept on each day."""
+    said: dict[date, int]
+    """How many messages the person wrote on each day."""
+    types: dict[str, int]
+    keys: dict[str, int]
+    """The keys with the most memories."""
+    states: dict[str, int]
+    """How many are in use, and how many are not, by why."""
+    most_used: tuple[tuple[Memory, int], ...]
+    never_used: int
+    queue: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class MemorySwitch:
     """Whether memory takes part in a conversation, and if not, why."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 from uuid import uuid4
 
 import streamlit as st
@@ -9,6 +11,8 @@ import streamlit as st
 from memchat.errors import MemChatError
 from memchat.ui import components as ui
 from memchat.ui import sidebar
+
+log = logging.getLogger(__name__)
 
 
 @st.cache_resource(scope="session", on_release=lambda tab: ui.desk().gone(tab))
@@ -40,7 +44,20 @@ def main() -> None:
     st.session_state["tab"] = _tab()
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())
-    page.run()
+    try:
+        page.run()
+    except MemChatError as error:
+        ui.problem(str(error))
+        ui.show_problem()
+    except Exception as error:
+        # Only its class: the text of a library's error may hold people's words.
+        log.error("a page failed: %s", type(error).__name__)
+        if os.environ.get("MEMCHAT_DEBUG") == "1":
+            raise
+        st.error(
+            f"This page failed ({type(error).__name__}), and nothing was lost. Reload it; if it "
+            "fails again, start with MEMCHAT_DEBUG=1 and report what the terminal says."
+        )
     ui.undo_bar()
 
 

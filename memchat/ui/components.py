@@ -195,12 +195,12 @@ def forget(ids: Sequence[int]) -> None:
     found, where = desk(), scope()
     if attempt(lambda: found.mc.delete_many(ids, **where, hold=UNDO_SECONDS)):
         until = found.mc.now + timedelta(seconds=UNDO_SECONDS)
-        st.session_state["undo"] = (list(ids), until, where)
+        st.session_state["held"] = (list(ids), until, where)
 
 
 def restore() -> None:
     """Undo the last forgetting."""
-    ids, _, where = st.session_state.pop("undo")
+    ids, _, where = st.session_state.pop("held")
     mc = desk().mc
     for memory_id in ids:
         attempt(lambda memory_id=memory_id: mc.restore(memory_id, **where))  # type: ignore[misc]
@@ -214,16 +214,16 @@ def undo_bar() -> None:
 
 
 def _undo_left() -> float:
-    held = st.session_state.get("undo")
+    held = st.session_state.get("held")
     return 0.0 if held is None else float((held[1] - desk().mc.now).total_seconds())
 
 
 def _undo_bar() -> None:
     left = _undo_left()
     if left <= 0:
-        st.session_state.pop("undo", None)
+        st.session_state.pop("held", None)
         return
-    count = len(st.session_state["undo"][0])
+    count = len(st.session_state["held"][0])
     with st.container(key="undo-bar", horizontal=True, vertical_alignment="center"):
         st.markdown(f"Forgot {plural(count, 'memory', 'memories')}. Gone for good in {left:.0f} s.")
         st.button("Undo", key="undo", on_click=restore, type="primary")

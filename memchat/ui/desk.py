@@ -165,6 +165,14 @@ class Desk:
                 talk.chat.abandon()
                 self._talks.remove(talk)
 
+    def drop_all(self) -> None:
+        """Let go of every conversation, as all of them are about to be deleted."""
+        with self._lock:
+            for talk in self._talks:
+                self._settle(talk)
+                talk.chat.abandon()
+            self._talks.clear()
+
     def wake(self) -> None:
         """Have the worker look at the queue now."""
         self._wake.set()

@@ -31,7 +31,7 @@ LIGHT = {
     "sidebar.borderColor": "#dcd8ce",
 }
 DARK = {
-    "primaryColor": "#6fc7ab",
+    "primaryColor": "#27806a",
     "backgroundColor": "#17191b",
     "secondaryBackgroundColor": "#212427",
     "textColor": "#e9e6df",
