@@ -133,8 +133,10 @@ def _menu(session: Session, title: str) -> None:
     st.text_input("Title", value=title, key=f"title-{session.id}", max_chars=80)
     with st.container(horizontal=True):
         st.button("Rename", key=f"rename-{session.id}", on_click=_rename, args=(session.id,))
-        if st.button("Delete …", key=f"delete-{session.id}", type="tertiary"):
-            _delete(session.id, title)
+        args = (session.id,)
+        st.button("Delete …", key=f"delete-{session.id}", type="tertiary", on_click=_ask, args=args)
+    if st.session_state.get("deleting") == session.id:
+        _delete(session.id, title)
 
 
 def _rename(session_id: int) -> None:
@@ -142,7 +144,11 @@ def _rename(session_id: int) -> None:
     ui.attempt(lambda: ui.desk().mc.rename_session(session_id, title, **ui.scope()))
 
 
-@st.dialog("Delete this chat?")
+def _ask(session_id: int | None = None) -> None:
+    st.session_state["deleting"] = session_id
+
+
+@st.dialog("Delete this chat?", on_dismiss=_ask)
 def _delete(session_id: int, title: str) -> None:
     mc = ui.desk().mc
     st.write(f"“{ui.literal(title)}” is deleted for good, with all its messages.")
@@ -164,6 +170,7 @@ def _delete(session_id: int, title: str) -> None:
             talk: Talk | None = st.session_state.get("talk")
             if talk is not None and talk.session_id == session_id:
                 st.session_state["talk"] = None
+            _ask()
             st.rerun()
-        if st.button("Cancel", key="delete-talk-no"):
+        if st.button("Cancel", key="delete-talk-no", on_click=_ask):
             st.rerun()

@@ -119,7 +119,12 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
 
 def _edit(item: InboxItem) -> None:
     with st.form(f"decide-form-{item.id}", border=False):
-        value = st.text_input("Value", value="" if item.masked else item.value or "", max_chars=280)
+        value = st.text_input(
+            "Value",
+            value="" if item.masked else item.value or "",
+            key=f"decided-{item.id}",
+            max_chars=280,
+        )
         if item.masked:
             st.caption("A secret was hidden here. Write what is to be kept, if anything.")
         with st.container(horizontal=True):

@@ -158,8 +158,15 @@ def _bulk(wanted: Wanted, shown: tuple[Memory, ...], total: int) -> None:
             )
         if chosen:
             st.button("Clear", key="choose-none", type="tertiary", on_click=lambda: chosen.clear())
-            if st.button(f"Forget {len(chosen):,}", key="forget-many", type="primary"):
-                _forget_many()
+            st.button(
+                f"Forget {len(chosen):,}",
+                key="forget-many",
+                type="primary",
+                on_click=_ask,
+                args=(True,),
+            )
+    if chosen and state.get("forgetting"):
+        _forget_many()
 
 
 def _choose_page(ids: list[int]) -> None:
@@ -175,7 +182,11 @@ def _choose(memory_id: int) -> None:
     chosen.symmetric_difference_update({memory_id})
 
 
-@st.dialog("Forget these memories?")
+def _ask(forgetting: bool = False) -> None:
+    st.session_state["forgetting"] = forgetting
+
+
+@st.dialog("Forget these memories?", on_dismiss=_ask)
 def _forget_many() -> None:
     chosen: set[int] = st.session_state["chosen"]
     st.write(
@@ -186,8 +197,9 @@ def _forget_many() -> None:
         if st.button("Forget", key="forget-many-yes", type="primary"):
             ui.forget(sorted(chosen))
             st.session_state["chosen"] = set()
+            _ask()
             st.rerun()
-        if st.button("Cancel", key="forget-many-no"):
+        if st.button("Cancel", key="forget-many-no", on_click=_ask):
             st.rerun()
 
 

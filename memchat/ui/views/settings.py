@@ -153,11 +153,16 @@ def _wipe() -> None:
     st.write(
         "Every memory, chat and figure of yours in every app leaves this disk. It cannot be undone."
     )
-    if st.button("Wipe everything …", key="wipe"):
+    st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
+    if st.session_state.get("wiping"):
         _confirm()
 
 
-@st.dialog("Wipe everything?")
+def _ask(wiping: bool = False) -> None:
+    st.session_state["wiping"] = wiping
+
+
+@st.dialog("Wipe everything?", on_dismiss=_ask)
 def _confirm() -> None:
     user = ui.desk().user
     typed = st.text_input(f"Type your name, {ui.literal(user)}, to agree", key="wipe-name")
@@ -165,9 +170,10 @@ def _confirm() -> None:
         sure = st.button(
             "Wipe everything", key="wipe-yes", type="primary", disabled=typed.strip() != user
         )
-        if st.button("Cancel", key="wipe-no"):
+        if st.button("Cancel", key="wipe-no", on_click=_ask):
             st.rerun()
     if sure and typed.strip() == user:
+        _ask()
         ui.desk().drop_all()
         if ui.attempt(lambda: ui.desk().mc.wipe(user=user)):
             st.session_state.update(talk=None, here=None, taught=None, audited=None)
