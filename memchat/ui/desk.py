@@ -227,7 +227,7 @@ class Desk:
 
     def _work(self) -> None:
         self.mc.warm()
-        rest = 0.0
+        rest, fresh = 0.0, True
         while not self._closed:
             woken = self._wake.wait(TICK_SECONDS)
             self._wake.clear()
@@ -236,7 +236,8 @@ class Desk:
             rest = 0.0 if woken else max(rest - TICK_SECONDS, 0.0)
             try:
                 self.sweep()
-                if rest == 0.0 and self.mc.work_is_due(user=self.user):
+                if rest == 0.0 and (fresh or self.mc.work_is_due(user=self.user)):
+                    fresh = False  # at the first turn, also what another process left behind
                     done = self.mc.run_jobs(user=self.user)
                     rest = 0.0 if done.done else REST_SECONDS
             except MemChatError as error:
