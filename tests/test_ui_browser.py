@@ -21,6 +21,10 @@ from tests.wire import Endless, OpenAIServer, Say
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 PAGES = ("?c=1", "memories", "inbox", "insights", "settings")
 ANA = {"user": "ana"}
+FOCUSED = """(() => {
+  const at = document.activeElement;
+  return at === document.body ? "" : (at.getAttribute("aria-label") || at.innerText);
+})()"""
 
 
 @pytest.fixture(scope="module")
@@ -225,7 +229,7 @@ def test_axe_finds_nothing_serious_on_any_page(browser: Any, seeded: Server, the
     page.wait_for_timeout(600)
     found["why"] = findings(page)
     context.close()
-    assert not any(found.values()), found
+    assert [f"{path} {one}" for path, ones in found.items() for one in ones] == []
 
 
 def test_nothing_is_fetched_from_elsewhere(browser: Any, seeded: Server) -> None:
@@ -252,8 +256,9 @@ def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
         page.get_by_role("button", name="Why this answer").wait_for()
         shown = page.locator("[class*=st-key-answer-]").inner_text()
         assert "$x$" in shown
-        assert ":material/home:" in shown
+        assert ":material/home:" in shown.replace("\u2060", "")
         assert ":red[now]" in shown
+        assert page.locator("[data-testid=stMarkdownContainer] [role=img]").count() == 0
         assert not [url for url in asked if "leak" in url]
 
 
@@ -278,10 +283,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
         def tab_to(name: str) -> None:
             for _ in range(60):
                 page.keyboard.press("Tab")
-                at = page.evaluate(
-                    "(document.activeElement.getAttribute('aria-label') || '') + '|' +"
-                    " document.activeElement.innerText"
-                )
+                at = page.evaluate(FOCUSED)
                 if name in at:
                     return
             raise AssertionError(f"{name} cannot be reached")

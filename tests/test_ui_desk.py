@@ -218,9 +218,9 @@ def test_code_is_left_as_it_is() -> None:
     assert components.markdown(code) == code
 
 
-@given(st.text(st.characters(exclude_characters="\0"), max_size=80))
+@given(st.text(st.characters(exclude_characters="\0\u2060"), max_size=80))
 def test_literal_text_reads_as_it_was_typed(words: str) -> None:
-    out = components.literal(words)
+    out = components.literal(words).replace(components._JOINER, "")
     assert out.replace("\\\\", "\0").replace("\\", "").replace("\0", "\\") == " ".join(
         words.split()
     )

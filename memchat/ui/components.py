@@ -34,7 +34,10 @@ TYPES = {
     "other": "Other",
 }
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)`[^`\n]+`(?!`))", re.DOTALL)
-_ACTIVE = re.compile(r"(\$|!(?=\[)|:(?=[a-z_+-]+[\[:/]))", re.IGNORECASE)
+_ACTIVE = re.compile(r"(\$|!(?=\[)|:(?=[a-z_+-]+\[))", re.IGNORECASE)
+_ICON = re.compile(r":(?=[\w+-]+[:/])")
+_JOINER = "\u2060"
+"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does."""
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 
 
@@ -85,12 +88,16 @@ def markdown(text: str) -> str:
     An image would be fetched from wherever the words say, and tell that place what was asked.
     """
     parts = _CODE.split(text)
-    return "".join(p if n % 2 else _ACTIVE.sub(r"\\\1", p) for n, p in enumerate(parts))
+    return "".join(p if n % 2 else _still(_ACTIVE.sub(r"\\\1", p)) for n, p in enumerate(parts))
 
 
 def literal(text: str) -> str:
     """Any text to stand in Markdown just as it is."""
-    return _PUNCTUATION.sub(r"\\\1", " ".join(text.split()))
+    return _PUNCTUATION.sub(r"\\\1", _still(" ".join(text.split())))
+
+
+def _still(text: str) -> str:
+    return _ICON.sub(":" + _JOINER, text)
 
 
 def shorten(text: str, length: int = 44) -> str:
@@ -198,9 +205,15 @@ def forget(ids: Sequence[int]) -> None:
         st.session_state["held"] = (list(ids), until, where)
 
 
+def can_restore(memory_id: int) -> bool:
+    """Whether the last forgetting was this memory's, and can be undone."""
+    return _undo_left() > 0 and memory_id in st.session_state["held"][0]
+
+
 def restore() -> None:
     """Undo the last forgetting."""
     ids, _, where = st.session_state.pop("held")
+    st.session_state["undone"] = True
     mc = desk().mc
     for memory_id in ids:
         attempt(lambda memory_id=memory_id: mc.restore(memory_id, **where))  # type: ignore[misc]
@@ -220,6 +233,8 @@ def _undo_left() -> float:
 
 def _undo_bar() -> None:
     left = _undo_left()
+    if st.session_state.pop("undone", False):
+        st.rerun()  # the page, and not this bar alone
     if left <= 0:
         st.session_state.pop("held", None)
         return

@@ -70,6 +70,10 @@ def _line(line: Given, session_id: int, n: int) -> None:
         if line.said_at is not None:
             parts.append(f"said {ui.day(line.said_at)}")
         st.caption(ui.literal(" · ".join(parts)))
+        if hit.kind == "memory" and ui.can_restore(hit.id):
+            st.write("Forgotten.")
+            st.button("Undo", key=f"unforget-{n}", on_click=ui.restore)
+            return
         if line.since:
             st.caption(f"Since then: {ui.literal(line.since)}.")
         if hit.kind == "memory" and not line.since:

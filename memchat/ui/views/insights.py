@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
+from typing import Any
 
 import streamlit as st
 
@@ -61,16 +62,10 @@ def _growth(figures: Insights) -> None:
     for at in days:
         total += figures.kept.get(at, 0)
         totals.append(total)
-    st.line_chart({"day": days, "memories": totals}, x="day", y="memories", x_label="", height=220)
+    _line([(at.isoformat(), n) for at, n in zip(days, totals, strict=True)], "memories", 220)
     st.caption("Memories kept so far, those no longer in use included.")
     last = days[-DAYS:]
-    st.bar_chart(
-        {"day": last, "messages": [figures.said.get(at, 0) for at in last]},
-        x="day",
-        y="messages",
-        x_label="",
-        height=160,
-    )
+    _columns([(at.isoformat(), figures.said.get(at, 0)) for at in last], "messages", 160)
     st.caption(f"Your messages on each of the last {DAYS} days.")
 
 
@@ -92,15 +87,52 @@ def _bars(counts: dict[str, int], name: str) -> None:
     if not counts:
         st.caption("None yet.")
         return
-    st.bar_chart(
-        {name: list(counts), "memories": list(counts.values())},
-        x=name,
-        y="memories",
-        x_label="",
-        y_label="",
-        horizontal=True,
-        sort="-memories",
-        height=40 + 26 * len(counts),
+    rows = [{name: what, "memories": n} for what, n in counts.items()]
+    spec = {
+        "mark": {"type": "bar", "cornerRadiusEnd": 3, "height": 16, "aria": False},
+        "encoding": {
+            "y": {"field": name, "type": "nominal", "sort": None, "title": None},
+            "x": _count("memories"),
+        },
+    }
+    _chart(rows, spec, 36 + 26 * len(counts))
+
+
+def _line(points: list[tuple[str, int]], what: str, height: int) -> None:
+    mark = {"type": "area", "fillOpacity": 0.25, "interpolate": "monotone", "aria": False}
+    _chart(_by_day(points, what), {"mark": mark, "encoding": _over_time(what)}, height)
+
+
+def _columns(points: list[tuple[str, int]], what: str, height: int) -> None:
+    mark = {"type": "bar", "cornerRadiusEnd": 2, "width": {"band": 0.6}, "aria": False}
+    encoding = _over_time(what)
+    encoding["x"]["timeUnit"] = "yearmonthdate"
+    _chart(_by_day(points, what), {"mark": mark, "encoding": encoding}, height)
+
+
+def _by_day(points: list[tuple[str, int]], what: str) -> list[dict[str, Any]]:
+    return [{"day": day, what: count} for day, count in points]
+
+
+def _over_time(what: str) -> dict[str, Any]:
+    axis = {"format": "%-d %b", "labelOverlap": True, "grid": False}
+    return {
+        "x": {"field": "day", "type": "temporal", "title": None, "axis": axis},
+        "y": _count(what),
+    }
+
+
+def _count(what: str) -> dict[str, Any]:
+    axis = {"tickMinStep": 1, "format": "d"}
+    return {"field": what, "type": "quantitative", "title": None, "axis": axis}
+
+
+def _chart(rows: list[dict[str, Any]], spec: dict[str, Any], height: int) -> None:
+    # What a chart shows is said beside it; its marks would be hundreds of nameless pictures.
+    st.vega_lite_chart(
+        {"data": {"values": rows}, "config": {"aria": False}, **spec},
+        height=height,
+        width="stretch",
     )
 
 
