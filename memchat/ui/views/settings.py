@@ -84,7 +84,9 @@ def _app_switch() -> None:
 def _models(settings: Settings) -> None:
     st.subheader("Models", anchor=False)
     for name, (what, variable) in MODELS.items():
-        _setting(what, getattr(settings, name), f"{settings.why.get(name, 'default')}; {variable}")
+        why = settings.why.get(name, "default")
+        note = f"set by {variable}" if why == variable else f"{why}; {variable} names another"
+        _setting(what, getattr(settings, name), note)
     keys = [key for provider in PROVIDERS for key in provider.keys]
     known = [key for key in keys if os.environ.get(key)]
     st.caption(
