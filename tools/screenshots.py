@@ -28,7 +28,8 @@ def main(folder: Path) -> None:
     with tempfile.TemporaryDirectory() as work:
         home = Path(work)
         seed(home / "store")
-        with Server(home, MEMCHAT_HOME="store") as server, chromium() as browser:
+        env = {"MEMCHAT_HOME": "store", "MEMCHAT_EMBED_MODEL": "minilm"}
+        with Server(home, **env) as server, chromium() as browser:
             for width, height in SIZES.items():
                 for theme in ("light", "dark"):
                     take(browser, server, folder, width, height, theme)

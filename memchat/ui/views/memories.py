@@ -7,6 +7,7 @@ from typing import cast
 
 import streamlit as st
 
+from memchat.config import WORDS_ONLY
 from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
 from memchat.ui import components as ui
 from memchat.ui import memory_details
@@ -253,7 +254,7 @@ def _unembedded(job: Job) -> None:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
             st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
-    else:
+    elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
         st.caption("Waits to be embedded; found by its words meanwhile.")
 
 
