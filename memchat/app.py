@@ -793,7 +793,7 @@ class MemChat:
 
         count = 0
         with self._database.write() as tx:
-            for app_id in apps.every_id(tx, Scope(user).user):
+            for app_id in apps.ids_of_user(tx, Scope(user).user):
                 gone, stale = forget.forget_app(tx, app_id, self.settings.zone, self._clock())
                 self._drop_vectors(tx, stale)
                 count += gone
@@ -874,7 +874,7 @@ class MemChat:
     def work_is_due(self, *, user: str) -> bool:
         """Whether the queue holds work of the user that could be done now."""
         with self._database.read() as tx:
-            return jobs.due(tx, Scope(user).user, self._clock())
+            return bool(jobs.due(tx, Scope(user).user, self._clock()))
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""

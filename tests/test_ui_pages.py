@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
 from memchat.memory.gate import keys
+from memchat.store import jobs, memories
 from memchat.types import Wanted
 from memchat.ui import components, launch
 from memchat.ui.desk import Desk
@@ -461,7 +462,9 @@ def test_a_replaced_value_is_in_the_history_and_comes_back(mc: MemChat) -> None:
 
 def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: MemChat) -> None:
     kept = mc.add("profile", "city", "Lisbon", **ANA)
-    with mc._database.write() as tx:
+    with mc._database.write() as tx:  # as a service that refuses its key leaves it
+        own = memories.app_id_of(tx, kept.id)
+        jobs.enqueue(tx, "embed", own, "memory", kept.id, mc.now)
         tx.exec_driver_sql("UPDATE jobs SET status = 1, error_message = 'the key was refused'")
     at = app("memories")
     at.selectbox(key="status").set_value("not embedded").run()

@@ -96,7 +96,7 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
     return [AppInfo(name, bool(memory), m, s, at) for name, memory, m, s, at in rows]
 
 
-def every_id(tx: Connection, user: str) -> list[int]:
+def ids_of_user(tx: Connection, user: str) -> list[int]:
     """Every scope row of a user, the shared one last."""
     query = select(apps.c.id).where(apps.c.user == user)
     return list(tx.execute(query.order_by(apps.c.name == EVERY_APP, apps.c.id)).scalars())

@@ -7,6 +7,7 @@ import os
 from uuid import uuid4
 
 import streamlit as st
+from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from memchat.ui import components as ui
@@ -49,6 +50,8 @@ def main() -> None:
     except MemChatError as error:
         ui.problem(str(error))
         ui.show_problem()
+    except FragmentHandledException:
+        raise  # a part of the page failed, and has said so in its place
     except Exception as error:
         # Only its class: the text of a library's error may hold people's words.
         log.error("a page failed: %s", type(error).__name__)
