@@ -25,7 +25,7 @@ WAIT = 30_000
 """Milliseconds: no test's outcome hangs on how busy the machine is."""
 START = """
 import sys
-from memchat.ui import desk
+from ui import desk
 desk.GRACE_SECONDS = float(sys.argv[1])
 from memchat.cli import main
 sys.exit(main(sys.argv[2:]))

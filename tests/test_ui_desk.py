@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.testing import Broken, FakeClock, ScriptedModel
-from memchat.ui import components, theme
-from memchat.ui.desk import GRACE_SECONDS, Desk
 from tests.conftest import Opener, answer, fact
+from ui import components, theme
+from ui.desk import GRACE_SECONDS, Desk
 
 ANA = {"user": "ana", "app": "default"}
 LISBON = answer(fact("I live in Lisbon", "city", "Lisbon"), title="Lisbon")

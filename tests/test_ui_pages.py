@@ -15,8 +15,8 @@ from memchat import MemChat
 from memchat.memory.gate import keys
 from memchat.store import jobs, memories
 from memchat.types import Wanted
-from memchat.ui import components, launch
-from memchat.ui.desk import Desk
+from ui import components, launch
+from ui.desk import Desk
 
 ANA = {"user": "ana", "app": "default"}
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +22,14 @@ def ui(
     It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
     """
     from memchat.types import clean_name
-    from memchat.ui.launch import launch
 
-    launch(clean_name(user, "user"), port)
+    sys.path.insert(0, str(_folder()))
+    import_module("ui.launch").launch(clean_name(user, "user"), port)
+
+
+def _folder() -> Path:
+    # In a wheel the app lies inside the package, in a checkout beside it: no other package is to
+    # meet one that is called ui.
+    package = Path(str(files("memchat")))
+    inside = package / "ui_data"
+    return inside if inside.is_dir() else package.parent

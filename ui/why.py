@@ -6,7 +6,7 @@ import streamlit as st
 
 from memchat.errors import MemChatError
 from memchat.types import Given, Why
-from memchat.ui import components as ui
+from ui import components as ui
 
 CHANNELS = {
     "pinned": "always at hand",

@@ -6,9 +6,9 @@ import streamlit as st
 
 from memchat.errors import NotFound
 from memchat.types import Change, Message, Session
-from memchat.ui import components as ui
-from memchat.ui import sidebar, why
-from memchat.ui.desk import Talk
+from ui import components as ui
+from ui import sidebar, why
+from ui.desk import Talk
 
 SHOWN = 40
 """Turns drawn at once; earlier ones on request, so that a long conversation stays quick."""

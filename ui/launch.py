@@ -7,7 +7,7 @@ import socket
 from pathlib import Path
 
 from memchat.errors import ConfigError, StoreError
-from memchat.ui import theme
+from ui import theme
 
 SCRIPT = Path(__file__).with_name("app.py")
 USER = "MEMCHAT_USER"

@@ -16,8 +16,8 @@ from memchat.app import MemChat
 from memchat.config import load
 from memchat.errors import MemChatError
 from memchat.types import CreatedBy, Memory
-from memchat.ui.desk import Desk
-from memchat.ui.launch import USER
+from ui.desk import Desk
+from ui.launch import USER
 
 STYLE = Path(__file__).with_name("style.css")
 UNDO_SECONDS = 10.0

@@ -9,8 +9,8 @@ import streamlit as st
 
 from memchat.config import WORDS_ONLY
 from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
-from memchat.ui import components as ui
-from memchat.ui import memory_details
+from ui import components as ui
+from ui import memory_details
 
 PAGE = 20
 STATUSES = {

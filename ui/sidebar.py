@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from memchat.types import Session
-from memchat.ui import components as ui
-from memchat.ui.desk import Talk
+from ui import components as ui
+from ui.desk import Talk
 
 LISTED = 30
 STATES = {"failed": "not read", "pending": "being read"}

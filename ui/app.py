@@ -10,8 +10,8 @@ import streamlit as st
 from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
-from memchat.ui import components as ui
-from memchat.ui import sidebar
+from ui import components as ui
+from ui import sidebar
 
 log = logging.getLogger(__name__)
 

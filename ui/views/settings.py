@@ -9,8 +9,8 @@ from pathlib import Path
 import streamlit as st
 
 from memchat.config import PROVIDERS, Settings
-from memchat.ui import components as ui
-from memchat.ui import sidebar
+from ui import components as ui
+from ui import sidebar
 
 MODELS = {
     "chat_model": ("Answers", "MEMCHAT_CHAT_MODEL"),

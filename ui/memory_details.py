@@ -6,8 +6,8 @@ import streamlit as st
 
 from memchat.errors import MemChatError
 from memchat.types import Event, Evidence, Memory
-from memchat.ui import components as ui
-from memchat.ui import sidebar
+from ui import components as ui
+from ui import sidebar
 
 WHAT = {
     "add": "kept",

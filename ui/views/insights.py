@@ -8,7 +8,7 @@ from typing import Any
 import streamlit as st
 
 from memchat.types import Finding, Insights, UsageTotal, Wanted
-from memchat.ui import components as ui
+from ui import components as ui
 
 DAYS = 30
 GROWTH_DAYS = 365
