@@ -192,15 +192,14 @@ class MemChat:
     def redo(self, chat: Chat, text: str | None = None) -> Reply:
         """Answer the last message of a conversation anew, or first say it in other words.
 
-        What came of it is removed as ``delete_message`` does: what only its old words proved goes.
+        When the new reply is there, what it takes the place of is removed as ``delete_message``
+        does: what only its old words proved goes. Where none comes, all is as it was before.
         Raises InputError where nothing was said yet.
         """
-        user, app = chat.scope.user, chat.scope.app
-        if text is not None and not text.strip():
-            raise InputError("the message is empty; write something first")
-        for message_id in chat.step_back(whole=text is not None):
-            self.delete_message(message_id, user=user, app=app)
-        return chat.again() if text is None else chat.send(text)
+        from memchat.chat.anew import Anew
+
+        delete = partial(self.delete_message, user=chat.scope.user, app=chat.scope.app)
+        return Anew(chat, delete).start(text)
 
     def chat_once(self, prompt: str, *, user: str, app: str = "default") -> Answer:
         """One answer with what is remembered; nothing is written."""

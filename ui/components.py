@@ -187,11 +187,12 @@ def show_problem() -> None:
     """The last error, once."""
     text = st.session_state.pop("problem", None)
     if text:
-        st.error(literal(_sentence(text)))
+        st.error(sentence(text))
 
 
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+def sentence(text: str) -> str:
+    """An error's line as a sentence of the page."""
+    return literal(text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else "."))
 
 
 # Forgetting, with a way back

@@ -29,8 +29,10 @@ REST_SECONDS = 15.0
 class Turn:
     """One reply as it comes in, in a thread of its own."""
 
-    def __init__(self, reply: Reply) -> None:
+    def __init__(self, reply: Reply, *, instead: str | None = None) -> None:
+        """``instead`` are the words that take the place of the last message, if a reply comes."""
         self.reply = reply
+        self.instead = instead
         self.error: str | None = None
         self.stopped = False
         self._thread = threading.Thread(target=self._read, name="memchat-turn", daemon=True)
@@ -143,7 +145,7 @@ class Desk:
         """Have the last message answered anew, or said in other words."""
         with self._lock:
             self._settle(talk)
-            talk.turn = Turn(self.mc.redo(talk.chat, text))
+            talk.turn = Turn(self.mc.redo(talk.chat, text), instead=text)
             return talk.turn
 
     def end(self, talk: Talk) -> None:

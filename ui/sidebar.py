@@ -41,9 +41,7 @@ def go(session_id: int | None, *, message_id: int | None = None) -> None:
         state["taught"] = before.session_id
         ui.desk().leave(before, state.get("tab", ""))
     state["talk"], state["here"], state["mark"] = None, session_id, message_id
-    state["incognito"] = False
-    for key in [k for k in state if str(k).startswith("editing")]:
-        del state[key]
+    state.update(incognito=False, editing=None, unsent=None)
 
 
 def begin(*, incognito: bool = False) -> None:

@@ -185,14 +185,16 @@ def _redo(text_key: str | None = None) -> None:
         talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
         desk.seen(state["tab"], talk)
         desk.redo(talk, text).wait(STREAM_SECONDS)
-        state.pop("editing", None)
+        state.update(editing=None, unsent=None)
 
     ui.attempt(work)
 
 
 def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
     if session is not None:
-        return ui.desk().mc.messages(session.id, **ui.scope())
+        aside = talk.chat.aside if talk else ()
+        found = ui.desk().mc.messages(session.id, **ui.scope())
+        return [turn for turn in found if turn.id not in aside]
     return list(talk.chat.turns) if talk is not None else []
 
 
@@ -229,7 +231,7 @@ def _transcript(talk: Talk | None, session: Session | None, turns: list[Message]
                 lesson(message_id, changes)
             taught = []
     if not answering:
-        _trouble(talk, turns)
+        _trouble(talk, turns, asked)
     if session is not None and not answering:
         _reading(session)
 
@@ -240,7 +242,8 @@ def _said(turn: Message, n: int, *, last: bool, marked: bool) -> None:
         if marked:
             st.caption("→ the message that was looked for")
         if editing:
-            st.text_area("Say it in other words", value=turn.content, key=f"edited-{n}")
+            words = st.session_state.get("unsent") or turn.content
+            st.text_area("Say it in other words", value=words, key=f"edited-{n}")
             with st.container(horizontal=True):
                 args = (f"edited-{n}",)
                 st.button("Send", key="resend", type="primary", on_click=_redo, args=args)
@@ -255,7 +258,7 @@ def _said(turn: Message, n: int, *, last: bool, marked: bool) -> None:
 
 
 def _edit(n: int | None) -> None:
-    st.session_state["editing"] = n
+    st.session_state.update(editing=n, unsent=None)
 
 
 def _answer(turn: Message, n: int, *, last: bool) -> None:
@@ -283,16 +286,21 @@ def _coming(talk: Talk) -> None:
         st.button("Stop", key="stop", on_click=turn.stop, shortcut="Esc")
 
 
-def _trouble(talk: Talk | None, turns: list[Message]) -> None:
+def _trouble(talk: Talk | None, turns: list[Message], asked: int) -> None:
     """A reply that failed, or a message that never got one."""
-    error = talk.turn.error if talk is not None and talk.turn is not None else None
+    turn = talk.turn if talk is not None else None
+    error = turn.error if turn is not None else None
+    if turn is not None and error is not None and turn.instead is not None:
+        # The old turn stands as it did; the new words wait in its place for another try.
+        st.session_state.update(editing=asked, unsent=turn.instead)
+        turn.instead = None
+        st.rerun()
     if error is not None:
-        st.error(ui.literal(error))
+        st.error(ui.sentence(error))
     elif turns[-1].role == "user":
         st.caption("This message has no reply.")
-    else:
-        return
-    st.button("Try again", key="retry", on_click=_redo)
+    if turns[-1].role == "user":
+        st.button("Try again", key="retry", on_click=_redo)
 
 
 # What it taught
