@@ -399,22 +399,58 @@ class MemChat:
             self._parts().worker.run(kinds=("forget",), target_id=memory_id)
 
     def delete_many(
-        self, memory_ids: Iterable[int], *, user: str, app: str = "default", hold: float = 0.0
+        self,
+        memory_ids: Iterable[int],
+        *,
+        user: str,
+        app: str = "default",
+        hold: float = 0.0,
+        seen: Callable[[int], None] = lambda done: None,
     ) -> int:
-        """Forget many memories, as ``delete`` forgets one; how many. Unknown ones are left out."""
+        """Forget many memories, as ``delete`` forgets one; how many. Unknown ones are left out.
+
+        ``seen`` is told how many were looked at so far, after each transaction.
+        """
         from memchat.memory import forget
 
         now, ids = self._clock(), sorted(set(memory_ids))
         count, purge_at = 0, now + timedelta(seconds=hold)
         for first in range(0, len(ids), CLEAR_BATCH):
+            batch = ids[first : first + CLEAR_BATCH]
             with self._database.write() as tx:
-                batch = ids[first : first + CLEAR_BATCH]
                 found = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, batch)
+                stale: set[int] = set()
                 for memory in found.values():
-                    self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at))
+                    stale |= forget.hide(tx, memory, now, purge_at=purge_at)
+                self._drop_vectors(tx, stale)
                 count += len(found)
+            seen(first + len(batch))
         if not hold:
             self._parts().worker.run(user=Scope(user, app).user, kinds=("forget",))
+        return count
+
+    def restore_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        user: str,
+        app: str = "default",
+        seen: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Undo the deletion of many memories while it is held; how many came back.
+
+        ``seen`` is told how many were looked at so far, after each transaction.
+        """
+        scope, count, ids = Scope(user, app), 0, sorted(set(memory_ids))
+        for first in range(0, len(ids), CLEAR_BATCH):
+            batch = set(ids[first : first + CLEAR_BATCH])
+            with self._database.write() as tx:
+                waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+                back = [memory for memory in waiting if memory.id in batch]
+                for memory in back:
+                    self._by_hand(tx, scope).undelete(memory)
+                count += len(back)
+            seen(first + len(batch))
         return count
 
     def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:

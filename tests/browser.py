@@ -21,7 +21,7 @@ import pytest
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
-WAIT = 30_000
+WAIT = 60_000
 """Milliseconds: no test's outcome hangs on how busy the machine is."""
 START = """
 import sys

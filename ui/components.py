@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -16,11 +17,15 @@ from memchat.app import MemChat
 from memchat.config import load
 from memchat.errors import MemChatError
 from memchat.types import CreatedBy, Memory
-from ui.desk import Desk
+from ui.desk import Desk, Task
 from ui.launch import USER
 
 STYLE = Path(__file__).with_name("style.css")
 UNDO_SECONDS = 10.0
+SLOWEST = 100
+"""Memories a second that are forgotten even on a busy machine."""
+AT_ONCE_SECONDS = 0.2
+"""What takes longer tells how far it is."""
 CREATED: dict[CreatedBy, str] = {
     "manual": "entered by you",
     "auto": "learnt in chat",
@@ -200,10 +205,11 @@ def sentence(text: str) -> str:
 
 def forget(ids: Sequence[int]) -> None:
     """Forget memories; for some seconds it can be undone."""
-    found, where = desk(), scope()
-    if attempt(lambda: found.mc.delete_many(ids, **where, hold=UNDO_SECONDS)):
-        until = found.mc.now + timedelta(seconds=UNDO_SECONDS)
-        st.session_state["held"] = (list(ids), until, where)
+    mc, where = desk().mc, scope()
+    hold = UNDO_SECONDS + len(ids) / SLOWEST  # so long it may take itself
+    until = mc.now + timedelta(seconds=hold)
+    st.session_state["held"] = (list(ids), until, where)
+    _begin(Task("Forgetting", len(ids), partial(mc.delete_many, ids, **where, hold=hold)))
 
 
 def can_restore(memory_id: int) -> bool:
@@ -215,21 +221,39 @@ def restore() -> None:
     """Undo the last forgetting."""
     ids, _, where = st.session_state.pop("held")
     st.session_state["undone"] = True
-    mc = desk().mc
-    for memory_id in ids:
-        attempt(lambda memory_id=memory_id: mc.restore(memory_id, **where))  # type: ignore[misc]
+    _begin(Task("Bringing back", len(ids), partial(desk().mc.restore_many, ids, **where)))
+
+
+def _begin(task: Task) -> None:
+    """What is over at once is not spoken of; of anything longer the bar tells how far it is."""
+    if not task.wait(AT_ONCE_SECONDS):
+        st.session_state["task"] = task
+    elif task.error is not None:
+        st.session_state.pop("held", None)
+        problem(task.error)
 
 
 def undo_bar() -> None:
     """The way back, at the foot of the window, while there is one."""
-    left = _undo_left()
-    if left > 0:
+    if "task" in st.session_state:
+        st.fragment(_progress_bar, run_every=0.25)(st.session_state["task"])
+    elif _undo_left() > 0:
         st.fragment(_undo_bar, run_every=1.0)()
 
 
 def _undo_left() -> float:
     held = st.session_state.get("held")
     return 0.0 if held is None else float((held[1] - desk().mc.now).total_seconds())
+
+
+def _progress_bar(task: Task) -> None:
+    if not task.running:
+        st.session_state.pop("task", None)
+        if task.error is not None:
+            problem(task.error)
+        st.rerun()
+    with st.container(key="undo-bar"):
+        st.progress(task.share, f"{task.words}: {task.done:,} of {task.total:,}")
 
 
 def _undo_bar() -> None:

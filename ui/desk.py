@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -66,10 +67,53 @@ class Turn:
         except MemChatError as error:
             if not self.stopped:
                 self.error = str(error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # A thread has nobody to raise to: the page shows that it failed.
-            log.exception("a reply failed")
+            log.error("a reply failed: %s", type(error).__name__)
             self.error = f"unexpected {type(error).__name__}; try again, or see memchat doctor"
+
+
+class Task:
+    """Something that may take a while, in a thread of its own: a page that goes away stops it in
+    the middle of nothing."""
+
+    def __init__(self, words: str, total: int, work: Callable[..., object]) -> None:
+        """``work`` is called with ``seen``, which it tells how many of ``total`` are done."""
+        self.words = words
+        self.total = total
+        self.done = 0
+        self.error: str | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name="memchat-task", daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is more to do."""
+        return self._thread.is_alive()
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return min(self.done / max(self.total, 1), 1.0)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; whether it came."""
+        self._thread.join(seconds)
+        return not self.running
+
+    def _run(self) -> None:
+        try:
+            self._work(seen=self._seen)
+        except MemChatError as error:
+            self.error = str(error)
+        except Exception as error:  # noqa: BLE001
+            # A thread has nobody to raise to: the page shows that it failed.
+            log.error("a task failed: %s", type(error).__name__)
+            self.error = f"unexpected {type(error).__name__}; try again, or see memchat doctor"
+
+    def _seen(self, done: int) -> None:
+        self.done = done
 
 
 @dataclass(eq=False)
