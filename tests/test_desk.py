@@ -15,7 +15,7 @@ from memchat.errors import ProviderError
 from memchat.testing import Broken, FakeClock, ScriptedModel
 from tests.conftest import Opener, answer, fact
 from ui import components, theme
-from ui.desk import GRACE_SECONDS, Desk
+from ui.desk import GRACE_SECONDS, Desk, Talk
 
 ANA = {"user": "ana", "app": "default"}
 LISBON = answer(fact("I live in Lisbon", "city", "Lisbon"), title="Lisbon")
@@ -89,6 +89,52 @@ def test_a_conversation_that_was_open_at_a_restart_is_ended_and_read_once(
     second = Desk(again, "ana")
     until(lambda: again.memories(**ANA))
     second.close()
+    assert len(extract_model.requests) == 1
+
+
+def by_new_chat(desk: Desk, talk: Talk, clock: FakeClock) -> None:
+    desk.leave(talk, "tab")
+
+
+def by_a_closed_tab(desk: Desk, talk: Talk, clock: FakeClock) -> None:
+    desk.gone("tab")
+    clock.advance(seconds=GRACE_SECONDS + 1)
+
+
+def by_silence(desk: Desk, talk: Talk, clock: FakeClock) -> None:
+    clock.advance(seconds=60 * desk.mc.settings.idle_minutes + 1)
+
+
+def by_a_restart(desk: Desk, talk: Talk, clock: FakeClock) -> None:
+    desk.close()
+
+
+@pytest.mark.parametrize("ends", [by_new_chat, by_a_closed_tab, by_silence, by_a_restart])
+def test_however_a_conversation_ends_it_ends_and_is_read_once(
+    open_store: Opener,
+    clock: FakeClock,
+    extract_model: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    ends: Callable[[Desk, Talk, FakeClock], None],
+) -> None:
+    monkeypatch.setattr("memchat.chat.LEASE_SECONDS", 0.3)  # it looks ten times a second
+    extract_model.replies.append(LISBON)
+    desk, mc = Desk(open_store(), "ana"), open_store()
+    talk = desk.open("default")
+    assert desk.say(talk, "I live in Lisbon").wait(10)
+    desk.seen("tab", talk)
+    ends(desk, talk, clock)
+    clock.advance(seconds=1)
+    last = Desk(open_store(), "ana")
+    until(lambda: mc.memories(**ANA))
+    ended = mc.sessions(**ANA)[0].ended_at
+    assert ended is not None
+    for late in (desk, last):
+        late.gone("tab")
+        late.sweep()
+        late.close()
+    assert mc.sessions(**ANA)[0].ended_at == ended
+    assert [job.kind for job in mc.jobs(user="ana")].count("extract") == 1
     assert len(extract_model.requests) == 1
 
 

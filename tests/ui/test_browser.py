@@ -14,8 +14,8 @@ import pytest
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
-from tests.browser import Server, chromium, findings, needs_browser, opened, say, settled
-from tests.ui_seed import seed
+from tests.ui.browser import Server, chromium, findings, needs_browser, opened, say, settled
+from tests.ui.seed import seed
 from tests.wire import Endless, OpenAIServer, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
