@@ -39,6 +39,7 @@ from memchat.store import (
     states,
     usage,
 )
+from memchat.store.events import Cause
 from memchat.types import (
     KEEP,
     AppInfo,
@@ -371,6 +372,20 @@ class MemChat:
                 expires_at=expires_at,
                 all_apps=all_apps,
             )
+
+    def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:
+        """Have a memory at hand in every chat, as far as the room for it goes; or no longer.
+
+        What takes its place later is pinned as well. Raises InputError for one not in use.
+        """
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = _found(tx, scope, memory_id)
+            if on and not memory.active:
+                raise InputError(f"memory {memory_id} is not in use; restore it first")
+            cause = Cause(self._clock(), "user")
+            memories.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            return _found(tx, scope, memory_id)
 
     def delete(
         self,

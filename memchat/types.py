@@ -105,6 +105,8 @@ class Memory:
     """superseded, merged, expired or ended, where ``active`` is false; forgotten while its purge
     is held back."""
     replaced_by: int | None = None
+    pinned: bool = False
+    """Whether the person wants it at hand in every chat."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
@@ -511,7 +513,7 @@ class Wanted:
     memory_types: tuple[MemoryType, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
     status: str = "active"
-    """active, inactive, expiring, never used, not embedded, or all."""
+    """active, pinned, inactive, expiring, never used, not embedded, or all."""
     sort: str = "newest"
     """newest, oldest, key, most used, least used, or ending first."""
 

@@ -76,6 +76,7 @@ def _filtered(
     over = and_(_m.active == 1, _m.expires_at < today)
     states: dict[str, list[ColumnElement[bool]]] = {
         "active": [holds],
+        "pinned": [holds, _m.pinned == 1],
         "inactive": [or_(_m.active == 0, over)],
         "expiring": [and_(_m.active == 1, _m.expires_at.between(today, by))],
         "never used": [holds, _m.read_count == 0],
