@@ -1,4 +1,4 @@
-# make         sets everything up and shows what memchat does    make chat   talk to it (ARGS="--user ana")
+# make         sets everything up and shows what memchat does    make chat, make ui   talk to it (ARGS="--user ana")
 # make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
 # make bench-switch  a store of 150,000 facts changes its embedding service while others search it
@@ -10,7 +10,7 @@
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat test bench-switch bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue lint lock clean
+.PHONY: demo chat ui test bench-switch bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -37,6 +37,9 @@ demo: $(READY)
 
 chat: $(READY)
 	@$(BIN)/memchat chat $(ARGS)
+
+ui: $(READY)
+	@$(BIN)/memchat ui $(ARGS)
 
 # One thread a test process: pytest already uses every core.
 test: $(COMPILED)

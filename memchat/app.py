@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,10 +24,12 @@ from memchat.assembly import Assembly
 from memchat.errors import InputError, NotFound
 from memchat.store import (
     apps,
+    browse,
     events,
     evidence,
     hidden,
     inbox,
+    insights,
     jobs,
     memories,
     messages,
@@ -36,16 +39,20 @@ from memchat.store import (
     states,
     usage,
 )
+from memchat.store.events import Cause
 from memchat.types import (
     KEEP,
     AppInfo,
     Audit,
+    Browsed,
+    Change,
     EmbeddingState,
     Event,
     Evidence,
     Finding,
     Hit,
     InboxItem,
+    Insights,
     Job,
     Keep,
     Memory,
@@ -58,11 +65,13 @@ from memchat.types import (
     Session,
     Undone,
     UsageTotal,
+    Wanted,
     Why,
+    one_line,
 )
 
 if TYPE_CHECKING:
-    from memchat.chat import Chat
+    from memchat.chat import Chat, Reply
     from memchat.doctor import Check
     from memchat.jobs import JobsDone
     from memchat.jobs.backfill import Backfilled
@@ -80,6 +89,7 @@ MOST_BATCH = 2048
 STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
+TITLE_LIMIT = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +148,19 @@ class MemChat:
             self.stop_work()  # it ends with what it has in hand
         self._assembly.close()
 
+    @property
+    def now(self) -> datetime:
+        """The time by this store's clock."""
+        return self._clock()
+
+    def warm(self) -> None:
+        """Load the models of this machine before they are asked; it takes some seconds."""
+        if not self._assembly.chat_model_known:
+            from memchat.providers import lite
+
+            lite.warm()
+        self._assembly.warm()
+
     # Conversation
 
     def session(
@@ -166,6 +189,18 @@ class MemChat:
                 self._run_behind(self._assembly.warm)  # while they type, too
             self._resume(chat.scope.user)
         return chat
+
+    def redo(self, chat: Chat, text: str | None = None) -> Reply:
+        """Answer the last message of a conversation anew, or first say it in other words.
+
+        When the new reply is there, what it takes the place of is removed as ``delete_message``
+        does: what only its old words proved goes. Where none comes, all is as it was before.
+        Raises InputError where nothing was said yet.
+        """
+        from memchat.chat.anew import Anew
+
+        delete = partial(self.delete_message, user=chat.scope.user, app=chat.scope.app)
+        return Anew(chat, delete).start(text)
 
     def chat_once(self, prompt: str, *, user: str, app: str = "default") -> Answer:
         """One answer with what is remembered; nothing is written."""
@@ -249,6 +284,53 @@ class MemChat:
             found = states.of_memories(tx, list(there))
         return [found[i] for i in memory_ids if i in found]
 
+    def browse(
+        self,
+        wanted: Wanted,
+        *,
+        user: str,
+        app: str = "default",
+        limit: int = 20,
+        offset: int = 0,
+    ) -> Browsed:
+        """One page of the memories a person wants to look through."""
+        today, by = self._today(), self._in_days(EXPIRING_DAYS)
+        with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
+            found = browse.page(tx, ids, wanted, today, by, limit, offset)
+            total = browse.count(tx, ids, wanted, today, by)
+            waiting = browse.embedding_jobs(tx, [m.id for m in found], self._clock())
+            return Browsed(tuple(found), total, waiting)
+
+    def browse_ids(self, wanted: Wanted, *, user: str, app: str = "default") -> list[int]:
+        """The numbers of all that ``browse`` would show, page by page."""
+        with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
+            return browse.ids(tx, ids, wanted, self._today(), self._in_days(EXPIRING_DAYS))
+
+    def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
+        """How often a memory was found for a message, and how often it was given to a model."""
+        with self._database.read() as tx:
+            return browse.counts(tx, _found(tx, Scope(user, app), memory_id).id)
+
+    def insights(self, *, user: str, app: str = "default", top: int = 10) -> Insights:
+        """Figures about the app's memories, and the user's for every app."""
+        zone = self.settings.zone
+        with self._database.read() as tx:
+            found = apps.find(tx, Scope(user, app))
+            ids = found.ids
+            said = insights.said(tx, found.own) if found.own is not None else []
+            return Insights(
+                kept=dict(Counter(at.astimezone(zone).date() for at in insights.created(tx, ids))),
+                said=dict(Counter(at.astimezone(zone).date() for at in said)),
+                types=insights.by_type(tx, ids),
+                keys=insights.by_key(tx, ids, top),
+                states=insights.by_state(tx, ids),
+                most_used=tuple(insights.most_used(tx, ids, top)),
+                never_used=insights.never_used(tx, ids),
+                queue=insights.queue(tx, ids),
+            )
+
     def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
         with self._database.read() as tx:
@@ -291,6 +373,20 @@ class MemChat:
                 all_apps=all_apps,
             )
 
+    def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:
+        """Have a memory at hand in every chat, as far as the room for it goes; or no longer.
+
+        What takes its place later is pinned as well. Raises InputError for one not in use.
+        """
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = _found(tx, scope, memory_id)
+            if on and not memory.active:
+                raise InputError(f"memory {memory_id} is not in use; restore it first")
+            cause = Cause(self._clock(), "user")
+            memories.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            return _found(tx, scope, memory_id)
+
     def delete(
         self,
         memory_id: int,
@@ -316,6 +412,61 @@ class MemChat:
             self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at, how=how))
         if not hold:
             self._parts().worker.run(kinds=("forget",), target_id=memory_id)
+
+    def delete_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        user: str,
+        app: str = "default",
+        hold: float = 0.0,
+        seen: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Forget many memories, as ``delete`` forgets one; how many. Unknown ones are left out.
+
+        ``seen`` is told how many were looked at so far, after each transaction.
+        """
+        from memchat.memory import forget
+
+        now, ids = self._clock(), sorted(set(memory_ids))
+        count, purge_at = 0, now + timedelta(seconds=hold)
+        for first in range(0, len(ids), CLEAR_BATCH):
+            batch = ids[first : first + CLEAR_BATCH]
+            with self._database.write() as tx:
+                found = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, batch)
+                stale: set[int] = set()
+                for memory in found.values():
+                    stale |= forget.hide(tx, memory, now, purge_at=purge_at)
+                self._drop_vectors(tx, stale)
+                count += len(found)
+            seen(first + len(batch))
+        if not hold:
+            self._parts().worker.run(user=Scope(user, app).user, kinds=("forget",))
+        return count
+
+    def restore_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        user: str,
+        app: str = "default",
+        seen: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Undo the deletion of many memories while it is held; how many came back.
+
+        ``seen`` is told how many were looked at so far, after each transaction.
+        """
+        scope, count, ids = Scope(user, app), 0, sorted(set(memory_ids))
+        for first in range(0, len(ids), CLEAR_BATCH):
+            batch = set(ids[first : first + CLEAR_BATCH])
+            with self._database.write() as tx:
+                waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+                back = [memory for memory in waiting if memory.id in batch]
+                for memory in back:
+                    self._by_hand(tx, scope).undelete(memory)
+                count += len(back)
+            seen(first + len(batch))
+        return count
 
     def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
@@ -416,6 +567,68 @@ class MemChat:
             own = apps.find(tx, Scope(user, app)).own
             return [] if own is None else sessions.listed(tx, [own], limit, offset)
 
+    def conversations(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        search: str = "",
+        limit: int = 50,
+        offset: int = 0,
+    ) -> list[tuple[Session, str]]:
+        """The app's conversations, the latest first, each with its first words.
+
+        With ``search`` those that have it, in any case, in their title or in what was said.
+        """
+        with self._database.read() as tx:
+            own = apps.find(tx, Scope(user, app)).own
+            if own is None:
+                return []
+            found = sessions.listed(tx, [own], limit, offset, search=search.strip())
+            first = messages.first_words(tx, [session.id for session in found])
+            return [(session, first.get(session.id, "")) for session in found]
+
+    def rename_session(
+        self, session_id: int, title: str, *, user: str, app: str = "default"
+    ) -> Session:
+        """Give a conversation a title of the person's own; no later reading changes it."""
+        scope, title = Scope(user, app), one_line(title, "title", TITLE_LIMIT)
+        with self._database.write() as tx:
+            sessions.rename(tx, _session(tx, scope, session_id).id, title)
+            return _session(tx, scope, session_id)
+
+    def lessons(
+        self, session_id: int, *, user: str, app: str = "default"
+    ) -> dict[int, list[Change]]:
+        """What a conversation taught, by the message that taught it, as far as it stands.
+
+        What was only said again, forgotten since or taken back is left out.
+        """
+        from memchat.memory.lessons import of_session
+
+        scope = Scope(user, app)
+        with self._database.read() as tx:
+            _session(tx, scope, session_id)
+            return of_session(tx, apps.find(tx, scope).ids, session_id)
+
+    def unlearn(self, message_id: int, *, user: str, app: str = "default") -> Undone:
+        """Take back what a message taught, and leave its words; what that did.
+
+        As when it is deleted, but the message stays, and nothing is learnt from it again.
+        """
+        from memchat.memory import forget
+        from memchat.memory.undo import Undoing
+
+        scope, now = Scope(user, app), self._clock()
+        with self._database.write() as tx:
+            turn = _turn(tx, scope, message_id)
+            done = Undoing(tx, apps.find(tx, scope).ids, {turn.id}, now).run()
+            zone = self.settings.zone
+            stale = forget.forget(tx, done.gone, zone, now, keep_transcript=True)
+            self._drop_vectors(tx, stale)
+        forget.scrub(self._database)
+        return done
+
     def find_session(self, session_id: int, *, user: str, app: str = "default") -> Session:
         """One conversation. Raises NotFound outside the scope."""
         with self._database.read() as tx:
@@ -426,6 +639,11 @@ class MemChat:
         with self._database.read() as tx:
             _session(tx, Scope(user, app), session_id)
             return messages.of_session(tx, session_id)
+
+    def session_of(self, message_id: int, *, user: str, app: str = "default") -> int:
+        """The conversation a message stands in. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return _turn(tx, Scope(user, app), message_id).session_id
 
     def receipt(self, message_id: int, *, user: str, app: str = "default") -> list[Hit]:
         """What was injected for a reply, in the order it was shown."""
@@ -599,9 +817,11 @@ class MemChat:
             if on:
                 self._read_on(tx, user, app)
 
-    def memory_switch(self, *, user: str, app: str = "default") -> MemorySwitch:
-        """Whether memory takes part in this app, and if not, why."""
+    def memory_switch(self, *, user: str, app: str | None = "default") -> MemorySwitch:
+        """Whether memory takes part in this app, or without one for the user, and if not, why."""
         with self._database.read() as tx:
+            if app is None:
+                return apps.user_switch(tx, Scope(user).user)
             return apps.memory_switch(tx, Scope(user, app))
 
     def delete_app(self, app: str, *, user: str) -> int:
@@ -614,6 +834,19 @@ class MemChat:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
             count, stale = forget.forget_app(tx, own, self.settings.zone, self._clock())
             self._drop_vectors(tx, stale)
+        forget.scrub(self._database)
+        return count
+
+    def wipe(self, *, user: str) -> int:
+        """Remove all that is kept of a user for good, in every app; how many memories."""
+        from memchat.memory import forget
+
+        count = 0
+        with self._database.write() as tx:
+            for app_id in apps.ids_of_user(tx, Scope(user).user):
+                gone, stale = forget.forget_app(tx, app_id, self.settings.zone, self._clock())
+                self._drop_vectors(tx, stale)
+                count += gone
         forget.scrub(self._database)
         return count
 
@@ -687,6 +920,11 @@ class MemChat:
         """Put failed and waiting jobs, or only the failed ones, first in line again; how many."""
         with self._database.write() as tx:
             return jobs.retry(tx, self._clock(), user=user, job_id=job_id, failed_only=failed_only)
+
+    def work_is_due(self, *, user: str) -> bool:
+        """Whether the queue holds work of the user that could be done now."""
+        with self._database.read() as tx:
+            return bool(jobs.due(tx, Scope(user).user, self._clock()))
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""

@@ -110,6 +110,8 @@ class Memory:
     """superseded, merged, expired or ended, where ``active`` is false; forgotten while its purge
     is held back."""
     replaced_by: int | None = None
+    pinned: bool = False
+    """Whether the person wants it at hand in every chat."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
@@ -507,6 +509,48 @@ class Undone:
     """It had retired them, and they are in use again."""
     kept: tuple[Memory, ...] = ()
     """Words said elsewhere prove them too, or they are the person's own entry or edit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which memories a person wants to look through, and in which order."""
+
+    search: str = ""
+    """Each of these words stands in key or value."""
+    memory_types: tuple[MemoryType, ...] = ()
+    created_by: tuple[CreatedBy, ...] = ()
+    status: str = "active"
+    """active, pinned, inactive, expiring, never used, not embedded, or all."""
+    sort: str = "newest"
+    """newest, oldest, key, most used, least used, or ending first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Browsed:
+    """One page of what was wanted."""
+
+    memories: tuple[Memory, ...]
+    total: int
+    unembedded: dict[int, Job]
+    """Those without a vector yet, with the job that makes it and what went wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Insights:
+    """Figures about the memories of an app. Days are the user's own."""
+
+    kept: dict[date, int]
+    """How many memories were kept on each day."""
+    said: dict[date, int]
+    """How many messages the person wrote on each day."""
+    types: dict[str, int]
+    keys: dict[str, int]
+    """The keys with the most memories."""
+    states: dict[str, int]
+    """How many are in use, and how many are not, by why."""
+    most_used: tuple[tuple[Memory, int], ...]
+    never_used: int
+    queue: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)

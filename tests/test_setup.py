@@ -106,6 +106,17 @@ def test_the_wheel_carries_every_module_and_no_test(wheel):
     assert not [name for name in names if name.startswith(("tests/", "tools/", "data/"))]
 
 
+def test_the_wheel_carries_the_app_inside_the_package_alone(wheel):
+    app = {
+        f"memchat/ui_data/{path.relative_to(ROOT).as_posix()}"
+        for path in (ROOT / "ui").rglob("*")
+        if path.suffix in (".py", ".css")
+    }
+    names = set(wheel.namelist())
+    assert app <= names
+    assert not [name for name in names if name.startswith("ui/")]
+
+
 def test_a_python_that_does_not_fit_is_named_before_anything_is_built(checkout):
     done = make(checkout, "PY=false")
     assert done.returncode != 0

@@ -99,6 +99,8 @@ class Chat:
         """Why the extraction at the end did not succeed; it is kept and tried again."""
         self._parts = parts
         self._turns: list[Message] = []
+        self._before: list[Message] = []
+        self._aside: frozenset[int] = frozenset()
         self._owner = processes.new_owner()
         self._stop = threading.Event()
         self._beat: threading.Thread | None = None
@@ -156,6 +158,57 @@ class Chat:
         else:
             self._keep_turn(content, now, switch.on and not bare)
         self._reply = Reply(self, self._parts, switch, content, command, choice)
+        return self._reply
+
+    @property
+    def turns(self) -> tuple[Message, ...]:
+        """What was said so far; of a stored conversation, as it was at the last message."""
+        return tuple(self._turns)
+
+    @property
+    def parts(self) -> Parts:
+        """What it is made of."""
+        return self._parts
+
+    @property
+    def aside(self) -> frozenset[int]:
+        """The stored turns that a reply is about to take the place of."""
+        return self._aside
+
+    def step_back(self, *, whole: bool) -> list[int]:
+        """Set the last message's reply aside, and with ``whole`` the message, until ``step_on``.
+
+        Gives the stored turns, the latest first. Raises InputError where nothing was said yet.
+        """
+        self._settle_reply()
+        if self.session_id is not None:
+            with self._parts.database.read() as tx:
+                self._turns = messages.of_session(tx, self.session_id)
+        asked_at = max((n for n, t in enumerate(self._turns) if t.role == "user"), default=None)
+        if asked_at is None:
+            raise InputError("nothing was said yet; write a message first")
+        stays = asked_at + (not whole)
+        self._before, self._turns = self._turns, self._turns[:stays]
+        self._aside = frozenset(turn.id for turn in self._before[stays:] if turn.id)
+        return sorted(self._aside, reverse=True)
+
+    def step_on(self, *, back: bool = False) -> None:
+        """The turns set aside are gone, or with ``back`` they are as before."""
+        if back:
+            self._turns = self._before
+        self._before, self._aside = [], frozenset()
+
+    def again(self) -> Reply:
+        """Answer the last message once more; ``step_back`` set its reply aside."""
+        last = self._turns[-1]
+        now = self._parts.clock()
+        if self.session_id is not None:
+            with self._parts.database.write() as tx:
+                self._refuse_held(tx, self.session_id)
+                sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
+            self._keep_lease()
+        command = asked.command(last.content)
+        self._reply = Reply(self, self._parts, self.memory, last.content, command, None)
         return self._reply
 
     @property
@@ -241,7 +294,8 @@ class Chat:
                 self._refuse_held(tx, self.session_id)
                 sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
             messages.add(tx, self.session_id, own, "user", content, now, memory=memory_on)
-            self._turns = messages.of_session(tx, self.session_id)
+            turns = messages.of_session(tx, self.session_id)
+            self._turns = [turn for turn in turns if turn.id not in self._aside]
         self._keep_lease()
 
     def _lease_end(self, now: datetime) -> datetime:

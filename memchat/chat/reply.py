@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
-from memchat.errors import InputError
+from memchat.errors import InputError, MemChatError
 from memchat.memory import render, told
 from memchat.memory.asked import Command
 from memchat.memory.commands import TOOLS
@@ -53,6 +53,7 @@ class Reply:
         self._command = command
         self._choice = choice
         self._stopped = False
+        self._after: Callable[[bool], None] | None = None
         self._chat = chat
         self._parts = parts
         self._pieces = self._run()
@@ -72,6 +73,11 @@ class Reply:
         """What was done to the memory: as in ``Learned``, and ``forgotten`` without its words."""
         return self.told.changes
 
+    def after(self, call: Callable[[bool], None]) -> None:
+        """Have this called when the reply is over: with True where it came whole, or was stopped;
+        with False where it failed, and then nothing of it is kept."""
+        self._after = call
+
     def stop(self) -> None:
         """Cut the reply; what came of it is kept as a partial one. Any thread may call it."""
         self._stopped = True
@@ -81,6 +87,8 @@ class Reply:
             # Another thread waits for the next piece: without a connection there is none.
             if self.stream is not None:
                 self.stream.close()
+        else:
+            self._end(False)  # where nobody had begun to read it
 
     def _run(self) -> Generator[str, None, None]:
         status = "partial"
@@ -92,10 +100,23 @@ class Reply:
                     return
             status = "partial" if self._stopped else "complete"
         finally:
+            kept = self._stopped or status == "complete"
+            if self._after is not None and not kept:
+                self.received = ""
             if self.stream is not None:
                 self.stream.close()
-            if self.stream is not None or self.received:
-                self._chat.after_reply(self, status)
+            try:
+                if self.stream is not None or self.received:
+                    self._chat.after_reply(self, status)
+            except MemChatError:
+                self._end(False)
+                raise
+            self._end(kept)
+
+    def _end(self, kept: bool) -> None:
+        after, self._after = self._after, None
+        if after is not None:
+            after(kept)
 
     def _say(self) -> Iterator[str]:
         """The model's words, then code's; code's alone where the message is but a command."""

@@ -26,6 +26,7 @@ from memchat.cli import (
     show,
     system,
     talk,
+    ui,
     why,
     work,
 )
@@ -50,6 +51,7 @@ def root(
 
 app.command()(system.demo)
 app.command()(talk.chat)
+app.command()(ui.ui)
 app.command()(talk.recall)
 app.command()(why.why)
 app.add_typer(memories.app, name="memories")

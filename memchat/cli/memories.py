@@ -231,6 +231,18 @@ def restore(memory_id: Id, user: User, app: App = "default") -> None:
 
 
 @app.command()
+def pin(
+    memory_id: Id,
+    user: User,
+    app: App = "default",
+    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+) -> None:
+    """Have a memory at hand in every chat, whatever it is about."""
+    with open_store() as mc:
+        print(mc.pin(memory_id, user=user, app=app, on=not off).id)
+
+
+@app.command()
 def clear(user: User, app: App = "default", yes: Yes = False) -> None:
     """Forget all memories of one app for good."""
     with open_store() as mc:
@@ -297,6 +309,8 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
         "seen": f"{times}, last {show.time(memory.last_seen_at, zone)}",
     }
     lines["vector"] = show.vector(state)
+    if memory.pinned:
+        lines["pinned"] = "at hand in every chat"
     if memory.replaced_by is not None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():

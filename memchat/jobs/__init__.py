@@ -33,6 +33,8 @@ log = logging.getLogger(__name__)
 
 KINDS = ("forget", "extract", "embed", "index", "expire")
 """What a worker does, in this order: what is to be forgotten is gone before anything is read."""
+FORGET_BATCH = 100
+"""Memories purged in one transaction: other writers wait for no more than that."""
 
 
 @dataclass(slots=True)
@@ -84,8 +86,8 @@ class Worker:
         done = JobsDone()
         self._free_abandoned()
         if "forget" in kinds:
-            while claimed := self._claim("forget", user, target_id):
-                self._forget(claimed[0], done)
+            while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
+                self._forget(claimed, done)
         if "extract" in kinds:
             while claimed := self._claim("extract", user, target_id):
                 self._extract(claimed[0], done)
@@ -149,9 +151,11 @@ class Worker:
                 if still_open and _left(*sessions.lease(tx, session.id), now):
                     close_session(tx, session, now)
 
-    def _claim(self, kind: str, user: str | None, target_id: int | None) -> list[Claim]:
+    def _claim(
+        self, kind: str, user: str | None, target_id: int | None, batch: int = 1
+    ) -> list[Claim]:
         with self._database.write() as tx:
-            return self._take(tx, kind, 1, 1, user=user, target_id=target_id)
+            return self._take(tx, kind, batch, batch, user=user, target_id=target_id)
 
     def _take(
         self,
@@ -187,30 +191,28 @@ class Worker:
                 jobs.let_go(tx, owner)
             jobs.give_up_on_killers(tx, self._clock())
 
-    def _forget(self, claimed: Claim, done: JobsDone) -> None:
+    def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
             self._purge(claimed)
-            done.done += 1
-            log.info("forget: job %d done, memory %d", claimed.id, claimed.target_id)
+            done.done += len(claimed)
+            log.info("forget: %d done, from job %d", len(claimed), claimed[0].id)
         except Exception as error:
             # A fault of ours: what is to be forgotten stays out of sight, and is tried again.
-            log.exception("job %s failed", claimed.id)
-            self._failed([claimed], error, done)
+            log.exception("job %s failed", claimed[0].id)
+            self._failed(claimed, error, done)
         forget.scrub(self._database)
 
-    def _purge(self, claimed: Claim) -> None:
-        now = self._clock()
+    def _purge(self, claimed: Sequence[Claim]) -> None:
+        """Forget what was claimed: all that leaves the same conversations blanked at one go."""
+        now, zone = self._clock(), self._settings.zone
         with self._database.write() as tx:
-            due = [m for m in hidden.listed(tx, [claimed.app_id]) if m.id == claimed.target_id]
-            stale = forget.forget(
-                tx,
-                due,
-                self._settings.zone,
-                now,
-                keep_transcript=claimed.how == forget.KEEP_TRANSCRIPT,
-            )
-            self._drop_vectors(tx, stale)
-            jobs.finish(tx, claimed, now)
+            waiting = {m.id: m for m in hidden.listed(tx, sorted({c.app_id for c in claimed}))}
+            for how in {claim.how for claim in claimed}:
+                ids = [claim.target_id for claim in claimed if claim.how == how]
+                due = [waiting[memory_id] for memory_id in ids if memory_id in waiting]
+                keep = how == forget.KEEP_TRANSCRIPT
+                self._drop_vectors(tx, forget.forget(tx, due, zone, now, keep_transcript=keep))
+            jobs.finish_all(tx, claimed, now)
 
     def _extract(self, claimed: Claim, done: JobsDone) -> None:
         try:

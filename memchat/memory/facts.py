@@ -65,7 +65,8 @@ class Facts:
         return facts[:limit]
 
     def pinned(self) -> list[Found]:
-        """The profile and preferences that may be pinned, the most confirmed first."""
+        """What a person pinned, and the profile and preferences that may stand behind it, the most
+        confirmed first."""
         rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST)
         always = Parts(1.0, None, None)
         return [Found(memory, 1.0, always, "pinned") for memory in self._unshadowed(rows)]

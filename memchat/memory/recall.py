@@ -131,7 +131,9 @@ class Recall:
             facts = self._facts(tx, scope_ids)
             place = {memory_id: n for n, memory_id in enumerate(first)}
             profile = distinct(_unmuted(facts.pinned(), mute))
-            profile.sort(key=lambda fact: place.get(fact.memory.id, len(place)))
+            profile.sort(
+                key=lambda fact: (not fact.memory.pinned, place.get(fact.memory.id, len(place)))
+            )
             pinned = facts.told(profile)
             kept = _fitting(pinned, min(room, self._settings.pinned_tokens))
             given = {hit.id for hit in kept}

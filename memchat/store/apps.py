@@ -58,10 +58,21 @@ def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
     )
     found = {name: bool(memory) for name, memory in rows}
     if not found.get(EVERY_APP, True):
-        return MemorySwitch(False, f"memory is off for {scope.user}")
+        return _off_for(scope.user)
     if not found.get(scope.app, True):
         return MemorySwitch(False, f"memory is off for the app {scope.app}")
     return MemorySwitch(True, "memory is on")
+
+
+def user_switch(tx: Connection, user: str) -> MemorySwitch:
+    """The same for the user as a whole."""
+    query = select(apps.c.memory).where(apps.c.user == user, apps.c.name == EVERY_APP)
+    on = tx.execute(query).scalar()
+    return MemorySwitch(True, "memory is on") if on in (None, 1) else _off_for(user)
+
+
+def _off_for(user: str) -> MemorySwitch:
+    return MemorySwitch(False, f"memory is off for {user}")
 
 
 def switch(tx: Connection, app_id: int, on: bool) -> None:
@@ -83,6 +94,12 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
         .order_by(apps.c.name)
     )
     return [AppInfo(name, bool(memory), m, s, at) for name, memory, m, s, at in rows]
+
+
+def ids_of_user(tx: Connection, user: str) -> list[int]:
+    """Every scope row of a user, the shared one last."""
+    query = select(apps.c.id).where(apps.c.user == user)
+    return list(tx.execute(query.order_by(apps.c.name == EVERY_APP, apps.c.id)).scalars())
 
 
 def remove(tx: Connection, app_id: int) -> None:

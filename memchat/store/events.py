@@ -95,6 +95,13 @@ def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
     return {row[0]: plain.at(row[1]) for row in plain.rows(tx, sql, plain.listed(memory_ids))}
 
 
+def of_session(tx: Connection, session_id: int) -> list[Event]:
+    """What a conversation did to any memory, in order."""
+    e = memory_events.c
+    query = select(memory_events).where(e.session_id == session_id).order_by(e.id)
+    return [_event(row) for row in tx.execute(query)]
+
+
 def latest(tx: Connection, app_id: int) -> int:
     """The id of the scope's newest event; 0 where there is none."""
     sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"

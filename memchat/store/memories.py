@@ -120,6 +120,8 @@ def deactivate(
             last_seen_at=max(said_at or memory.last_seen_at, memory.last_seen_at),
         )
     )
+    if memory.pinned and replaced_by is not None:
+        pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, related_id=replaced_by, old=_state(memory)
@@ -181,6 +183,13 @@ def set_expiry(
     events.record(
         tx, memory.id, app_id, "edit", cause, old={"expires_at": old}, new={"expires_at": new}
     )
+
+
+def pin(tx: Connection, memory_id: int, app_id: int, cause: Cause, *, on: bool = True) -> None:
+    """Have a fact at hand in every chat, or no longer; nothing happens where it is so already."""
+    changed = update(memories).where(_m.id == memory_id, _m.pinned == int(not on))
+    if tx.execute(changed.values(pinned=int(on), updated_at=cause.at)).rowcount:
+        events.record(tx, memory_id, app_id, "pin" if on else "unpin", cause)
 
 
 def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: Cause) -> None:
@@ -306,11 +315,12 @@ def counted(
 
 
 def pinned(tx: Connection, app_ids: Sequence[int], today: date, limit: int) -> list[Memory]:
-    """Profile facts, then preferences, the most confirmed and latest first."""
-    query = _filtered(_SELECT, app_ids, "active", today, ("profile", "preference")).order_by(
-        _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc(), _m.id
-    )
-    return [to_memory(row) for row in tx.execute(query.limit(limit))]
+    """What a person pinned, then profile facts, then preferences, the most confirmed and latest
+    first."""
+    query = _filtered(_SELECT, app_ids, "active", today, ())
+    query = query.where(or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
+    order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
+    return [to_memory(row) for row in tx.execute(query.order_by(*order, _m.id).limit(limit))]
 
 
 def single_keys(tx: Connection, app_id: int, keys: Sequence[str], today: date) -> set[str]:
@@ -435,4 +445,5 @@ def to_memory(row: Row[Any]) -> Memory:
         updated_at=row.updated_at,
         inactive_reason=row.inactive_reason,
         replaced_by=row.replaced_by,
+        pinned=bool(row.pinned),
     )

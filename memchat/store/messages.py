@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, insert, select, update
+from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
 from memchat.store import changes, embeddings, keywords
 from memchat.store.schema import messages, receipts, sessions
@@ -204,6 +204,14 @@ def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> l
     if learnable:
         query = query.where(_m.memory == 1)
     return [_message(row) for row in tx.execute(query)]
+
+
+def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:
+    """How each of these conversations begins: so many characters of the person's first turn."""
+    first = select(func.min(_m.id)).where(_m.session_id.in_(session_ids), _m.role == "user")
+    first = first.group_by(_m.session_id)
+    query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
+    return {row[0]: row[1] for row in tx.execute(query)}
 
 
 def ids_of(tx: Connection, session_id: int) -> list[int]:

@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0003"
+HEAD = "0004"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(
@@ -197,6 +197,7 @@ memories = Table(
     Column("text_hash", String(64), nullable=False),
     _count("match_count"),
     _count("read_count"),
+    _count("pinned"),
     UniqueConstraint("app_id", "sha1"),
     CheckConstraint("memory_type IN ('preference', 'profile', 'fact', 'other')", name="type"),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),

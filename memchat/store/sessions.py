@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
 from memchat.store import changes, embeddings, keywords
 from memchat.store.schema import apps, jobs, messages, sessions
@@ -94,13 +94,19 @@ def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]
 def mark_extracted(
     tx: Connection, session_id: int, message_id: int, title: str | None, summary: str | None
 ) -> None:
-    """What was read up to which message; a new title or summary replaces the old."""
+    """What was read up to which message. A new summary replaces the old; a title stays as people
+    know it, or gave it."""
     values: dict[str, Any] = {"extracted_to": func.max(_s.extracted_to, message_id)}
     if title:
-        values["title"] = title
+        values["title"] = func.coalesce(_s.title, title)
     tx.execute(update(sessions).where(_s.id == session_id).values(**values))
     if summary:
         _summarise(tx, session_id, summary)
+
+
+def rename(tx: Connection, session_id: int, title: str) -> None:
+    """Give a session its title by hand."""
+    tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
 
 
 def describe(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
@@ -190,9 +196,16 @@ def drop_summaries(tx: Connection, app_id: int) -> None:
         _summarise(tx, session_id, None)
 
 
-def listed(tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0) -> list[Session]:
-    """Sessions of these scope rows, the latest active first."""
+def listed(
+    tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0, *, search: str = ""
+) -> list[Session]:
+    """Sessions of these scope rows, the latest active first; with ``search`` those that have it."""
     query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
+    if search:
+        said = select(messages.c.id).where(
+            messages.c.session_id == _s.id, messages.c.content.icontains(search, autoescape=True)
+        )
+        query = query.where(or_(_s.title.icontains(search, autoescape=True), said.exists()))
     return [_session(row) for row in tx.execute(query.limit(limit).offset(offset))]
 
 

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
 from typing import Any, ClassVar, Self
 from urllib.parse import parse_qsl, urlsplit
 
@@ -259,8 +260,11 @@ class Handler(BaseHTTPRequestHandler):
         self.hang_up()
 
     def endless_words(self) -> Iterator[str]:
-        while not self.server_side.closing.wait(0.01):
-            yield "word " * 50
+        # Numbered: litellm gives up a stream that says the same thing a hundred times.
+        for n in count():
+            if self.server_side.closing.wait(0.01):
+                return
+            yield f"word {n} " * 5
 
 
 def words(text: str) -> list[str]:

@@ -1,0 +1,35 @@
+"""``memchat ui``: the app in the browser."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from memchat.cli.options import User
+
+
+def ui(
+    user: User,
+    port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = 8501,
+) -> None:
+    """Open the app in the browser: chat, memories, inbox, insights, settings.
+
+    It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
+    """
+    from memchat.types import clean_name
+
+    sys.path.insert(0, str(_folder()))
+    import_module("ui.launch").launch(clean_name(user, "user"), port)
+
+
+def _folder() -> Path:
+    # In a wheel the app lies inside the package, in a checkout beside it: no other package is to
+    # meet one that is called ui.
+    package = Path(str(files("memchat")))
+    inside = package / "ui_data"
+    return inside if inside.is_dir() else package.parent

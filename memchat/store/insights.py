@@ -1,0 +1,76 @@
+"""Figures about the memories of a scope, each one query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, or_, select
+
+from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
+from memchat.store.schema import jobs, memories, messages, sessions
+from memchat.types import Memory
+
+_m = memories.c
+_seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
+
+
+def created(tx: Connection, app_ids: Sequence[int]) -> list[datetime]:
+    """When each memory was kept, the earliest first."""
+    query = select(_m.created_at).where(_m.app_id.in_(app_ids), _seen)
+    return list(tx.execute(query.order_by(_m.created_at)).scalars())
+
+
+def said(tx: Connection, app_id: int) -> list[datetime]:
+    """When the person said something, the earliest first."""
+    query = select(messages.c.created_at).join(sessions, sessions.c.id == messages.c.session_id)
+    query = query.where(sessions.c.app_id == app_id, messages.c.role == "user")
+    return list(tx.execute(query.order_by(messages.c.created_at)).scalars())
+
+
+def by_type(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+    """How many memories in use each type has."""
+    return _counted(tx, select(_m.memory_type, func.count()), _m.memory_type, app_ids)
+
+
+def by_key(tx: Connection, app_ids: Sequence[int], limit: int) -> dict[str, int]:
+    """The keys with the most memories in use."""
+    query = select(_m.key, func.count()).limit(limit)
+    return _counted(tx, query, _m.key, app_ids)
+
+
+def by_state(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+    """How many are in use, and how many are not, by why."""
+    state = func.coalesce(_m.inactive_reason, "in use")
+    query = select(state, func.count()).where(_m.app_id.in_(app_ids), _seen).group_by(state)
+    return {row[0]: row[1] for row in tx.execute(query)}
+
+
+def most_used(tx: Connection, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
+    """Those in use that models were given most often, and how often."""
+    query = WITH_SCOPE.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
+    query = query.order_by(_m.read_count.desc(), _m.id).limit(limit)
+    return [(to_memory(row), row.read_count) for row in tx.execute(query)]
+
+
+def never_used(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many in use no model was ever given."""
+    query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count == 0)
+    return int(tx.execute(query).scalar_one())
+
+
+def queue(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+    """How many jobs wait, are done, and failed for good."""
+    query = select(jobs.c.status, func.count()).where(jobs.c.app_id.in_(app_ids))
+    found = {"waiting": 0, "done": 0, "failed": 0}
+    for status, count in tx.execute(query.group_by(jobs.c.status)):
+        found["waiting" if status < 0 else "failed" if status else "done"] += count
+    return found
+
+
+def _counted(
+    tx: Connection, query: Select[Any], column: Any, app_ids: Sequence[int]
+) -> dict[str, int]:
+    query = query.where(_m.app_id.in_(app_ids), _m.active == 1).group_by(column)
+    return {row[0]: row[1] for row in tx.execute(query.order_by(func.count().desc(), column))}

@@ -1,0 +1,159 @@
+"""The app in a real browser: its server as a process of its own, Chromium through Playwright."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ARGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"]
+WAIT = 60_000
+"""Milliseconds: no test's outcome hangs on how busy the machine is."""
+START = """
+import sys
+from ui import desk
+desk.GRACE_SECONDS = float(sys.argv[1])
+from memchat.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def missing() -> str | None:
+    """Why no browser can be had here, or None."""
+    if importlib.util.find_spec("playwright") is None:
+        return "Playwright is not installed; run make to bring .venv up to date"
+    if CHROMIUM is None:
+        return "no chromium; on Debian: apt install chromium"
+    return None
+
+
+needs_browser = pytest.mark.skipif(missing() is not None, reason=missing() or "")
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """A browser without a window."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGS)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+class Server:
+    """``memchat ui`` over a store, until the block ends."""
+
+    def __init__(self, home: Path, *, user: str = "ana", grace: float = 120.0, **env: str) -> None:
+        self.home = home
+        self.port = _free_port()
+        self.url = f"http://127.0.0.1:{self.port}/"
+        self._command = [sys.executable, "-c", START, str(grace)]
+        self._command += ["ui", "--user", user, "--port", str(self.port)]
+        named = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
+        self._env = named | {
+            "MEMCHAT_HOME": str(home / "store"),
+            "MEMCHAT_CHAT_MODEL": "offline/chat",
+            "MEMCHAT_EXTRACT_MODEL": "offline/extract",
+            "MEMCHAT_EMBED_MODEL": "none",
+            "MEMCHAT_TIMEZONE": "Europe/Lisbon",
+            "STREAMLIT_SERVER_HEADLESS": "true",
+            **env,
+        }
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.stop(signal.SIGKILL)
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._process = subprocess.Popen(
+            self._command,
+            cwd=self.home,
+            env=self._env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            with contextlib.suppress(OSError), urllib.request.urlopen(self.url + "_stcore/health"):
+                return
+            assert self._process.poll() is None, "the server ended"
+            time.sleep(0.1)
+        raise AssertionError("the server did not answer")
+
+    def stop(self, how: signal.Signals) -> None:
+        """End it, as gently as that signal is."""
+        if self._process is not None:
+            self._process.send_signal(how)
+            self._process.wait(30)
+            self._process = None
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def opened(page: Any, url: str) -> Any:
+    """The page, once it is drawn and still."""
+    page.set_default_timeout(WAIT)
+    page.goto(url)
+    return settled(page)
+
+
+def settled(page: Any) -> Any:
+    """The page, once its run is over."""
+    page.locator(".stApp h1, .stApp h2, .stApp h3").first.wait_for()
+    page.wait_for_function(
+        "document.querySelector('.stApp')?.dataset.testScriptState !== 'running'"
+    )
+    page.wait_for_timeout(400)
+    return page
+
+
+def say(page: Any, words: str) -> None:
+    """Write a message and send it."""
+    box = page.get_by_test_id("stChatInputTextArea")
+    box.fill(words)
+    box.press("Enter")
+
+
+def findings(page: Any) -> list[str]:
+    """What axe-core finds that is serious or critical, each with where it is."""
+    found = importlib.util.find_spec("axe_playwright_python")
+    assert found is not None and found.origin is not None
+    page.evaluate(Path(found.origin).with_name("axe.min.js").read_text())
+    result = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{v['id']}: {node['target'][0]} {node.get('failureSummary', '')}"
+        for v in result["violations"]
+        if v["impact"] in ("serious", "critical")
+        for node in v["nodes"]
+    ]

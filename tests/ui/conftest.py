@@ -1,0 +1,45 @@
+"""What the pages of these tests work at: a real store, the stand-in for a model."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memchat import MemChat
+from ui import components
+from ui.desk import Desk
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> None:
+    logging.getLogger("streamlit").setLevel(logging.ERROR)
+
+
+@pytest.fixture
+def models() -> dict[str, str]:
+    """Which models answer and read, as the environment names them."""
+    return {"MEMCHAT_CHAT_MODEL": "offline/chat", "MEMCHAT_EXTRACT_MODEL": "offline/extract"}
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, str]) -> Iterator[Desk]:
+    """The desk that the pages of this test work at."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in {
+        "MEMCHAT_HOME": str(tmp_path / "store"),
+        "MEMCHAT_USER": "ana",
+        "MEMCHAT_EMBED_MODEL": "none",
+        "MEMCHAT_TIMEZONE": "Europe/Lisbon",
+        **models,
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield components.desk()
+    components._desk.clear()  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def mc(desk: Desk) -> MemChat:
+    return desk.mc

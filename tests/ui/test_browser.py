@@ -1,0 +1,362 @@
+"""The app as a person meets it: real Chromium, real server, real store."""
+
+from __future__ import annotations
+
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memchat import MemChat
+from memchat.config import Settings
+from memchat.testing import ScriptedModel
+from tests.ui.browser import Server, chromium, findings, needs_browser, opened, say, settled
+from tests.ui.seed import seed
+from tests.wire import Endless, OpenAIServer, Say
+
+pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
+PAGES = ("?c=1", "memories", "inbox", "insights", "settings")
+ANA = {"user": "ana"}
+FOCUSED = """(() => {
+  const at = document.activeElement;
+  return at === document.body ? "" : (at.getAttribute("aria-label") || at.innerText);
+})()"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server over some weeks of chats; tests only look at it."""
+    home = tmp_path_factory.mktemp("seeded")
+    seed(home / "store")
+    with Server(home) as server:
+        yield server
+
+
+def rows(home: Path, query: str) -> list[Any]:
+    """What stands in the store just now."""
+    store = sqlite3.connect(f"file:{home}/store/memchat.db?mode=ro", uri=True)
+    try:
+        return store.execute(query).fetchall()
+    finally:
+        store.close()
+
+
+def until(holds: Callable[[], object], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def answering(*steps: Any) -> OpenAIServer:
+    """An endpoint that answers so, in turn."""
+    model = OpenAIServer()
+    model.script(*steps)
+    return model
+
+
+def openai(model: OpenAIServer) -> dict[str, str]:
+    """How a server is told to ask this endpoint."""
+    return {
+        "MEMCHAT_CHAT_MODEL": "openai/gpt-test",
+        "OPENAI_API_KEY": model.key,
+        "OPENAI_BASE_URL": model.base,
+    }
+
+
+# --- one long way
+
+
+def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "I live in Lisbon and I play the cello.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        page.reload()
+        page.locator("[class*=st-key-said-]").get_by_text("I live in Lisbon").wait_for()
+        page.get_by_role("button", name="New chat").click()
+        page.get_by_text("Memory updated (2)").wait_for()
+        say(page, "Where do I live?")
+        page.get_by_role("button", name="Why this answer").click()
+        why = page.get_by_role("dialog")
+        line = why.locator("[class*=st-key-given-]").filter(has_text="Lisbon")
+        line.get_by_role("button", name="Edit").click()
+        why.get_by_label("New value").fill("Porto")
+        why.get_by_label("New value").press("Enter")
+        why.get_by_role("button", name="Save").click()
+        why.get_by_text("changed, now city: Porto").wait_for()
+        page.keyboard.press("Escape")
+        why.wait_for(state="detached")
+        page.get_by_role("link", name="Memories").click()
+        memory = page.locator("[class*=st-key-memory-]").filter(has_text="Porto")
+        memory.get_by_role("button", name="Forget").click()
+        memory.wait_for(state="detached")
+        page.get_by_role("button", name="Undo").click()
+        memory.wait_for()
+        assert rows(tmp_path, "SELECT value FROM memories WHERE key = 'city' AND active")
+
+
+def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -> None:
+    model = answering(Endless())
+    with model, Server(tmp_path, **openai(model)) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "Tell me a long story.")
+        page.get_by_role("button", name="Stop").wait_for()
+        page.locator(".st-key-answer-coming").get_by_text("▍").wait_for()
+        page.wait_for_timeout(500)
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text("Stopped before its end.").wait_for()
+        assert model.client_left.wait(10)
+        assert rows(tmp_path, "SELECT status FROM messages WHERE role = 'assistant'") == [
+            ("partial",)
+        ]
+
+
+def test_a_reply_goes_on_while_its_tab_reloads_or_looks_elsewhere(
+    browser: Any, tmp_path: Path
+) -> None:
+    model = answering(Endless())
+    with model, Server(tmp_path, **openai(model)) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "Tell me a long story.")
+        page.get_by_role("button", name="Stop").wait_for()
+        page.reload()
+        page.get_by_role("button", name="Stop").wait_for()
+        page.get_by_role("link", name="Memories").click()
+        page.get_by_role("heading", name="Memories").wait_for()
+        assert not model.client_left.is_set()
+        page.get_by_role("link", name="Chat", exact=True).click()
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text("Stopped before its end.").wait_for()
+
+
+# --- how a conversation ends
+
+
+def test_a_closed_tab_ends_its_conversation_once(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path, grace=2.0) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "I live in Lisbon.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        page.close()
+        until(lambda: rows(tmp_path, "SELECT 1 FROM sessions WHERE ended_at IS NOT NULL"))
+        until(lambda: rows(tmp_path, "SELECT 1 FROM memories WHERE value = 'Lisbon'"))
+        ended = rows(tmp_path, "SELECT ended_at FROM sessions")
+        time.sleep(4)
+        assert rows(tmp_path, "SELECT ended_at FROM sessions") == ended
+        assert rows(tmp_path, "SELECT count(*) FROM jobs WHERE kind = 'extract'") == [(1,)]
+
+
+def test_a_reload_does_not_end_the_conversation(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path, grace=4.0) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "I live in Lisbon.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        page.reload()
+        settled(page)
+        time.sleep(6)
+        assert rows(tmp_path, "SELECT ended_at FROM sessions") == [(None,)]
+
+
+def test_a_server_killed_in_mid_answer_loses_no_word_of_the_persons(
+    browser: Any, tmp_path: Path
+) -> None:
+    model = answering(Endless(), Say("Here I am again."))
+    with model, Server(tmp_path, **openai(model)) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "I live in Lisbon. Tell me a long story.")
+        page.locator(".st-key-answer-coming").get_by_text("▍").wait_for()
+        server.stop(signal.SIGKILL)
+        server.start()
+        page = opened(browser.new_page(), server.url + "?c=1")
+        page.get_by_text("This message has no reply.").wait_for()
+        page.get_by_role("button", name="Try again").click()
+        page.get_by_text("Here I am again.").wait_for()
+        page.get_by_role("button", name="New chat").click()
+        until(lambda: rows(tmp_path, "SELECT 1 FROM memories WHERE value = 'Lisbon'"))
+
+
+# --- whose it is
+
+
+def test_two_people_over_one_store_never_see_each_other(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path) as anas, Server(tmp_path, user="bob") as bobs:
+        page = opened(browser.new_page(), anas.url)
+        say(page, "Remember that I keep herons.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        for path in ("?c=1", "memories", "inbox", "insights"):
+            other = opened(browser.new_page(), bobs.url + path)
+            assert "heron" not in other.locator("body").inner_text()
+            other.close()
+
+
+def test_an_incognito_chat_leaves_no_byte(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        page = opened(browser.new_page(), server.url)
+        page.get_by_role("button", name="Incognito").click()
+        page.get_by_text("No memory is used").wait_for()
+        say(page, "My code word is zanzibarquark.")
+        page.get_by_role("button", name="Try again").wait_for()
+        assert "c=" not in page.url
+        page.reload()
+        settled(page)
+        assert "zanzibarquark" not in page.locator("body").inner_text()
+        page.close()
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"zanzibarquark" not in path.read_bytes(), path
+
+
+# --- how it feels
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_page(browser: Any, seeded: Server, theme: str) -> None:
+    context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
+    page = context.new_page()
+    found = {path: findings(opened(page, seeded.url + path)) for path in ("", *PAGES)}
+    opened(page, seeded.url + "?c=3").get_by_role("button", name="Why this answer").click()
+    page.get_by_role("dialog").wait_for()
+    page.wait_for_timeout(600)
+    found["why"] = findings(page)
+    context.close()
+    assert [f"{path} {one}" for path, ones in found.items() for one in ones] == []
+
+
+def test_nothing_is_fetched_from_elsewhere(browser: Any, seeded: Server) -> None:
+    page = browser.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.on("websocket", lambda socket: asked.append(socket.url))
+    for path in ("", *PAGES):
+        opened(page, seeded.url + path)
+    here = (seeded.url, seeded.url.replace("http", "ws"), "data:", "blob:")
+    assert asked
+    assert [url for url in asked if not url.startswith(here)] == []
+    page.close()
+
+
+def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
+    told = "See ![it](http://127.0.0.1:9/leak.png) and $x$ and :material/home: :red[now]."
+    model = answering(Say(told))
+    with model, Server(tmp_path, **openai(model)) as server:
+        page = browser.new_page()
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url))
+        say(opened(page, server.url), "Show me.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        shown = page.locator("[class*=st-key-answer-]").inner_text()
+        assert "$x$" in shown
+        assert ":material/home:" in shown.replace("\u2060", "")
+        assert ":red[now]" in shown
+        assert page.locator("[data-testid=stMarkdownContainer] [role=img]").count() == 0
+        assert not [url for url in asked if "leak" in url]
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_no_page_scrolls_sideways(browser: Any, seeded: Server, width: int) -> None:
+    context = browser.new_context(viewport={"width": width, "height": 800})
+    page = context.new_page()
+    for path in ("", *PAGES):
+        opened(page, seeded.url + path)
+        wide = page.evaluate(
+            "[...document.querySelectorAll('html, .stMain, [data-testid=stMain]')]"
+            ".map(e => e.scrollWidth - e.clientWidth)"
+        )
+        assert max(wide) <= 0, path
+    context.close()
+
+
+def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        page = opened(browser.new_page(), server.url)
+
+        def tab_to(name: str) -> None:
+            for _ in range(60):
+                page.keyboard.press("Tab")
+                at = page.evaluate(FOCUSED)
+                if at.strip() == name:
+                    return
+            raise AssertionError(f"{name} cannot be reached")
+
+        tab_to("Write a message")
+        page.keyboard.type("I live in Lisbon.")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        tab_to("New chat")
+        page.keyboard.press("Enter")
+        page.get_by_text("Memory updated (1)").wait_for()
+        tab_to("Memories")
+        page.keyboard.press("Enter")
+        page.get_by_text("learnt in chat").wait_for()
+        tab_to("Forget")
+        page.keyboard.press("Enter")
+        page.get_by_text("Nothing is remembered yet").wait_for()
+        tab_to("Undo")
+        page.keyboard.press("Enter")
+        page.get_by_text("learnt in chat").wait_for()
+
+
+def test_one_polite_region_speaks_at_the_turns_of_a_reply(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "I live in Lisbon.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        page.wait_for_function(
+            "document.querySelector('#memchat-status')?.textContent === 'Answer complete'"
+        )
+        assert page.locator("#memchat-status[aria-live=polite]").count() == 1
+
+
+# --- how much it holds
+
+
+def test_a_conversation_of_a_thousand_messages_opens_quickly(browser: Any, tmp_path: Path) -> None:
+    model = ScriptedModel(["Fine."] * 500)
+    settings = Settings(home=tmp_path / "store", embed_model="none")
+    with MemChat(settings=settings, chat_model=model, extract_model=ScriptedModel()) as mc:
+        talk = mc.session(**ANA)
+        for n in range(500):
+            talk.send(f"Turn {n}").text
+        talk.abandon()
+    with Server(tmp_path) as server:
+        opened(browser.new_page(), server.url)
+        page = browser.new_page()
+        began = time.monotonic()
+        opened(page, server.url + "?c=1").get_by_text("Turn 499", exact=True).wait_for()
+        assert time.monotonic() - began < 15
+        page.get_by_role("button", name="Show earlier messages (960 more)").click()
+        page.get_by_text("Turn 470", exact=True).wait_for()
+
+
+def test_ten_thousand_memories_are_searched_and_paged(browser: Any, tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "store", embed_model="none")
+    with MemChat(settings=settings) as mc:
+        mc.add("fact", "thing", "the first", **ANA)
+    store = sqlite3.connect(tmp_path / "store" / "memchat.db")
+    store.execute(
+        """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)
+        INSERT INTO memories (memory_type, key, value, sha1, app_id, search_text, text_hash)
+        SELECT 'fact', 'thing', 'value ' || i, 'sha' || i, app_id, 'x', 'hash' || i
+        FROM n, (SELECT app_id FROM memories LIMIT 1)"""
+    )
+    store.commit()
+    store.close()
+    with Server(tmp_path) as server:
+        page = opened(browser.new_page(), server.url + "memories")
+        page.get_by_text("10,000 memories").wait_for()
+        page.get_by_text("Page 1 of 500").wait_for()
+        began = time.monotonic()
+        page.get_by_label("Search memories").fill("value 7321")
+        page.get_by_label("Search memories").press("Enter")
+        page.get_by_text("1 memory").wait_for()
+        assert time.monotonic() - began < 5

@@ -1,0 +1,94 @@
+"""The chat page: what is said, what comes back, what it taught."""
+
+from __future__ import annotations
+
+import time
+
+from memchat import MemChat
+from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from ui.desk import Desk
+
+
+def test_an_empty_chat_greets_and_suggests(desk: Desk) -> None:
+    at = app()
+    assert "What is on your mind?" in text(at)
+    assert len(at.get("button_group")[0].options) == 3
+
+
+def test_a_message_is_answered_and_stands_in_the_sidebar_and_the_address(mc: MemChat) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    stored = mc.sessions(**ANA)
+    assert mc.messages(stored[0].id, **ANA)[0].content == "I live in Lisbon."
+    assert number(at) == stored[0].id
+    assert buttons(at, "open-") == [f"open-{stored[0].id}"]
+
+
+def test_a_suggestion_is_sent_as_a_message(mc: MemChat) -> None:
+    at = app()
+    at.get("button_group")[0].set_value("Help me plan a quiet weekend.").run()
+    until(at, lambda: buttons(at, "why-"))
+    first = mc.messages(mc.sessions(**ANA)[0].id, **ANA)[0]
+    assert first.content == "Help me plan a quiet weekend."
+
+
+def test_a_new_chat_ends_the_old_one_and_says_what_it_taught(mc: MemChat) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    press(at, "new")
+    until(at, lambda: at.expander)
+    assert at.expander[0].label == "Memory updated (1)"
+    assert "city: Lisbon" in text(at)
+    session = mc.sessions(**ANA)[0]
+    assert session.status == "extracted"
+    ended = session.ended_at
+    press(at, "new")
+    time.sleep(1.5)
+    assert mc.sessions(**ANA)[0].ended_at == ended
+
+
+def test_what_a_turn_taught_stands_under_it_and_can_be_undone(mc: MemChat) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    here = str(number(at))
+    press(at, "new")
+    until(at, lambda: at.expander)
+    at = app(c=here)
+    assert [e.label for e in at.expander] == ["Memory updated (1)"]
+    press(at, buttons(at, "unlearn-")[0])
+    assert not at.expander
+    assert mc.memories(**ANA) == []
+    assert "I live in Lisbon." in text(at)
+
+
+def test_nothing_learnt_says_nothing(mc: MemChat) -> None:
+    at = app()
+    say(at, "What is the capital of France?")
+    press(at, "new")
+    until(at, lambda: mc.sessions(**ANA)[0].status in ("extracted", "off"))
+    at.run()
+    assert not at.expander
+
+
+def test_trying_again_replaces_the_reply(mc: MemChat) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    first = mc.messages(mc.sessions(**ANA)[0].id, **ANA)
+    press(at, buttons(at, "redo-")[0])
+    until(at, lambda: buttons(at, "redo-"))
+    second = mc.messages(mc.sessions(**ANA)[0].id, **ANA)
+    assert [m.role for m in second] == ["user", "assistant"]
+    assert second[0].id == first[0].id
+    assert second[1].id != first[1].id
+
+
+def test_editing_the_last_message_withdraws_what_only_its_old_words_proved(mc: MemChat) -> None:
+    at = app()
+    say(at, "Remember that my sister is called Rita.")
+    assert [m.value for m in mc.memories(**ANA)]
+    press(at, "edit-0")
+    at.text_area(key="edited-0").set_value("What is a heron?").run()
+    press(at, "resend")
+    until(at, lambda: buttons(at, "why-"))
+    assert mc.memories(**ANA) == []
+    assert "Rita" not in text(at)

@@ -1,0 +1,97 @@
+"""What the chat page shows when a model's service fails, and how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from memchat import MemChat
+from tests.conftest import answer, fact
+from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.wire import Fail, OpenAIServer, Say
+
+REFUSED = Fail(401, "no such key", code="invalid_api_key")
+
+
+@pytest.fixture
+def service() -> Iterator[OpenAIServer]:
+    """Answers what it is told to, in turn."""
+    with OpenAIServer() as found:
+        yield found
+
+
+@pytest.fixture
+def models(service: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("OPENAI_API_KEY", service.key)
+    monkeypatch.setenv("OPENAI_BASE_URL", service.base)
+    both = ("MEMCHAT_CHAT_MODEL", "MEMCHAT_EXTRACT_MODEL")
+    return dict.fromkeys(both, "openai/gpt-test")
+
+
+def said(mc: MemChat) -> list[str]:
+    return [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
+
+
+def test_a_message_without_a_reply_says_why_and_is_tried_again(
+    mc: MemChat, service: OpenAIServer
+) -> None:
+    service.script(REFUSED, Say("Here I am."))
+    at = app()
+    at.chat_input[0].set_value("Hello").run()
+    until(at, lambda: at.error)
+    assert "key" in at.error[0].value
+    assert said(mc) == ["Hello"]
+    press(at, "retry")
+    until(at, lambda: buttons(at, "why-"))
+    assert said(mc) == ["Hello", "Here I am."]
+    assert not at.error
+
+
+def test_a_reply_is_still_there_when_the_next_try_fails(mc: MemChat, service: OpenAIServer) -> None:
+    service.script(Say("Good."), REFUSED, Say("Better."))
+    at = app()
+    say(at, "Hello")
+    press(at, "redo-1")
+    until(at, lambda: at.error)
+    assert "Good." in text(at)
+    assert buttons(at, "retry") == []
+    press(at, "redo-1")
+    until(at, lambda: buttons(at, "redo-") and said(mc) == ["Hello", "Better."])
+    assert not at.error
+
+
+def test_words_said_anew_wait_in_their_box_when_no_reply_comes(
+    mc: MemChat, service: OpenAIServer
+) -> None:
+    service.script(Say("Good."), REFUSED, Say("Good evening to you."))
+    at = app()
+    say(at, "Hello")
+    press(at, "edit-0")
+    at.text_area(key="edited-0").set_value("Good evening").run()
+    press(at, "resend")
+    until(at, lambda: at.error)
+    assert said(mc) == ["Hello", "Good."]
+    assert at.text_area(key="edited-0").value == "Good evening"
+    press(at, "resend")
+    until(at, lambda: buttons(at, "redo-") and "Good evening to you." in text(at))
+    assert said(mc) == ["Good evening", "Good evening to you."]
+
+
+def test_a_chat_that_could_not_be_read_says_why_and_is_read_again(
+    mc: MemChat, service: OpenAIServer
+) -> None:
+    lisbon = answer(fact("I live in Lisbon", "city", "Lisbon"))
+    service.script(Say("Lovely."), REFUSED, Say(lisbon))
+    at = app()
+    say(at, "I live in Lisbon.")
+    here = number(at)
+    press(at, "new")
+    until(at, lambda: at.warning)
+    assert "not read for memories yet" in at.warning[0].value
+    assert "key" in at.warning[0].value
+    press(at, "reread")
+    until(at, lambda: [m.value for m in mc.memories(**ANA)] == ["Lisbon"])
+    until(at, lambda: at.expander)
+    assert not at.warning
+    assert mc.find_session(here, **ANA).status == "extracted"

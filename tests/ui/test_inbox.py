@@ -1,0 +1,40 @@
+"""The inbox page."""
+
+from __future__ import annotations
+
+import pytest
+
+from memchat import MemChat
+from tests.ui.tab import ANA, app, press, text
+from ui.desk import Desk
+
+
+def test_an_empty_inbox_says_what_comes_there(desk: Desk) -> None:
+    assert "Nothing waits" in text(app("inbox"))
+
+
+@pytest.mark.parametrize("answer", ["accept", "reject", "edit"])
+def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
+    mc: MemChat, answer: str
+) -> None:
+    with mc.session(**ANA) as talk:
+        talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").text
+    with mc._database.write() as tx:
+        from memchat.store import apps, inbox
+        from memchat.types import Scope
+
+        held = inbox.Held("it may be a wish", memory_type="fact", key="tea", value="sencha")
+        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        inbox.add(tx, own, held, mc.now)
+    item = mc.inbox(**ANA)[-1]
+    at = app("inbox")
+    assert "it may be a wish" in text(at)
+    if answer == "edit":
+        press(at, f"decide-{item.id}")
+        at.text_input(key=f"decided-{item.id}").set_value("hojicha")
+        at.button[[b.label for b in at.button].index("Keep")].click().run()
+    else:
+        press(at, f"{answer}-{item.id}")
+    assert item.id not in [i.id for i in mc.inbox(**ANA)]
+    tea = {"accept": ["sencha"], "reject": [], "edit": ["hojicha"]}[answer]
+    assert [m.value for m in mc.memories(**ANA) if m.key == "tea"] == tea

@@ -1,0 +1,132 @@
+"""The memories page."""
+
+from __future__ import annotations
+
+import pytest
+
+from memchat import MemChat
+from memchat.memory.gate import keys
+from memchat.store import jobs, memories
+from memchat.types import Wanted
+from tests.ui.tab import ANA, app, buttons, press, text, until
+from ui import components
+from ui.desk import Desk
+
+
+def test_no_memories_yet_says_how_they_come(desk: Desk) -> None:
+    assert "Nothing is remembered yet" in text(app("memories"))
+
+
+def test_a_memory_is_added_by_hand_and_a_blank_one_is_refused(mc: MemChat) -> None:
+    at = app("memories")
+    press(at, "add")
+    at.text_input(key="key-new").set_value("favourite tea")
+    at.text_area(key="value-new").set_value("   ")
+    at.button[[b.label for b in at.button].index("Keep")].click().run()
+    assert "The value is empty." in text(at)
+    at.text_input(key="key-new").set_value("favourite tea")
+    at.text_area(key="value-new").set_value("  sencha ")
+    at.button[[b.label for b in at.button].index("Keep")].click().run()
+    found = mc.memories(**ANA)
+    assert [(m.value, m.created_by) for m in found] == [("sencha", "manual")]
+    assert "sencha" in text(at)
+
+
+def test_a_memory_is_edited_in_its_place(mc: MemChat) -> None:
+    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    at = app("memories")
+    press(at, f"change-{kept.id}")
+    at.text_area(key=f"value-{kept.id}").set_value("Porto")
+    at.button[[b.label for b in at.button].index("Save")].click().run()
+    assert mc.memory(kept.id, **ANA).value == "Porto"
+    assert "Porto" in text(at)
+
+
+def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
+    mc.add("profile", "city", "Lisbon", **ANA)
+    mc.add("fact", "bike", "green", **ANA)
+    mc.add("fact", "car", "100% electric", **ANA)
+    at = app("memories")
+    at.text_input(key="search-memories").set_value("100% elec").run()
+    assert buttons(at, "details-") == [f"details-{mc.browse_ids(Wanted('electric'), **ANA)[0]}"]
+    at.text_input(key="search-memories").set_value("").run()
+    at.get("button_group")[0].set_value(["profile"]).run()
+    assert "Lisbon" in text(at)
+    assert "green" not in text(at)
+    at.get("button_group")[0].set_value([]).run()
+    at.selectbox(key="sort").set_value("key").run()
+    words = text(at)
+    assert words.index("green") < words.index("electric") < words.index("Lisbon")
+    at.selectbox(key="created").set_value("auto").run()
+    assert "Nothing fits" in text(at)
+
+
+def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
+    mc: MemChat,
+) -> None:
+    for n in range(45):
+        mc.add("fact", "thing", f"value {n:02}", **ANA)
+    at = app("memories")
+    assert len(buttons(at, "details-")) == 20
+    press(at, "next")
+    press(at, "next")
+    assert len(buttons(at, "details-")) == 5
+    at.checkbox(key="all here").check().run()
+    assert "5 selected" in text(at)
+    press(at, "choose-all")
+    assert "45 selected" in text(at)
+    press(at, "forget-many")
+    press(at, "forget-many-yes")
+    assert mc.count_memories(**ANA) == 0
+    press(at, "undo")
+    assert mc.count_memories(**ANA) == 45
+
+
+def test_a_forgotten_memory_is_gone_for_good_when_nobody_undid_it(
+    mc: MemChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(components, "UNDO_SECONDS", 0.5)
+    kept = mc.add("profile", "city", "Zanzibar", **ANA)
+    at = app("memories")
+    press(at, f"forget-{kept.id}")
+    assert "Nothing is remembered yet" in text(at)
+    until(at, lambda: "undo" not in [b.key for b in at.button])
+    until(at, lambda: b"Zanzibar" not in (mc.settings.home / "memchat.db").read_bytes())
+
+
+def test_details_show_the_words_that_prove_it_and_lead_to_the_very_message(mc: MemChat) -> None:
+    with mc.session(**ANA) as talk:
+        talk.send("Good morning!").text
+        talk.send("By the way, I live in Lisbon.").text
+    kept = mc.memories(**ANA)[0]
+    at = app("memories")
+    press(at, f"details-{kept.id}")
+    assert "> I live in Lisbon" in text(at)
+    assert "kept from a chat" in text(at)
+    press(at, "proof-0")
+    at.switch_page("views/chat.py").run()
+    assert "the message that was looked for" in text(at)
+
+
+def test_a_replaced_value_is_in_the_history_and_comes_back(mc: MemChat) -> None:
+    old = mc.add("profile", "city", "Lisbon", **ANA)
+    mc.add("profile", "city", "Porto", **ANA)
+    assert keys.cardinality("city") == "one"
+    at = app("memories")
+    at.selectbox(key="status").set_value("inactive").run()
+    press(at, f"details-{old.id}")
+    press(at, "restore")
+    assert [m.value for m in mc.memories(**ANA)] == ["Lisbon"]
+
+
+def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: MemChat) -> None:
+    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    with mc._database.write() as tx:  # as a service that refuses its key leaves it
+        own = memories.app_id_of(tx, kept.id)
+        jobs.enqueue(tx, "embed", own, "memory", kept.id, mc.now)
+        tx.exec_driver_sql("UPDATE jobs SET status = 1, error_message = 'the key was refused'")
+    at = app("memories")
+    at.selectbox(key="status").set_value("not embedded").run()
+    assert "Not embedded (failed): the key was refused" in text(at)
+    press(at, f"embed-{kept.id}")
+    assert [j.status for j in mc.jobs(user="ana")] == ["pending"]

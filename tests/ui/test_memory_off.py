@@ -1,0 +1,81 @@
+"""Where memory is off, and why: the three switches, incognito."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from memchat import MemChat
+from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+
+
+def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(
+    mc: MemChat, tmp_path: Path
+) -> None:
+    at = app()
+    press(at, "new-incognito")
+    assert "Incognito chat" in text(at)
+    assert not at.toggle
+    say_incognito(at, "My code word is zanzibarquark.")
+    assert "zanzibarquark" in text(at)
+    assert mc.sessions(**ANA) == []
+    press(at, "new")
+    assert "zanzibarquark" not in text(at)
+    for path in tmp_path.rglob("*"):
+        assert not path.is_file() or b"zanzibarquark" not in path.read_bytes(), path
+
+
+def say_incognito(at: AppTest, words: str) -> None:
+    at.chat_input[0].set_value(words).run()
+    until(at, lambda: buttons(at, "redo-"))
+
+
+@pytest.mark.parametrize("user_on", [True, False])
+@pytest.mark.parametrize("app_on", [True, False])
+@pytest.mark.parametrize("incognito", [True, False])
+def test_memory_is_on_only_where_all_three_switches_say_so_and_else_the_page_says_why(
+    mc: MemChat, user_on: bool, app_on: bool, incognito: bool
+) -> None:
+    mc.set_memory(user_on, user="ana")
+    mc.set_memory(app_on, **ANA)
+    at = app()
+    if incognito:
+        press(at, "new-incognito")
+        assert "No memory is used" in text(at)
+    elif user_on and app_on:
+        assert at.toggle(key="memory").value
+        assert "Nothing is remembered" not in text(at)
+    else:
+        assert not at.toggle(key="memory").value
+        whose = "the app default" if user_on else "ana"
+        assert f"Nothing is remembered: memory is off for {whose}." in text(at)
+
+
+def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still_works(
+    mc: MemChat,
+) -> None:
+    mc.add("profile", "city", "Lisbon", **ANA)
+    mc.set_memory(False, **ANA)
+    before = len(mc.jobs(user="ana"))
+    at = app()
+    say(at, "I live in Porto. Where do I live?")
+    reply = mc.messages(number(at), **ANA)[-1]
+    assert mc.receipt(reply.id, **ANA) == []
+    press(at, "new")
+    time.sleep(1.5)
+    assert len(mc.jobs(user="ana")) == before
+    at = app("memories")
+    assert "Nothing new is remembered: memory is off for the app default." in text(at)
+    assert "Lisbon" in text(at)
+    press(at, buttons(at, "forget-")[0])
+    assert mc.memories(**ANA) == []
+
+
+def test_the_switch_in_the_chat_is_kept(mc: MemChat) -> None:
+    at = app()
+    at.toggle(key="memory").set_value(False).run()
+    assert not mc.memory_switch(**ANA).on
+    assert "Nothing is remembered" in text(app())

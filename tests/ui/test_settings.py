@@ -1,0 +1,54 @@
+"""The settings page; and that every page opens."""
+
+from __future__ import annotations
+
+import pytest
+
+from memchat import MemChat
+from tests.ui.tab import ANA, app, press, text
+from ui.desk import Desk
+
+
+def test_settings_tell_what_is_in_use_and_never_a_key(
+    mc: MemChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GROQ_API_KEY", "gsk-very-secret")
+    at = app("settings")
+    said = text(at)
+    assert "offline/chat" in said
+    assert "MEMCHAT_CHAT_MODEL" in said
+    assert "GROQ_API_KEY" in said
+    assert "gsk-very-secret" not in said
+
+
+def test_the_switches_in_settings_are_kept_and_lead_to_the_memories(mc: MemChat) -> None:
+    at = app("settings")
+    assert [e.proto.page for e in at.get("page_link")] == ["memories"]
+    at.toggle(key="memory of user").set_value(False).run()
+    assert not mc.memory_switch(user="ana", app=None).on
+    assert at.toggle(key="memory of app").disabled
+    at.toggle(key="memory of user").set_value(True).run()
+    at.toggle(key="memory of app").set_value(False).run()
+    assert mc.memory_switch(user="ana", app=None).on
+    assert not mc.memory_switch(**ANA).on
+
+
+def test_wiping_everything_wants_the_name_typed_and_leaves_others_alone(mc: MemChat) -> None:
+    mc.add("profile", "city", "Lisbon", **ANA)
+    mc.add("profile", "city", "Lisbon", **ANA, all_apps=True)
+    mc.add("profile", "city", "Oslo", user="bob")
+    with mc.session(**ANA) as talk:
+        talk.send("Hello there.").text
+    at = app("settings")
+    press(at, "wipe")
+    assert at.button(key="wipe-yes").disabled
+    at.text_input(key="wipe-name").set_value("ana").run()
+    press(at, "wipe-yes")
+    assert mc.apps(user="ana") == []
+    assert mc.memories(**ANA) == []
+    assert [m.value for m in mc.memories(user="bob")] == ["Oslo"]
+
+
+@pytest.mark.parametrize("page", ["memories", "inbox", "insights", "settings"])
+def test_every_page_opens_on_an_empty_store(desk: Desk, page: str) -> None:
+    assert app(page).title[0].value == page.capitalize()

@@ -1,0 +1,70 @@
+"""Conversations in the sidebar and in the address."""
+
+from __future__ import annotations
+
+from memchat import MemChat
+from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from ui.desk import Desk
+
+
+def test_the_conversation_in_the_address_is_shown_after_a_reload_and_goes_on(mc: MemChat) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    again = app(c=str(number(at)))
+    assert "I live in Lisbon." in text(again)
+    say(again, "I am a vegetarian.")
+    assert len(mc.sessions(**ANA)) == 1
+    assert len(mc.messages(mc.sessions(**ANA)[0].id, **ANA)) == 4
+
+
+def test_an_address_of_a_chat_that_is_not_there_says_so(desk: Desk) -> None:
+    assert "not in the app" in text(app(c="77"))
+
+
+def test_another_persons_chat_cannot_be_opened_by_its_address(desk: Desk) -> None:
+    with desk.mc.session(user="bob") as talk:
+        talk.send("My code word is heron.").text
+    at = app(c=str(talk.session_id))
+    assert "heron" not in text(at)
+    assert "not in the app" in text(at)
+
+
+def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemChat) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    here = number(at)
+    at.text_input(key=f"title-{here}").set_value("Where I live").run()
+    press(at, f"rename-{here}")
+    press(at, "new")
+    until(at, lambda: mc.find_session(here, **ANA).status == "extracted")
+    assert mc.find_session(here, **ANA).title == "Where I live"
+
+
+def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
+    for words in ("I live in Lisbon.", "Tell me about 100% rye bread."):
+        with mc.session(**ANA) as talk:
+            talk.send(words).text
+    at = app()
+    assert len(buttons(at, "open-")) == 2
+    at.text_input(key="search-chats").set_value("100% RYE").run()
+    assert len(buttons(at, "open-")) == 1
+
+
+def test_deleting_a_chat_shows_what_it_alone_taught_and_forgets_it(mc: MemChat) -> None:
+    with mc.session(**ANA) as talk:
+        talk.send("I live in Lisbon.").text
+    at = app(c=str(talk.session_id))
+    press(at, f"delete-{talk.session_id}")
+    assert "city: Lisbon" in text(at)
+    press(at, "delete-talk")
+    assert mc.sessions(**ANA) == []
+    assert mc.memories(**ANA) == []
+
+
+def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> None:
+    mc.add("profile", "city", "Lisbon", **ANA)
+    with mc.session(**ANA) as talk:
+        talk.send("Hello there.").text
+    at = app("memories", app="work")
+    assert "Lisbon" not in text(at)
+    assert buttons(at, "open-") == []

@@ -1,0 +1,34 @@
+"""Why a reply is as it is, and what can be done about it."""
+
+from __future__ import annotations
+
+from memchat import MemChat
+from tests.ui.tab import ANA, app, buttons, press, say, text
+
+
+def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) -> None:
+    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    at = app()
+    say(at, "Where do I live?")
+    press(at, buttons(at, "why-")[0])
+    assert "city: Lisbon" in text(at)
+    assert "always at hand" in text(at)
+    press(at, "mute-0")
+    assert "Kept out of the rest of this chat." in text(at)
+    press(at, "unmute-0")
+    press(at, "amend-0")
+    at.text_input(key=f"amended-{kept.id}").set_value("Porto").run()
+    press(at, "save-0")
+    assert mc.memory(kept.id, **ANA).value == "Porto"
+
+
+def test_a_fact_is_forgotten_from_the_receipt_and_brought_back(mc: MemChat) -> None:
+    mc.add("profile", "city", "Lisbon", **ANA)
+    at = app()
+    say(at, "Where do I live?")
+    press(at, buttons(at, "why-")[0])
+    press(at, "forget-0")
+    assert mc.memories(**ANA) == []
+    at.run()
+    press(at, "undo")
+    assert [m.value for m in mc.memories(**ANA)] == ["Lisbon"]

@@ -1,0 +1,64 @@
+"""Takes the screenshots of ``docs/screenshots`` anew: every page, in both themes, wide and narrow.
+
+    .venv/bin/python -m tools.screenshots [FOLDER]
+
+Look at each before it is committed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.ui.browser import Server, chromium, missing, opened
+from tests.ui.seed import seed
+
+SIZES = {1280: 800, 390: 844}
+PAGES = {"new": "", "chat": "?c=1", "memories": "memories", "inbox": "inbox"}
+PAGES |= {"insights": "insights", "settings": "settings"}
+TALLEST = 1800
+HEIGHT = "Math.max(...[...document.querySelectorAll('.stMain')].map(e => e.scrollHeight))"
+
+
+def main(folder: Path) -> None:
+    """Take them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as work:
+        home = Path(work)
+        seed(home / "store")
+        env = {"MEMCHAT_HOME": "store", "MEMCHAT_EMBED_MODEL": "minilm"}
+        with Server(home, **env) as server, chromium() as browser:
+            for width, height in SIZES.items():
+                for theme in ("light", "dark"):
+                    take(browser, server, folder, width, height, theme)
+
+
+def take(browser: Any, server: Server, folder: Path, width: int, height: int, theme: str) -> None:
+    """Every page at one size in one theme."""
+    context = browser.new_context(
+        viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    name = f"{width}-{theme}"
+    for title, path in PAGES.items():
+        opened(page, server.url + path)
+        page.wait_for_timeout(1200)
+        tall = page.evaluate(HEIGHT)
+        if title != "new":
+            page.set_viewport_size({"width": width, "height": min(max(tall, height), TALLEST)})
+            page.wait_for_timeout(500)
+        page.screenshot(path=folder / f"{title}-{name}.png")
+        page.set_viewport_size({"width": width, "height": height})
+    opened(page, server.url + "?c=3").get_by_role("button", name="Why this answer").click()
+    page.get_by_role("dialog").wait_for()
+    page.wait_for_timeout(1000)
+    page.screenshot(path=folder / f"why-{name}.png")
+    context.close()
+
+
+if __name__ == "__main__":
+    if missing():
+        sys.exit(missing())
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screenshots"))

@@ -1,0 +1,67 @@
+"""The app's script: navigation, the sidebar that every page has, and the page itself."""
+
+from __future__ import annotations
+
+import logging
+import os
+from uuid import uuid4
+
+import streamlit as st
+from streamlit.errors import FragmentHandledException
+
+from memchat.errors import MemChatError
+from ui import components as ui
+from ui import sidebar
+
+log = logging.getLogger(__name__)
+
+
+@st.cache_resource(scope="session", on_release=lambda tab: ui.desk().gone(tab))
+def _tab() -> str:
+    """This browser tab; let go of when it closes, reloads or loses its line."""
+    return uuid4().hex
+
+
+def main() -> None:
+    """One run."""
+    st.set_page_config(page_title="memchat", layout="centered", initial_sidebar_state="auto")
+    ui.style()
+    try:
+        desk = ui.desk()
+    except MemChatError as error:
+        st.error(f"memchat could not open its store. {ui.literal(str(error))}")
+        st.stop()
+    sidebar.arrive()
+    waiting = len(desk.mc.inbox(**ui.scope()))
+    page = st.navigation(
+        [
+            st.Page("views/chat.py", title="Chat", default=True),
+            st.Page("views/memories.py", title="Memories"),
+            st.Page("views/inbox.py", title=f"Inbox ({waiting})" if waiting else "Inbox"),
+            st.Page("views/insights.py", title="Insights"),
+            st.Page("views/settings.py", title="Settings"),
+        ]
+    )
+    st.session_state["tab"] = _tab()
+    sidebar.show()
+    desk.seen(st.session_state["tab"], sidebar.here())
+    try:
+        page.run()
+    except MemChatError as error:
+        ui.problem(str(error))
+        ui.show_problem()
+    except FragmentHandledException:
+        raise  # a part of the page failed, and has said so in its place
+    except Exception as error:
+        # Only its class: the text of a library's error may hold people's words.
+        log.error("a page failed: %s", type(error).__name__)
+        if os.environ.get("MEMCHAT_DEBUG") == "1":
+            raise
+        st.error(
+            f"This page failed ({type(error).__name__}), and nothing was lost. Reload it; if it "
+            "fails again, start with MEMCHAT_DEBUG=1 and report what the terminal says."
+        )
+    ui.undo_bar()
+
+
+main()

@@ -1,0 +1,281 @@
+"""What the pages share: the desk, safe text, small pieces with one look."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any, TypedDict
+
+import streamlit as st
+
+from memchat.app import MemChat
+from memchat.config import load
+from memchat.errors import MemChatError
+from memchat.types import CreatedBy, Memory
+from ui.desk import Desk, Task
+from ui.launch import USER
+
+STYLE = Path(__file__).with_name("style.css")
+UNDO_SECONDS = 10.0
+SLOWEST = 100
+"""Memories a second that are forgotten even on a busy machine."""
+AT_ONCE_SECONDS = 0.2
+"""What takes longer tells how far it is."""
+CREATED: dict[CreatedBy, str] = {
+    "manual": "entered by you",
+    "auto": "learnt in chat",
+    "import": "imported",
+    "mcp": "through MCP",
+}
+TYPES = {
+    "profile": "About you",
+    "preference": "Preference",
+    "fact": "Fact",
+    "other": "Other",
+}
+_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)`[^`\n]+`(?!`))", re.DOTALL)
+_ACTIVE = re.compile(r"(\$|!(?=\[)|:(?=[a-z_+-]+\[))", re.IGNORECASE)
+_ICON = re.compile(r":(?=[\w+-]+[:/])")
+_JOINER = "\u2060"
+"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does."""
+_PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
+
+
+# The desk and the person
+
+
+def desk() -> Desk:
+    """The person's desk: one for the whole server."""
+    user = os.environ.get(USER) or _login_name()
+    settings = load(dotenv=Path(".env"))
+    return _desk(str(settings.home), user)
+
+
+@st.cache_resource(show_spinner="Opening your memory …", on_release=lambda found: found.close())
+def _desk(home: str, user: str) -> Desk:
+    return Desk(MemChat(settings=load(dotenv=Path(".env"))), user)
+
+
+def _login_name() -> str:
+    import getpass
+
+    return getpass.getuser()
+
+
+def app_name() -> str:
+    """The app that is chosen in the sidebar."""
+    return str(st.session_state.get("app") or "default")
+
+
+class Where(TypedDict):
+    """Whose memory, and in which app, as the façade's verbs take it."""
+
+    user: str
+    app: str
+
+
+def scope() -> Where:
+    """The person, and the app that is chosen."""
+    return Where(user=desk().user, app=app_name())
+
+
+# Text
+
+
+def markdown(text: str) -> str:
+    """A model's words as Markdown that is words alone: no formulas, images or icons.
+
+    An image would be fetched from wherever the words say, and tell that place what was asked.
+    """
+    parts = _CODE.split(text)
+    return "".join(p if n % 2 else _still(_ACTIVE.sub(r"\\\1", p)) for n, p in enumerate(parts))
+
+
+def literal(text: str) -> str:
+    """Any text to stand in Markdown just as it is."""
+    return _PUNCTUATION.sub(r"\\\1", _still(" ".join(text.split())))
+
+
+def _still(text: str) -> str:
+    return _ICON.sub(":" + _JOINER, text)
+
+
+def shorten(text: str, length: int = 44) -> str:
+    """One line of at most so many characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= length else line[: length - 1].rstrip() + "…"
+
+
+def day(at: datetime) -> str:
+    """A moment's day in the person's zone, as people say it: today, yesterday, 3 May."""
+    zone = desk().mc.settings.zone
+    there, today = at.astimezone(zone).date(), desk().mc.now.astimezone(zone).date()
+    if there == today:
+        return "today"
+    if there == today - timedelta(days=1):
+        return "yesterday"
+    return f"{there.day} {there:%B}" + (f" {there.year}" if there.year != today.year else "")
+
+
+def moment(at: datetime) -> str:
+    """Day and time in the person's zone."""
+    return f"{day(at)}, {at.astimezone(desk().mc.settings.zone):%H:%M}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """``1 memory``, ``2 memories``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+# Pieces
+
+
+def style() -> None:
+    """The app's own rules, beside the theme."""
+    st.html(f"<style>{STYLE.read_text()}</style>")
+
+
+def announce(text: str) -> None:
+    """Say something to a screen reader, once: the app's one polite live region."""
+    script = """<script>(() => {
+      let region = document.getElementById("memchat-status");
+      if (!region) {
+        region = document.createElement("div");
+        region.id = "memchat-status";
+        region.className = "memchat-hidden";
+        region.setAttribute("role", "status");
+        region.setAttribute("aria-live", "polite");
+        document.body.append(region);
+      }
+      const words = WORDS;
+      if (region.textContent !== words) region.textContent = words;
+    })();</script>"""
+    with st.container(key="announcer"):
+        st.html(script.replace("WORDS", json.dumps(text)), unsafe_allow_javascript=True)
+
+
+def heading(title: str, lead: str = "") -> None:
+    """A page's name, and one line on what it is for."""
+    st.title(title, anchor=False)
+    if lead:
+        st.caption(lead)
+
+
+def empty(title: str, text: str, key: str) -> None:
+    """What stands where nothing is yet."""
+    with st.container(key=f"empty-{key}"):
+        st.subheader(title, anchor=False)
+        st.write(text)
+
+
+def attempt(work: Callable[[], Any]) -> bool:
+    """Do something; an error is shown with what to do about it. Whether it went well."""
+    try:
+        work()
+    except MemChatError as error:
+        problem(str(error))
+        return False
+    return True
+
+
+def problem(text: str) -> None:
+    """Keep an error on the page until the next thing is done."""
+    st.session_state["problem"] = text
+
+
+def show_problem() -> None:
+    """The last error, once."""
+    text = st.session_state.pop("problem", None)
+    if text:
+        st.error(sentence(text))
+
+
+def sentence(text: str) -> str:
+    """An error's line as a sentence of the page."""
+    return literal(text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else "."))
+
+
+# Forgetting, with a way back
+
+
+def forget(ids: Sequence[int]) -> None:
+    """Forget memories; for some seconds it can be undone."""
+    mc, where = desk().mc, scope()
+    hold = UNDO_SECONDS + len(ids) / SLOWEST  # so long it may take itself
+    until = mc.now + timedelta(seconds=hold)
+    st.session_state["held"] = (list(ids), until, where)
+    _begin(Task("Forgetting", len(ids), partial(mc.delete_many, ids, **where, hold=hold)))
+
+
+def can_restore(memory_id: int) -> bool:
+    """Whether the last forgetting was this memory's, and can be undone."""
+    return _undo_left() > 0 and memory_id in st.session_state["held"][0]
+
+
+def restore() -> None:
+    """Undo the last forgetting."""
+    ids, _, where = st.session_state.pop("held")
+    st.session_state["undone"] = True
+    _begin(Task("Bringing back", len(ids), partial(desk().mc.restore_many, ids, **where)))
+
+
+def _begin(task: Task) -> None:
+    """What is over at once is not spoken of; of anything longer the bar tells how far it is."""
+    if not task.wait(AT_ONCE_SECONDS):
+        st.session_state["task"] = task
+    elif task.error is not None:
+        st.session_state.pop("held", None)
+        problem(task.error)
+
+
+def undo_bar() -> None:
+    """The way back, at the foot of the window, while there is one."""
+    if "task" in st.session_state:
+        st.fragment(_progress_bar, run_every=0.25)(st.session_state["task"])
+    elif _undo_left() > 0:
+        st.fragment(_undo_bar, run_every=1.0)()
+
+
+def _undo_left() -> float:
+    held = st.session_state.get("held")
+    return 0.0 if held is None else float((held[1] - desk().mc.now).total_seconds())
+
+
+def _progress_bar(task: Task) -> None:
+    if not task.running:
+        st.session_state.pop("task", None)
+        if task.error is not None:
+            problem(task.error)
+        st.rerun()
+    with st.container(key="undo-bar"):
+        st.progress(task.share, f"{task.words}: {task.done:,} of {task.total:,}")
+
+
+def _undo_bar() -> None:
+    left = _undo_left()
+    if st.session_state.pop("undone", False):
+        st.rerun()  # the page, and not this bar alone
+    if left <= 0:
+        st.session_state.pop("held", None)
+        return
+    count = len(st.session_state["held"][0])
+    with st.container(key="undo-bar", horizontal=True, vertical_alignment="center"):
+        st.markdown(f"Forgot {plural(count, 'memory', 'memories')}. Gone for good in {left:.0f} s.")
+        st.button("Undo", key="undo", on_click=restore, type="primary")
+
+
+def describe(memory: Memory) -> str:
+    """What a memory is besides its words: type, key, when, whence."""
+    parts = [TYPES[memory.memory_type], CREATED[memory.created_by], f"said {day(memory.said_at)}"]
+    if memory.expires_at is not None:
+        parts.append(f"until {memory.expires_at:%-d %B %Y}")
+    if not memory.app:
+        parts.append("in every app")
+    if memory.inactive_reason:
+        parts.append(memory.inactive_reason)
+    return " · ".join(parts)

@@ -1,0 +1,291 @@
+"""What outlives one run of a page: the store, open conversations, replies that come in, the worker.
+
+A page is run anew at every click, and is cut off when its tab closes. So a reply is read by a
+thread of its own, which pages look in on, and a conversation belongs to the desk and not to a tab:
+a reload finds it again, and it is ended once, whoever leaves it last.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from memchat.app import MemChat
+from memchat.chat import Chat, Reply
+from memchat.errors import MemChatError
+
+log = logging.getLogger(__name__)
+
+GRACE_SECONDS = 120.0
+"""How long a conversation without a tab stays open: a reload or a broken line comes back."""
+TICK_SECONDS = 1.0
+"""How often the worker looks whether there is something to do."""
+REST_SECONDS = 15.0
+"""How long it leaves work alone that could not be done just now."""
+
+
+class Turn:
+    """One reply as it comes in, in a thread of its own."""
+
+    def __init__(self, reply: Reply, *, instead: str | None = None) -> None:
+        """``instead`` are the words that take the place of the last message, if a reply comes."""
+        self.reply = reply
+        self.instead = instead
+        self.error: str | None = None
+        self.stopped = False
+        self._thread = threading.Thread(target=self._read, name="memchat-turn", daemon=True)
+        self._thread.start()
+
+    @property
+    def text(self) -> str:
+        """What came so far."""
+        return self.reply.received
+
+    @property
+    def running(self) -> bool:
+        """Whether more is to come."""
+        return self._thread.is_alive()
+
+    def stop(self) -> None:
+        """Cut the reply; what came of it is kept."""
+        self.stopped = True
+        self.reply.stop()
+        self.wait(10)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the reply to be kept; whether it is."""
+        self._thread.join(seconds)
+        return not self.running
+
+    def _read(self) -> None:
+        try:
+            for _ in self.reply:
+                pass
+        except MemChatError as error:
+            if not self.stopped:
+                self.error = str(error)
+        except Exception as error:  # noqa: BLE001
+            # A thread has nobody to raise to: the page shows that it failed.
+            log.error("a reply failed: %s", type(error).__name__)
+            self.error = f"unexpected {type(error).__name__}; try again, or see memchat doctor"
+
+
+class Task:
+    """Something that may take a while, in a thread of its own: a page that goes away stops it in
+    the middle of nothing."""
+
+    def __init__(self, words: str, total: int, work: Callable[..., object]) -> None:
+        """``work`` is called with ``seen``, which it tells how many of ``total`` are done."""
+        self.words = words
+        self.total = total
+        self.done = 0
+        self.error: str | None = None
+        self._work = work
+        self._thread = threading.Thread(target=self._run, name="memchat-task", daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        """Whether there is more to do."""
+        return self._thread.is_alive()
+
+    @property
+    def share(self) -> float:
+        """How much of it is done, from 0 to 1."""
+        return min(self.done / max(self.total, 1), 1.0)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end; whether it came."""
+        self._thread.join(seconds)
+        return not self.running
+
+    def _run(self) -> None:
+        try:
+            self._work(seen=self._seen)
+        except MemChatError as error:
+            self.error = str(error)
+        except Exception as error:  # noqa: BLE001
+            # A thread has nobody to raise to: the page shows that it failed.
+            log.error("a task failed: %s", type(error).__name__)
+            self.error = f"unexpected {type(error).__name__}; try again, or see memchat doctor"
+
+    def _seen(self, done: int) -> None:
+        self.done = done
+
+
+@dataclass(eq=False)
+class Talk:
+    """One conversation that is open in this app."""
+
+    chat: Chat
+    app: str
+    turn: Turn | None = None
+    tabs: set[str] = field(default_factory=set)
+    ends_at: datetime | None = None
+    """When it is ended, where no tab shows it any more."""
+
+    @property
+    def session_id(self) -> int | None:
+        """Its number in the store; None before the first word, and always incognito."""
+        return self.chat.session_id
+
+    @property
+    def answering(self) -> bool:
+        """Whether a reply is coming in."""
+        return self.turn is not None and self.turn.running
+
+
+class Desk:
+    """One person's app over one store; every tab of theirs shares it."""
+
+    def __init__(self, mc: MemChat, user: str) -> None:
+        self.mc = mc
+        self.user = user
+        self._talks: list[Talk] = []
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._worker = threading.Thread(target=self._work, name="memchat-desk", daemon=True)
+        self._worker.start()
+
+    def close(self) -> None:
+        """Stop the worker and let go of the store. What is open is read at the next start."""
+        self._closed = True
+        self._wake.set()
+        self._worker.join(timeout=30)
+        self.mc.close()
+
+    # Conversations
+
+    def open(self, app: str, *, incognito: bool = False, session_id: int | None = None) -> Talk:
+        """The open conversation of this number, or a new one."""
+        with self._lock:
+            talk = self.find(app, session_id) if session_id is not None else None
+            if talk is None:
+                chat = self.mc.session(
+                    user=self.user, app=app, incognito=incognito, resume=session_id
+                )
+                talk = Talk(chat, app)
+                self._talks.append(talk)
+            return talk
+
+    def find(self, app: str, session_id: int) -> Talk | None:
+        """The conversation of this number, where it is open here."""
+        with self._lock:
+            mine = (t for t in self._talks if t.app == app and t.session_id == session_id)
+            return next(mine, None)
+
+    def say(self, talk: Talk, text: str) -> Turn:
+        """Send a message. One whose reply is still coming in is stopped by it."""
+        with self._lock:
+            self._settle(talk)
+            talk.turn = Turn(talk.chat.send(text))
+            return talk.turn
+
+    def redo(self, talk: Talk, text: str | None = None) -> Turn:
+        """Have the last message answered anew, or said in other words."""
+        with self._lock:
+            self._settle(talk)
+            talk.turn = Turn(self.mc.redo(talk.chat, text), instead=text)
+            return talk.turn
+
+    def end(self, talk: Talk) -> None:
+        """End a conversation, once, and have it read."""
+        with self._lock:
+            if talk not in self._talks:
+                return
+            self._settle(talk)
+            talk.chat.end(wait=False)
+            self._talks.remove(talk)
+        self._wake.set()
+
+    def drop(self, app: str, session_id: int) -> None:
+        """Let go of a conversation that is about to be deleted."""
+        with self._lock:
+            talk = self.find(app, session_id)
+            if talk is not None:
+                self._settle(talk)
+                talk.chat.abandon()
+                self._talks.remove(talk)
+
+    def drop_all(self) -> None:
+        """Let go of every conversation, as all of them are about to be deleted."""
+        with self._lock:
+            for talk in self._talks:
+                self._settle(talk)
+                talk.chat.abandon()
+            self._talks.clear()
+
+    def wake(self) -> None:
+        """Have the worker look at the queue now."""
+        self._wake.set()
+
+    # Tabs
+
+    def seen(self, tab: str, talk: Talk | None) -> None:
+        """A tab shows this conversation, and no other."""
+        with self._lock:
+            for other in list(self._talks):
+                if other is not talk and tab in other.tabs:
+                    self.leave(other, tab)
+            if talk is not None:
+                talk.tabs.add(tab)
+                talk.ends_at = None
+
+    def gone(self, tab: str) -> None:
+        """A tab was closed or reloaded; nobody knows which, so its conversation waits a while."""
+        with self._lock:
+            for talk in self._talks:
+                if tab in talk.tabs:
+                    self.leave(talk, tab, GRACE_SECONDS)
+
+    def leave(self, talk: Talk, tab: str, grace: float = 0.0) -> None:
+        """A tab goes away from a conversation. The last one out ends it, at once or in a while,
+        when its reply has come in."""
+        with self._lock:
+            talk.tabs.discard(tab)
+            if not talk.tabs:
+                talk.ends_at = self.mc.now + timedelta(seconds=grace)
+        self._wake.set()
+
+    def _settle(self, talk: Talk) -> None:
+        if talk.turn is not None and talk.turn.running:
+            talk.turn.stop()
+
+    # Behind the pages
+
+    def sweep(self) -> None:
+        """End the conversations that every tab left."""
+        for talk in self._left():
+            try:
+                self.end(talk)
+            except MemChatError as error:
+                log.warning("a conversation that was left did not end: %s", error)
+
+    def _left(self) -> list[Talk]:
+        now = self.mc.now
+        with self._lock:
+            left = [t for t in self._talks if t.ends_at is not None and t.ends_at <= now]
+            return [talk for talk in left if not talk.answering]
+
+    def _work(self) -> None:
+        self.mc.warm()
+        rest, fresh = 0.0, True
+        while not self._closed:
+            woken = self._wake.wait(TICK_SECONDS)
+            self._wake.clear()
+            if self._closed:
+                return
+            rest = 0.0 if woken else max(rest - TICK_SECONDS, 0.0)
+            try:
+                self.sweep()
+                if rest == 0.0 and (fresh or self.mc.work_is_due(user=self.user)):
+                    fresh = False  # at the first turn, also what another process left behind
+                    done = self.mc.run_jobs(user=self.user)
+                    rest = 0.0 if done.done else REST_SECONDS
+            except MemChatError as error:
+                log.warning("background work stopped: %s", error)
+                rest = REST_SECONDS

@@ -1,0 +1,109 @@
+"""One memory whole: the words that prove it, what it was before, how it is used."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from memchat.errors import MemChatError
+from memchat.types import Event, Evidence, Memory
+from ui import components as ui
+from ui import sidebar
+
+WHAT = {
+    "add": "kept",
+    "repeat": "said again",
+    "edit": "changed",
+    "supersede": "replaced",
+    "merge": "merged",
+    "end": "ended",
+    "expire": "its last day was over",
+    "restore": "brought back",
+    "move": "moved to another app",
+    "show": "brought back",
+    "hide": "forgotten",
+}
+WHO = {"user": "by you", "model": "from a chat", "system": "by itself"}
+
+
+def ask(memory_id: int) -> None:
+    """Open a memory's details."""
+    st.session_state["details"] = memory_id
+
+
+def _close() -> None:
+    st.session_state["details"] = None
+
+
+@st.dialog("Memory", width="medium", on_dismiss=_close)
+def show(memory_id: int) -> None:
+    """Draw them."""
+    mc = ui.desk().mc
+    try:
+        memory = mc.memory(memory_id, **ui.scope())
+        proofs = mc.evidence(memory_id, **ui.scope())
+        past = mc.history(memory_id, **ui.scope())
+        matched, read = mc.memory_counts(memory_id, **ui.scope())
+    except MemChatError as error:
+        st.error(ui.literal(str(error)))
+        return
+    ui.show_problem()
+    st.markdown(f"**{ui.literal(memory.key)}**: {ui.literal(memory.value)}")
+    st.caption(
+        ui.literal(
+            f"{ui.describe(memory)} · said {ui.plural(memory.seen_count, 'time')} · found "
+            f"{ui.plural(matched, 'time')}, given to a model {ui.plural(read, 'time')}"
+        )
+    )
+    _before(memory)
+    st.subheader("Where it comes from", anchor=False)
+    for n, proof in enumerate(proofs):
+        _proof(proof, n)
+    if not proofs:
+        st.write("No words of a chat prove it: it was entered or accepted by you.")
+    st.subheader("What happened to it", anchor=False)
+    for event in reversed(past):
+        _event(event)
+
+
+def _before(memory: Memory) -> None:
+    if memory.active:
+        return
+    by = f" by memory {memory.replaced_by}" if memory.replaced_by else ""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.write(f"Not in use: {memory.inactive_reason}{by}.")
+        st.button("Use it again", key="restore", on_click=_restore, args=(memory.id,))
+
+
+def _restore(memory_id: int) -> None:
+    ui.attempt(lambda: ui.desk().mc.restore(memory_id, **ui.scope()))
+
+
+def _proof(proof: Evidence, n: int) -> None:
+    whose = "your message" if proof.role == "user" else "a reply that you took up"
+    title = proof.session_title or "a chat"
+    st.markdown(
+        f"From “{ui.literal(title)}”, {ui.day(proof.said_at)}, {whose}:\n\n> "
+        + ui.literal(proof.quote)
+    )
+    if st.button("Open that message", key=f"proof-{n}"):
+        _close()
+        sidebar.go(proof.session_id, message_id=proof.message_id)
+        st.switch_page("views/chat.py")
+
+
+def _event(event: Event) -> None:
+    what = WHAT.get(event.kind)
+    if what is None:
+        return
+    old, new = (event.old or {}), (event.new or {})
+    words = ""
+    if event.kind == "edit":
+        changed = [name for name in new if old.get(name) != new[name]]
+        words = ": " + "; ".join(
+            f"{name.replace('_', ' ')} {old.get(name) or 'none'} → {new[name] or 'none'}"
+            for name in changed
+        )
+    elif event.kind in ("supersede", "merge") and event.related_id:
+        words = f" by memory {event.related_id}"
+    who = WHO.get(event.actor, event.actor)
+    st.markdown(f"{ui.moment(event.at)}: {what} {who}{ui.literal(words) if words else ''}")

@@ -1,0 +1,174 @@
+"""The sidebar: which app, and its conversations; and which conversation a tab is in."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from memchat.types import Session
+from ui import components as ui
+from ui.desk import Talk
+
+LISTED = 30
+STATES = {"failed": "not read", "pending": "being read"}
+
+
+def arrive() -> None:
+    """What a tab's address says, at its first run: the app, and the conversation."""
+    state = st.session_state
+    if "arrived" in state:
+        return
+    state["arrived"] = True
+    state["app"] = st.query_params.get("app") or "default"
+    number = st.query_params.get("c", "")
+    state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
+    state["listed"] = LISTED
+
+
+def here() -> Talk | None:
+    """The open conversation this tab is in: incognito or begun here, or found by its number."""
+    talk: Talk | None = st.session_state.get("talk")
+    if talk is not None:
+        return talk
+    number = st.session_state.get("here")
+    return ui.desk().find(ui.app_name(), number) if number is not None else None
+
+
+def go(session_id: int | None, *, message_id: int | None = None) -> None:
+    """Be in this conversation from now on, or in none; the one before is left for good."""
+    state = st.session_state
+    before = here()
+    if before is not None and before.session_id != session_id:
+        state["taught"] = before.session_id
+        ui.desk().leave(before, state.get("tab", ""))
+    state["talk"], state["here"], state["mark"] = None, session_id, message_id
+    state.update(incognito=False, editing=None, unsent=None)
+
+
+def begin(*, incognito: bool = False) -> None:
+    """A conversation of its own: nothing is opened before the first word."""
+    go(None)
+    st.session_state["incognito"] = incognito
+
+
+def show() -> None:
+    """Draw it."""
+    with st.sidebar:
+        _apps()
+        with st.container(horizontal=True, gap="small"):
+            new = st.button("New chat", key="new", on_click=begin, type="primary")
+            secret = st.button(
+                "Incognito",
+                key="new-incognito",
+                on_click=begin,
+                kwargs={"incognito": True},
+                help="A chat that uses no memory and leaves nothing on this disk.",
+            )
+        words = st.text_input(
+            "Search chats",
+            key="search-chats",
+            placeholder="Search chats",
+            label_visibility="collapsed",
+        )
+        _talks(words)
+    if new or secret:
+        st.switch_page("views/chat.py")
+
+
+def _apps() -> None:
+    desk, state = ui.desk(), st.session_state
+    names = sorted({"default", state["app"], *(app.name for app in desk.mc.apps(user=desk.user))})
+    chosen = st.selectbox(
+        "App",
+        names,
+        index=names.index(state["app"]),
+        accept_new_options=True,
+        placeholder="Choose, or type a new name",
+    )
+    if chosen and chosen != state["app"]:
+        begin()
+        state["app"] = chosen.strip() or "default"
+        st.rerun()
+
+
+def _talks(words: str) -> None:
+    state, desk = st.session_state, ui.desk()
+    limit = state["listed"]
+    found = desk.mc.conversations(**ui.scope(), search=words, limit=limit + 1)
+    if not found:
+        st.caption("Nothing found." if words else "Your conversations will be listed here.")
+        return
+    talk = here()
+    current = talk.session_id if talk else state["here"]
+    with st.container(key="talks"):
+        for session, opening in found[:limit]:
+            _talk(session, opening, here=session.id == current)
+        if len(found) > limit:
+            st.button("Show more", key="more-talks", on_click=_more, type="tertiary")
+
+
+def _more() -> None:
+    st.session_state["listed"] += LISTED
+
+
+def title_of(session: Session, opening: str) -> str:
+    """A conversation's title, or its first words."""
+    return session.title or ui.shorten(opening, 60) or "New chat"
+
+
+def _talk(session: Session, opening: str, *, here: bool) -> None:
+    title = title_of(session, opening)
+    state = STATES.get(session.status)
+    label = ui.literal(ui.shorten(title)) + (f" · *{state}*" if state else "")
+    with st.container(key=f"talk-{'here-' if here else ''}{session.id}", horizontal=True):
+        if st.button(label, key=f"open-{session.id}", type="tertiary", width="stretch"):
+            go(session.id)
+            st.switch_page("views/chat.py")
+        with st.popover(f"More: {ui.literal(ui.shorten(title, 30))}", type="tertiary"):
+            _menu(session, title)
+
+
+def _menu(session: Session, title: str) -> None:
+    st.text_input("Title", value=title, key=f"title-{session.id}", max_chars=80)
+    with st.container(horizontal=True):
+        st.button("Rename", key=f"rename-{session.id}", on_click=_rename, args=(session.id,))
+        args = (session.id,)
+        st.button("Delete …", key=f"delete-{session.id}", type="tertiary", on_click=_ask, args=args)
+    if st.session_state.get("deleting") == session.id:
+        _delete(session.id, title)
+
+
+def _rename(session_id: int) -> None:
+    title = st.session_state[f"title-{session_id}"]
+    ui.attempt(lambda: ui.desk().mc.rename_session(session_id, title, **ui.scope()))
+
+
+def _ask(session_id: int | None = None) -> None:
+    st.session_state["deleting"] = session_id
+
+
+@st.dialog("Delete this chat?", on_dismiss=_ask)
+def _delete(session_id: int, title: str) -> None:
+    mc = ui.desk().mc
+    st.write(f"“{ui.literal(title)}” is deleted for good, with all its messages.")
+    what = mc.delete_session(session_id, **ui.scope(), dry_run=True)
+    keep = False
+    if what.gone:
+        st.write(f"It alone taught {ui.plural(len(what.gone), 'memory', 'memories')}:")
+        st.markdown(
+            "\n".join(f"- {ui.literal(f'{m.key}: {m.value}')}" for m in what.gone[:8])
+            + (f"\n- and {len(what.gone) - 8} more" if len(what.gone) > 8 else "")
+        )
+        keep = not st.checkbox("Forget all that was learnt from this chat", value=True)
+    with st.container(horizontal=True):
+        if st.button("Delete for good", key="delete-talk", type="primary"):
+            ui.desk().drop(ui.app_name(), session_id)
+            ui.attempt(lambda: mc.delete_session(session_id, **ui.scope(), keep_memories=keep))
+            if st.session_state["here"] == session_id:
+                st.session_state["here"] = None
+            talk: Talk | None = st.session_state.get("talk")
+            if talk is not None and talk.session_id == session_id:
+                st.session_state["talk"] = None
+            _ask()
+            st.rerun()
+        if st.button("Cancel", key="delete-talk-no", on_click=_ask):
+            st.rerun()

@@ -1,0 +1,163 @@
+"""Inbox: what was held back, for a yes, a no, or other words."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from memchat.errors import NotFound
+from memchat.types import InboxItem, Memory
+from ui import components as ui
+from ui import sidebar
+
+SHOWN = 20
+
+
+def page() -> None:
+    """One run."""
+    ui.heading(
+        "Inbox", "What was not sure enough to be kept. Nothing here is used before you say yes."
+    )
+    ui.show_problem()
+    items = ui.desk().mc.inbox(**ui.scope())
+    if not items:
+        ui.empty(
+            "Nothing waits",
+            "What a chat says in doubt, about others, or against what is known comes here first.",
+            "inbox",
+        )
+        return
+    st.caption(
+        f"{ui.plural(len(items), 'item')}. Keys for the first one: K keeps it, X rejects it, "
+        "E edits it."
+    )
+    for n, item in enumerate(items[:SHOWN]):
+        _item(item, first=n == 0)
+    if len(items) > SHOWN:
+        st.caption(f"And {len(items) - SHOWN:,} more, when these are done.")
+
+
+def _item(item: InboxItem, *, first: bool) -> None:
+    with st.container(key=f"item-{item.id}", border=True):
+        if item.memory_id is not None:
+            ready = _pair(item)
+        else:
+            ready = True
+            kind = ui.TYPES.get(item.memory_type or "", "Proposal")
+            words = f"{(item.key or '').replace('_', ' ')}: {item.value}"
+            st.markdown(f"**{ui.literal(words)}**")
+            until = f" · until {item.expires_at}" if item.expires_at else ""
+            st.caption(f"{kind} · {ui.day(item.created_at)}{until}")
+        st.markdown(f"Why it waits: {ui.literal(item.reason)}")
+        if item.quote:
+            st.markdown(f"> {ui.literal(item.quote)}")
+        if st.session_state.get("deciding") == item.id:
+            _edit(item)
+        else:
+            _actions(item, ready=ready, first=first)
+
+
+def _pair(item: InboxItem) -> bool:
+    newer, older = _memory(item.memory_id), _memory(item.related_id)
+    if newer is None:
+        st.markdown("The memory it is about is gone.")
+        return False
+    if item.related_id is None:
+        st.markdown(f"**Does this still hold?** {ui.literal(f'{newer.key}: {newer.value}')}")
+        return True
+    if older is None:
+        st.markdown("One of the two memories it is about is gone.")
+        return False
+    st.markdown(
+        f"**{ui.literal(f'{newer.key}: {newer.value}')}** may take the place of "
+        f"**{ui.literal(f'{older.key}: {older.value}')}**"
+    )
+    return True
+
+
+def _memory(memory_id: int | None) -> Memory | None:
+    if memory_id is None:
+        return None
+    try:
+        return ui.desk().mc.memory(memory_id, **ui.scope())
+    except NotFound:
+        return None
+
+
+def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
+    pair = item.memory_id is not None
+    yes = ("Replace it" if item.related_id else "It is over") if pair else "Keep"
+    with st.container(horizontal=True):
+        if ready and not item.masked:
+            st.button(
+                yes,
+                key=f"accept-{item.id}",
+                type="primary",
+                on_click=_accept,
+                args=(item.id,),
+                shortcut="k" if first else None,
+            )
+        st.button(
+            "Leave both" if item.related_id else "Reject",
+            key=f"reject-{item.id}",
+            on_click=_reject,
+            args=(item.id,),
+            shortcut="x" if first else None,
+        )
+        if not pair:
+            st.button(
+                "Edit",
+                key=f"decide-{item.id}",
+                on_click=_decide,
+                args=(item.id,),
+                shortcut="e" if first else None,
+            )
+        if item.message_id is not None and st.button(
+            "Open that message", key=f"source-{item.id}", type="tertiary"
+        ):
+            _open(item.message_id)
+
+
+def _edit(item: InboxItem) -> None:
+    with st.form(f"decide-form-{item.id}", border=False):
+        value = st.text_input(
+            "Value",
+            value="" if item.masked else item.value or "",
+            key=f"decided-{item.id}",
+            max_chars=280,
+        )
+        if item.masked:
+            st.caption("A secret was hidden here. Write what is to be kept, if anything.")
+        with st.container(horizontal=True):
+            kept = st.form_submit_button("Keep", type="primary")
+            left = st.form_submit_button("Cancel")
+    if kept and ui.attempt(lambda: ui.desk().mc.accept(item.id, **ui.scope(), value=value)):
+        ui.desk().wake()
+        _decide(None)
+    if left:
+        _decide(None)
+    if kept or left:
+        st.rerun()
+
+
+def _decide(item_id: int | None) -> None:
+    st.session_state["deciding"] = item_id
+
+
+def _accept(item_id: int) -> None:
+    if ui.attempt(lambda: ui.desk().mc.accept(item_id, **ui.scope())):
+        ui.desk().wake()
+        st.toast("Kept.")
+
+
+def _reject(item_id: int) -> None:
+    if ui.attempt(lambda: ui.desk().mc.reject(item_id, **ui.scope())):
+        st.toast("Rejected. The same is not asked again.")
+
+
+def _open(message_id: int) -> None:
+    session_id = ui.desk().mc.session_of(message_id, **ui.scope())
+    sidebar.go(session_id, message_id=message_id)
+    st.switch_page("views/chat.py")
+
+
+page()

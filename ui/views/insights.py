@@ -1,0 +1,237 @@
+"""Insights: how the memory grows, what of it is used, what it costs, and what to look at."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import Any
+
+import streamlit as st
+
+from memchat.types import Finding, Insights, UsageTotal, Wanted
+from ui import components as ui
+
+DAYS = 30
+GROWTH_DAYS = 365
+ENDING = 5
+
+
+def page() -> None:
+    """One run."""
+    ui.heading("Insights", f"How the memory of the app “{ui.literal(ui.app_name())}” is doing.")
+    ui.show_problem()
+    figures = ui.desk().mc.insights(**ui.scope())
+    if not figures.kept and not figures.said:
+        ui.empty("Nothing to see yet", "Figures come with the first chats.", "insights")
+        return
+    _heads(figures)
+    _growth(figures)
+    _makeup(figures)
+    _use(figures)
+    _cost(ui.desk().mc.usage(user=ui.desk().user))
+    _queue(figures)
+    _audit()
+
+
+def _heads(figures: Insights) -> None:
+    in_use = figures.states.get("in use", 0)
+    with st.container(key="heads", horizontal=True):
+        st.metric("In use", f"{in_use:,}")
+        st.metric("Kept this week", f"{_since(figures.kept, 7):,}")
+        st.metric("Never used", f"{figures.never_used:,}")
+        st.metric("Messages this week", f"{_since(figures.said, 7):,}")
+
+
+def _today() -> date:
+    mc = ui.desk().mc
+    return mc.now.astimezone(mc.settings.zone).date()
+
+
+def _since(days: dict[date, int], count: int) -> int:
+    first = _today() - timedelta(days=count - 1)
+    return sum(n for at, n in days.items() if at >= first)
+
+
+def _growth(figures: Insights) -> None:
+    st.subheader("Growth", anchor=False)
+    today = _today()
+    first = max(min(figures.kept, default=today), today - timedelta(days=GROWTH_DAYS))
+    first = min(first, today - timedelta(days=DAYS))
+    days = [first + timedelta(days=n) for n in range((today - first).days + 1)]
+    total = sum(n for at, n in figures.kept.items() if at < first)
+    totals = []
+    for at in days:
+        total += figures.kept.get(at, 0)
+        totals.append(total)
+    _line([(at.isoformat(), n) for at, n in zip(days, totals, strict=True)], "memories", 220)
+    st.caption("Memories kept so far, those no longer in use included.")
+    last = days[-DAYS:]
+    _columns([(at.isoformat(), figures.said.get(at, 0)) for at in last], "messages", 160)
+    st.caption(f"Your messages on each of the last {DAYS} days.")
+
+
+def _makeup(figures: Insights) -> None:
+    left, right = st.columns(2)
+    with left:
+        st.subheader("By type", anchor=False)
+        _bars({ui.TYPES[kind]: n for kind, n in figures.types.items()}, "type")
+    with right:
+        st.subheader("Most frequent keys", anchor=False)
+        _bars({key.replace("_", " "): n for key, n in figures.keys.items()}, "key")
+    aside = {state: n for state, n in figures.states.items() if state != "in use"}
+    if aside:
+        parts = ", ".join(f"{n:,} {state}" for state, n in aside.items())
+        st.caption(f"No longer in use: {parts}. They stay in each memory's history.")
+
+
+def _bars(counts: dict[str, int], name: str) -> None:
+    if not counts:
+        st.caption("None yet.")
+        return
+    rows = [{name: what, "memories": n} for what, n in counts.items()]
+    spec = {
+        "mark": {"type": "bar", "cornerRadiusEnd": 3, "height": 16, "aria": False},
+        "encoding": {
+            "y": {"field": name, "type": "nominal", "sort": None, "title": None},
+            "x": _count("memories"),
+        },
+    }
+    _chart(rows, spec, 36 + 26 * len(counts))
+
+
+def _line(points: list[tuple[str, int]], what: str, height: int) -> None:
+    mark = {"type": "area", "fillOpacity": 0.25, "interpolate": "monotone", "aria": False}
+    _chart(_by_day(points, what), {"mark": mark, "encoding": _over_time(what)}, height)
+
+
+def _columns(points: list[tuple[str, int]], what: str, height: int) -> None:
+    mark = {"type": "bar", "cornerRadiusEnd": 2, "width": {"band": 0.6}, "aria": False}
+    encoding = _over_time(what)
+    encoding["x"]["timeUnit"] = "yearmonthdate"
+    _chart(_by_day(points, what), {"mark": mark, "encoding": encoding}, height)
+
+
+def _by_day(points: list[tuple[str, int]], what: str) -> list[dict[str, Any]]:
+    return [{"day": day, what: count} for day, count in points]
+
+
+def _over_time(what: str) -> dict[str, Any]:
+    axis = {"format": "%-d %b", "labelOverlap": True, "grid": False}
+    return {
+        "x": {"field": "day", "type": "temporal", "title": None, "axis": axis},
+        "y": _count(what),
+    }
+
+
+def _count(what: str) -> dict[str, Any]:
+    axis = {"tickMinStep": 1, "format": "d"}
+    return {"field": what, "type": "quantitative", "title": None, "axis": axis}
+
+
+def _chart(rows: list[dict[str, Any]], spec: dict[str, Any], height: int) -> None:
+    # What a chart shows is said beside it; its marks would be hundreds of nameless pictures.
+    st.vega_lite_chart(
+        {"data": {"values": rows}, "config": {"aria": False}, **spec},
+        height=height,
+        width="stretch",
+    )
+
+
+def _use(figures: Insights) -> None:
+    left, right = st.columns(2)
+    with left:
+        st.subheader("Most used", anchor=False)
+        for memory, count in figures.most_used[:ENDING]:
+            st.markdown(f"{ui.literal(f'{memory.key}: {memory.value}')} :gray[· {count:,} times]")
+        if not figures.most_used:
+            st.caption("No model was given a memory yet.")
+    with right:
+        st.subheader("Ending soon", anchor=False)
+        wanted = Wanted(status="expiring", sort="ending first")
+        soon = ui.desk().mc.browse(wanted, **ui.scope(), limit=ENDING)
+        for memory in soon.memories:
+            words = ui.literal(f"{memory.key}: {memory.value}")
+            st.markdown(f"{words} :gray[· until {memory.expires_at:%-d %B}]")
+        if not soon.total:
+            st.caption("Nothing ends within 30 days.")
+    st.page_link("views/memories.py", label="See and sort them all under Memories")
+
+
+def _cost(totals: list[UsageTotal]) -> None:
+    st.subheader("Cost", anchor=False)
+    if not totals:
+        st.caption("No model was called yet.")
+        return
+    known = [t.cost_usd for t in totals if t.cost_usd is not None]
+    st.caption(
+        f"${sum(known):.4f} in all apps together, by the price list on this machine"
+        + ("." if len(known) == len(totals) else "; some models have no known price.")
+    )
+    st.table(
+        {
+            "Purpose": [t.purpose for t in totals],
+            "Model": [ui.literal(t.model) for t in totals],
+            "Calls": [f"{t.calls:,}" for t in totals],
+            "Tokens in": [f"{t.prompt_tokens:,}" for t in totals],
+            "Tokens out": [f"{t.completion_tokens:,}" for t in totals],
+            "Cost": ["unknown" if t.cost_usd is None else f"${t.cost_usd:.4f}" for t in totals],
+        },
+        border="horizontal",
+    )
+
+
+def _queue(figures: Insights) -> None:
+    st.subheader("Work in the background", anchor=False)
+    counts = figures.queue
+    st.markdown(
+        f"{counts['done']:,} done, {counts['waiting']:,} waiting, {counts['failed']:,} failed."
+    )
+    desk = ui.desk()
+    failed = [j for j in desk.mc.jobs(user=desk.user, limit=500) if j.error_message]
+    for job in [j for j in failed if j.status != "completed"][:ENDING]:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.markdown(f"⚠ {job.kind}: {ui.literal(job.error_message or '')}", width="stretch")
+            st.button("Retry", key=f"job-{job.id}", on_click=_retry, args=(job.id,))
+
+
+def _retry(job_id: int) -> None:
+    desk = ui.desk()
+    ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
+    desk.wake()
+
+
+def _audit() -> None:
+    st.subheader("Worth a look", anchor=False)
+    state = st.session_state
+    if st.button("Look through the memories", key="audit"):
+        with st.spinner("Looking through the memories …"):
+            ui.attempt(lambda: state.update(audited=ui.desk().mc.audit(**ui.scope())))
+    audit = state.get("audited")
+    if audit is None:
+        st.caption("Finds what is stale, ending, doubled, contradicting or never used.")
+        return
+    if not audit.findings:
+        st.success("Nothing needs your attention.")
+    kinds = list(dict.fromkeys(finding.kind for finding in audit.findings))
+    for kind in kinds:
+        found = [finding for finding in audit.findings if finding.kind == kind]
+        with st.expander(f"{kind.capitalize()} ({len(found)})"):
+            for n, finding in enumerate(found[:DAYS]):
+                _finding(finding, f"{kind}-{n}")
+            if len(found) > DAYS:
+                st.caption(f"And {len(found) - DAYS:,} more.")
+
+
+def _finding(finding: Finding, name: str) -> None:
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.markdown(ui.literal(finding.what), width="stretch")
+        if finding.fix:
+            st.button("Mend", key=f"mend-{name}", help=finding.fix, on_click=_mend, args=(finding,))
+
+
+def _mend(finding: Finding) -> None:
+    mc, where = ui.desk().mc, ui.scope()
+    if ui.attempt(lambda: mc.mend([finding], **where)):
+        ui.attempt(lambda: st.session_state.update(audited=mc.audit(**where)))
+
+
+page()

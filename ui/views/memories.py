@@ -1,0 +1,373 @@
+"""Memories: all that is remembered, to search, correct and forget."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import cast
+
+import streamlit as st
+
+from memchat.config import WORDS_ONLY
+from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
+from ui import components as ui
+from ui import memory_details
+
+PAGE = 20
+STATUSES = {
+    "active": "In use",
+    "expiring": "Ending within 30 days",
+    "never used": "Never used",
+    "inactive": "No longer in use",
+    "not embedded": "Not embedded yet",
+    "all": "All",
+}
+SORTS = {
+    "newest": "Newest first",
+    "oldest": "Oldest first",
+    "key": "By key",
+    "most used": "Most used",
+    "least used": "Least used",
+    "ending first": "Ending first",
+}
+
+
+def page() -> None:
+    """One run."""
+    st.session_state.setdefault("chosen", set())
+    ui.heading("Memories", "What is remembered about you, and where it comes from.")
+    switch = ui.desk().mc.memory_switch(**ui.scope())
+    if not switch.on:
+        st.info(
+            f"Nothing new is remembered: {ui.literal(switch.reason)}. What is here can still be "
+            "read, changed and forgotten. The switch is in Settings."
+        )
+    ui.show_problem()
+    wanted = _filters()
+    key = (wanted, ui.app_name())
+    if st.session_state.get("wanted") != key:
+        st.session_state.update(wanted=key, page=0, chosen=set())
+    _results(wanted)
+
+
+def _filters() -> Wanted:
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        search = st.text_input(
+            "Search memories",
+            key="search-memories",
+            placeholder="Search memories",
+            label_visibility="collapsed",
+            persist_state="session",
+        )
+        st.button("Add", key="add", type="primary", on_click=_adding)
+    if st.session_state.get("adding"):
+        _add()
+    types = st.pills(
+        "Type",
+        MEMORY_TYPES,
+        selection_mode="multi",
+        format_func=lambda kind: ui.TYPES[kind],
+        key="types",
+        label_visibility="collapsed",
+        persist_state="session",
+    )
+    status, created, sort = st.columns(3)
+    return Wanted(
+        search=search.strip(),
+        memory_types=tuple(types),
+        status=status.selectbox(
+            "Show",
+            list(STATUSES),
+            format_func=lambda name: STATUSES[name],
+            key="status",
+            persist_state="session",
+        ),
+        created_by=_created_by(created),
+        sort=sort.selectbox(
+            "Order",
+            list(SORTS),
+            format_func=lambda name: SORTS[name],
+            key="sort",
+            persist_state="session",
+        ),
+    )
+
+
+def _created_by(column: st.delta_generator.DeltaGenerator) -> tuple[CreatedBy, ...]:
+    chosen = column.selectbox(
+        "Origin",
+        ["", *ui.CREATED],
+        format_func=lambda name: ui.CREATED.get(name, "Any").capitalize(),
+        key="created",
+        persist_state="session",
+    )
+    return (cast("CreatedBy", chosen),) if chosen else ()
+
+
+def _results(wanted: Wanted) -> None:
+    state, mc = st.session_state, ui.desk().mc
+    found = mc.browse(wanted, **ui.scope(), limit=PAGE, offset=state["page"] * PAGE)
+    if not found.memories and state["page"]:
+        state["page"] = 0
+        st.rerun()
+    if not found.total:
+        _nothing(wanted)
+        return
+    _bulk(wanted, found.memories, found.total)
+    for memory in found.memories:
+        _row(memory, found.unembedded.get(memory.id))
+    _pages(found.total)
+
+
+def _nothing(wanted: Wanted) -> None:
+    if wanted == Wanted(sort=wanted.sort):
+        ui.empty(
+            "Nothing is remembered yet",
+            "Talk about yourself in a chat: when it ends, what matters is kept here, with the "
+            "words that prove it. Or say “Remember that …”, or add something by hand.",
+            "memories",
+        )
+    else:
+        ui.empty("Nothing fits", "Try fewer words, or show all.", "memories")
+
+
+# Choosing many
+
+
+def _bulk(wanted: Wanted, shown: tuple[Memory, ...], total: int) -> None:
+    state = st.session_state
+    chosen: set[int] = state["chosen"]
+    ids = [memory.id for memory in shown]
+    all_here = set(ids) <= chosen
+    with st.container(key="bulk", horizontal=True, vertical_alignment="center"):
+        if state.get("all here") != all_here:
+            state["all here"] = all_here
+        st.checkbox("Select page", key="all here", on_change=_choose_page, args=(ids,))
+        st.markdown(
+            f"**{len(chosen):,} selected** of {total:,}"
+            if chosen
+            else ui.plural(total, "memory", "memories"),
+            width="stretch",
+        )
+        if chosen and len(chosen) < total:
+            st.button(
+                f"Select all {total:,} results",
+                key="choose-all",
+                on_click=lambda: state.update(
+                    chosen=set(ui.desk().mc.browse_ids(wanted, **ui.scope()))
+                ),
+                type="tertiary",
+            )
+        if chosen:
+            st.button("Clear", key="choose-none", type="tertiary", on_click=lambda: chosen.clear())
+            st.button(
+                f"Forget {len(chosen):,}",
+                key="forget-many",
+                type="primary",
+                on_click=_ask,
+                args=(True,),
+            )
+    if chosen and state.get("forgetting"):
+        _forget_many()
+
+
+def _choose_page(ids: list[int]) -> None:
+    chosen: set[int] = st.session_state["chosen"]
+    if st.session_state["all here"]:
+        chosen.update(ids)
+    else:
+        chosen.difference_update(ids)
+
+
+def _choose(memory_id: int) -> None:
+    chosen: set[int] = st.session_state["chosen"]
+    chosen.symmetric_difference_update({memory_id})
+
+
+def _ask(forgetting: bool = False) -> None:
+    st.session_state["forgetting"] = forgetting
+
+
+@st.dialog("Forget these memories?", on_dismiss=_ask)
+def _forget_many() -> None:
+    chosen: set[int] = st.session_state["chosen"]
+    st.write(
+        f"{ui.plural(len(chosen), 'memory', 'memories')} and the words that proved them leave this "
+        f"disk. For {ui.UNDO_SECONDS:.0f} seconds it can be undone."
+    )
+    with st.container(horizontal=True):
+        if st.button("Forget", key="forget-many-yes", type="primary"):
+            ui.forget(sorted(chosen))
+            st.session_state["chosen"] = set()
+            _ask()
+            st.rerun()
+        if st.button("Cancel", key="forget-many-no", on_click=_ask):
+            st.rerun()
+
+
+# One memory
+
+
+def _row(memory: Memory, job: Job | None) -> None:
+    state = st.session_state
+    with st.container(key=f"memory-{memory.id}", horizontal=True, vertical_alignment="top"):
+        name = f"pick-{memory.id}"
+        state[name] = memory.id in state["chosen"]
+        st.checkbox(
+            f"Select {memory.key}: {memory.value}",
+            key=name,
+            label_visibility="collapsed",
+            on_change=_choose,
+            args=(memory.id,),
+        )
+        with st.container(width="stretch", gap="xxsmall"):
+            if state.get("changing") == memory.id:
+                _form(memory)
+                return
+            faded = ":gray[{}]" if memory.inactive_reason else "{}"
+            words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
+            st.markdown(faded.format(words))
+            st.caption(ui.literal(ui.describe(memory)))
+            if job is not None:
+                _unembedded(job)
+        st.button(
+            "Edit",
+            key=f"change-{memory.id}",
+            type="tertiary",
+            on_click=_change,
+            args=(memory.id,),
+        )
+        if st.button("Details", key=f"details-{memory.id}", type="tertiary"):
+            memory_details.ask(memory.id)
+        st.button(
+            "Forget",
+            key=f"forget-{memory.id}",
+            type="tertiary",
+            on_click=ui.forget,
+            args=([memory.id],),
+        )
+    if state.get("details") == memory.id:
+        memory_details.show(memory.id)
+
+
+def _unembedded(job: Job) -> None:
+    if job.error_message:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
+            st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
+    elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
+        st.caption("Waits to be embedded; found by its words meanwhile.")
+
+
+def _retry(job_id: int) -> None:
+    desk = ui.desk()
+    ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
+    desk.wake()
+
+
+def _change(memory_id: int | None) -> None:
+    st.session_state["changing"] = memory_id
+
+
+def _form(memory: Memory) -> None:
+    with st.form(f"form-{memory.id}", border=False):
+        fields = _fields(memory)
+        with st.container(horizontal=True):
+            saved = st.form_submit_button("Save", type="primary")
+            left = st.form_submit_button("Cancel")
+    if saved:
+        mc, (kind, key, value, until, everywhere) = ui.desk().mc, fields
+        changed = ui.attempt(
+            lambda: mc.edit(
+                memory.id,
+                **ui.scope(),
+                memory_type=kind,
+                key=key,
+                value=value,
+                expires_at=until,
+                all_apps=everywhere,
+            )
+        )
+        if changed:
+            _change(None)
+    if left:
+        _change(None)
+    if saved or left:
+        st.rerun()
+
+
+def _adding() -> None:
+    st.session_state["adding"] = True
+
+
+def _add() -> None:
+    with st.form("add-form"):
+        kind, key, value, until, everywhere = _fields(None)
+        with st.container(horizontal=True):
+            saved = st.form_submit_button("Keep", type="primary")
+            left = st.form_submit_button("Cancel")
+    if saved:
+        desk = ui.desk()
+        kept = ui.attempt(
+            lambda: desk.mc.add(
+                kind, key, value, **ui.scope(), expires_at=until, all_apps=everywhere
+            )
+        )
+        desk.wake()
+        st.session_state["adding"] = not kept
+    if left:
+        st.session_state["adding"] = False
+    if saved or left:
+        st.rerun()
+
+
+def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool]:
+    number = memory.id if memory else "new"
+    left, right = st.columns([1, 2])
+    kind = left.selectbox(
+        "Type",
+        MEMORY_TYPES,
+        index=MEMORY_TYPES.index(memory.memory_type if memory else "fact"),
+        format_func=lambda kind: ui.TYPES[kind],
+        key=f"type-{number}",
+    )
+    key = right.text_input(
+        "Key",
+        value=memory.key if memory else "",
+        key=f"key-{number}",
+        placeholder="e.g. favourite tea",
+    )
+    value = st.text_area(
+        "Value",
+        value=memory.value if memory else "",
+        key=f"value-{number}",
+        max_chars=280,
+        height=80,
+    )
+    left, right = st.columns(2, vertical_alignment="bottom")
+    until = left.date_input(
+        "Last day it holds (empty: no end)",
+        value=memory.expires_at if memory else None,
+        key=f"until-{number}",
+    )
+    everywhere = right.checkbox(
+        "In every app", value=bool(memory and not memory.app), key=f"everywhere-{number}"
+    )
+    return kind, key, value, until, everywhere
+
+
+def _pages(total: int) -> None:
+    state = st.session_state
+    last = (total - 1) // PAGE
+    if not last:
+        return
+    with st.container(key="pages", horizontal=True, vertical_alignment="center"):
+        st.button("← Before", key="before", disabled=state["page"] == 0, on_click=_turn, args=(-1,))
+        st.markdown(f"Page {state['page'] + 1:,} of {last + 1:,}")
+        st.button("Next →", key="next", disabled=state["page"] == last, on_click=_turn, args=(1,))
+
+
+def _turn(by: int) -> None:
+    st.session_state["page"] += by
+
+
+page()

@@ -1,0 +1,187 @@
+"""Settings: what is in use and why, the switches, the data, and how to wipe it."""
+
+from __future__ import annotations
+
+import os
+from importlib.metadata import version
+from pathlib import Path
+
+import streamlit as st
+
+from memchat.config import PROVIDERS, Settings
+from ui import components as ui
+from ui import sidebar
+
+MODELS = {
+    "chat_model": ("Answers", "MEMCHAT_CHAT_MODEL"),
+    "extract_model": ("Reads ended chats", "MEMCHAT_EXTRACT_MODEL"),
+    "embed_model": ("Finds by meaning", "MEMCHAT_EMBED_MODEL"),
+}
+
+
+def page() -> None:
+    """One run."""
+    desk = ui.desk()
+    ui.heading("Settings", f"For {ui.literal(desk.user)}, on this machine alone.")
+    ui.show_problem()
+    _switches()
+    _models(desk.mc.settings)
+    _limits(desk.mc.settings)
+    _data(desk.mc.settings.home)
+    _health()
+    _wipe()
+    st.subheader("About", anchor=False)
+    st.write(
+        f"memchat {version('memchat')}, open source under Apache-2.0. Nothing is sent anywhere but "
+        "to the models you choose; this page loads nothing from elsewhere. Light or dark follows "
+        "your system."
+    )
+
+
+# Memory
+
+
+def _switches() -> None:
+    mc, where, state = ui.desk().mc, ui.scope(), st.session_state
+    user_on = mc.memory_switch(user=where["user"], app=None).on
+    apps = {app.name: app.memory for app in mc.apps(user=where["user"])}
+    st.subheader("Memory", anchor=False)
+    state["memory of user"] = user_on
+    st.toggle("Remember things about me", key="memory of user", on_change=_user_switch)
+    st.caption(
+        "For all apps. Off means off: nothing is kept, nothing is used, no chat is read. What is "
+        "remembered already stays until you forget it."
+    )
+    state["memory of app"] = apps.get(where["app"], True)
+    st.toggle(
+        f"Remember things in the app “{ui.literal(where['app'])}”",
+        key="memory of app",
+        on_change=_app_switch,
+        disabled=not user_on,
+    )
+    switch = mc.memory_switch(**where)
+    st.caption(
+        f"In effect here: {ui.literal(switch.reason)}. A chat of its own is left out with "
+        "Incognito, when it begins."
+    )
+    st.page_link("views/memories.py", label="See what is remembered")
+
+
+def _user_switch() -> None:
+    on = bool(st.session_state["memory of user"])
+    ui.attempt(lambda: ui.desk().mc.set_memory(on, user=ui.desk().user))
+
+
+def _app_switch() -> None:
+    on = bool(st.session_state["memory of app"])
+    where = ui.scope()
+    ui.attempt(lambda: ui.desk().mc.set_memory(on, **where))
+
+
+# What is in use
+
+
+def _models(settings: Settings) -> None:
+    st.subheader("Models", anchor=False)
+    for name, (what, variable) in MODELS.items():
+        why = settings.why.get(name, "default")
+        note = f"set by {variable}" if why == variable else f"{why}; {variable} names another"
+        _setting(what, getattr(settings, name), note)
+    keys = [key for provider in PROVIDERS for key in provider.keys]
+    known = [key for key in keys if os.environ.get(key)]
+    st.caption(
+        (
+            "Keys that are set: " + ", ".join(map(ui.literal, known)) + ". "
+            if known
+            else "No provider's key is set. "
+        )
+        + "Keys are read from the environment or a .env file where memchat starts, and never shown "
+        "or stored."
+    )
+
+
+def _setting(what: str, value: str, note: str) -> None:
+    with st.container(key=f"setting-{what.replace(' ', '-')}", gap=None):
+        st.markdown(f"{what}: **{ui.literal(value)}**")
+        st.caption(ui.literal(note))
+
+
+def _limits(settings: Settings) -> None:
+    st.subheader("Limits and time", anchor=False)
+    rows = {
+        "Memories in one prompt": (f"{settings.budget_tokens:,} tokens", "MEMCHAT_BUDGET"),
+        "Of these always at hand": (f"{settings.pinned_tokens:,} tokens", "MEMCHAT_PINNED"),
+        "Found by search": (f"at most {settings.top_k}", "MEMCHAT_TOP_K"),
+        "Chats are read": (
+            "when they end" if settings.extraction == "session" else "after each reply",
+            "MEMCHAT_EXTRACTION",
+        ),
+        "A silent chat ends after": (f"{settings.idle_minutes} minutes", "MEMCHAT_IDLE_MINUTES"),
+        "Time zone": (settings.timezone, "MEMCHAT_TIMEZONE"),
+    }
+    for what, (value, variable) in rows.items():
+        _setting(what, value, variable)
+
+
+def _data(home: Path) -> None:
+    st.subheader("Data", anchor=False)
+    st.code(str(home), language=None, wrap_lines=True)
+    index = home / "mem.index"
+    sizes = {
+        "Database": sum(p.stat().st_size for p in home.glob("memchat.db*") if p.is_file()),
+        "Index (can be made again)": sum(p.stat().st_size for p in index.rglob("*") if p.is_file()),
+    }
+    st.caption(" · ".join(f"{name}: {size / 1e6:,.1f} MB" for name, size in sizes.items()))
+
+
+def _health() -> None:
+    st.subheader("Health", anchor=False)
+    state = st.session_state
+    if st.button("Check now", key="doctor"):
+        with st.spinner("Checking …"):
+            ui.attempt(lambda: state.update(checks=ui.desk().mc.doctor()))
+    for check in state.get("checks", ()):
+        mark = {"ok": "✓", "problem": "✗"}.get(check.state, "·")
+        st.markdown(f"{mark} **{ui.literal(check.name)}**: {ui.literal(check.detail)}")
+        if check.remedy:
+            st.caption(f"→ {ui.literal(check.remedy)}")
+
+
+# Wiping
+
+
+def _wipe() -> None:
+    st.subheader("Wipe everything", anchor=False)
+    st.write(
+        "Every memory, chat and figure of yours in every app leaves this disk. It cannot be undone."
+    )
+    st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
+    if st.session_state.get("wiping"):
+        _confirm()
+
+
+def _ask(wiping: bool = False) -> None:
+    st.session_state["wiping"] = wiping
+
+
+@st.dialog("Wipe everything?", on_dismiss=_ask)
+def _confirm() -> None:
+    user = ui.desk().user
+    typed = st.text_input(f"Type your name, {ui.literal(user)}, to agree", key="wipe-name")
+    with st.container(horizontal=True):
+        sure = st.button(
+            "Wipe everything", key="wipe-yes", type="primary", disabled=typed.strip() != user
+        )
+        if st.button("Cancel", key="wipe-no", on_click=_ask):
+            st.rerun()
+    if sure and typed.strip() == user:
+        _ask()
+        ui.desk().drop_all()
+        if ui.attempt(lambda: ui.desk().mc.wipe(user=user)):
+            st.session_state.update(talk=None, here=None, taught=None, audited=None)
+            sidebar.go(None)
+            st.toast("Everything is gone.")
+        st.rerun()
+
+
+page()

@@ -1,0 +1,148 @@
+"""“Why this answer”: the receipt of a reply, and what can be done about each line of it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from memchat.errors import MemChatError
+from memchat.types import Given, Why
+from ui import components as ui
+
+CHANNELS = {
+    "pinned": "always at hand",
+    "both": "found by meaning and words",
+    "meaning": "found by meaning",
+    "words": "found by its words",
+    "time": "found by its time",
+    "conversation": "from a conversation about it",
+    "listed": "you had it listed",
+}
+
+
+def ask(message_id: int) -> None:
+    """Open the explanation of a reply."""
+    st.session_state["why"] = message_id
+
+
+def _close() -> None:
+    st.session_state["why"] = None
+
+
+@st.dialog("Why this answer", width="medium", on_dismiss=_close)
+def show(message_id: int) -> None:
+    """What its model was given, line by line, and what that took."""
+    try:
+        why = ui.desk().mc.why(message_id, **ui.scope())
+    except MemChatError as error:
+        st.error(ui.literal(str(error)))
+        return
+    st.markdown(_summary(why))
+    if why.degraded:
+        st.caption(f"Only words were searched: {ui.literal(why.degraded)}")
+    ui.show_problem()
+    for n, line in enumerate(why.lines):
+        _line(line, why.reply.session_id, n)
+    _sent(why)
+
+
+def _summary(why: Why) -> str:
+    if not why.by_model:
+        return "This reply was made by memchat itself, from your memories; no model was asked."
+    if not why.lines and not why.forgotten:
+        return "No memory was used: nothing that is known fitted the question."
+    tokens = sum(line.hit.tokens for line in why.lines)
+    text = f"The model was given {ui.plural(len(why.lines), 'line')} ({tokens:,} tokens)."
+    if why.forgotten:
+        text += f" {ui.plural(why.forgotten, 'other')} that it was given you have forgotten since."
+    if why.dropped:
+        text += f" {ui.plural(why.dropped, 'more memory', 'more memories')} did not fit."
+    return text
+
+
+def _line(line: Given, session_id: int, n: int) -> None:
+    hit = line.hit
+    with st.container(key=f"given-{n}", border=True):
+        st.markdown(ui.literal(hit.text))
+        parts = [CHANNELS.get(hit.channel, hit.channel), f"score {hit.score:.2f}"]
+        parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []
+        parts += [f"words {hit.bm25:.1f}"] if hit.bm25 is not None else []
+        parts.append(ui.plural(hit.tokens, "token"))
+        if line.said_at is not None:
+            parts.append(f"said {ui.day(line.said_at)}")
+        st.caption(ui.literal(" · ".join(parts)))
+        if hit.kind == "memory" and ui.can_restore(hit.id):
+            st.write("Forgotten.")
+            st.button("Undo", key=f"unforget-{n}", on_click=ui.restore)
+            return
+        if line.since:
+            st.caption(f"Since then: {ui.literal(line.since)}.")
+        if hit.kind == "memory" and not line.since:
+            _actions(line, session_id, n)
+        elif hit.kind == "memory" and line.muted:
+            st.button(
+                "Relevant again", key=f"unmute-{n}", on_click=_unmute, args=(hit.id, session_id)
+            )
+
+
+def _actions(line: Given, session_id: int, n: int) -> None:
+    memory_id = line.hit.id
+    state = st.session_state
+    if state.get("amending") == memory_id:
+        memory = ui.desk().mc.memory(memory_id, **ui.scope())
+        st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
+        with st.container(horizontal=True):
+            st.button("Save", key=f"save-{n}", type="primary", on_click=_save, args=(memory_id,))
+            st.button("Cancel", key=f"unamend-{n}", on_click=_amend, args=(None,))
+        return
+    with st.container(horizontal=True):
+        if line.muted:
+            st.caption("Kept out of the rest of this chat.")
+            st.button(
+                "Relevant again", key=f"unmute-{n}", on_click=_unmute, args=(memory_id, session_id)
+            )
+        else:
+            st.button(
+                "Not relevant",
+                key=f"mute-{n}",
+                on_click=_mute,
+                args=(memory_id, session_id),
+                help="Keep it out of the rest of this chat.",
+            )
+        st.button("Edit", key=f"amend-{n}", on_click=_amend, args=(memory_id,))
+        st.button("Forget", key=f"forget-{n}", on_click=ui.forget, args=([memory_id],))
+
+
+def _mute(memory_id: int, session_id: int) -> None:
+    ui.attempt(lambda: ui.desk().mc.mute(memory_id, session_id, **ui.scope()))
+
+
+def _unmute(memory_id: int, session_id: int) -> None:
+    ui.attempt(lambda: ui.desk().mc.unmute(memory_id, session_id, **ui.scope()))
+
+
+def _amend(memory_id: int | None) -> None:
+    st.session_state["amending"] = memory_id
+
+
+def _save(memory_id: int) -> None:
+    value = st.session_state[f"amended-{memory_id}"]
+    if ui.attempt(lambda: ui.desk().mc.edit(memory_id, **ui.scope(), value=value)):
+        _amend(None)
+
+
+def _sent(why: Why) -> None:
+    if why.prompt is not None:
+        with st.expander("What the model was sent"):
+            for message in why.prompt:
+                st.caption(message.role)
+                st.code(message.content, language=None, wrap_lines=True)
+    elif why.by_model:
+        st.caption("What the model was sent held words that you have forgotten since; it is gone.")
+    for call in why.calls:
+        cost = "no known price" if call.cost_usd is None else f"${call.cost_usd:.4f}"
+        st.caption(
+            ui.literal(
+                f"{call.purpose}: {call.model}, {call.prompt_tokens:,} tokens in, "
+                f"{call.completion_tokens:,} out, {cost}, {call.seconds:.1f} s"
+            )
+        )
