@@ -92,6 +92,27 @@ def test_real_vectors_come_in_the_order_of_numpy(dimensions: int) -> None:
     assert [i for i, _ in shard.search(vectors[0], 5)] == [0, 1_000, 1_001, 1_002, 1_003]
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.integers(1, 60), st.integers(1, 30), st.integers(1, 12))
+def test_a_quickened_shard_finds_what_a_plain_one_does_through_every_change(
+    seed, count, changed, limit
+) -> None:
+    rng = np.random.default_rng(seed)
+    plain, quick = Shard(DIMENSIONS), Shard(DIMENSIONS)
+    vectors = rng.choice([-0.25, 0.25], (count + changed, DIMENSIONS)).astype(np.float32)
+    for shard in (plain, quick):
+        shard.replace([], range(count), vectors[:count])
+    quick.quicken()
+    ids = rng.integers(0, 2 * count, changed).tolist()
+    kept = sorted(set(ids[: changed // 2]))
+    for shard in (plain, quick):
+        shard.replace(sorted(set(ids)), kept, vectors[count : count + len(kept)])
+    assert len(quick) == len(plain) and quick.ids == plain.ids
+    assert quick.nbytes > plain.nbytes
+    for query in vectors[:5]:
+        assert quick.search(query, limit, kept[:3]) == plain.search(query, limit, kept[:3])
+
+
 def test_replacing_takes_out_changes_and_adds() -> None:
     rows = np.eye(4, DIMENSIONS, dtype=np.float32)
     shard = Shard(DIMENSIONS)
@@ -664,8 +685,11 @@ def test_the_store_s_folder_holds_only_its_file_and_the_index(open_store, monkey
     assert [p.name for p in home.parent.iterdir()] == [home.name]
 
 
-def test_a_coarse_shard_gives_the_list_of_exact_arithmetic(store: Database, monkeypatch) -> None:
-    monkeypatch.setattr(index_module, "COARSE_FROM", 300)
+@pytest.mark.parametrize("how", ["COARSE_FROM", "QUICK_FROM"])
+def test_a_coarse_look_gives_the_list_of_exact_arithmetic(
+    store: Database, monkeypatch, how: str
+) -> None:
+    monkeypatch.setattr(index_module, how, 300)
     values = [f"value {n}" for n in range(300)]
     ids = keep(store, ANA, *values)
     index, vectors = opened(store), np.array([vector(value) for value in values])

@@ -119,12 +119,17 @@ class Facts:
 def distinct(facts: Sequence[Found], besides: Sequence[Found] = ()) -> list[Found]:
     """Without those that say what an earlier one says, or one of ``besides``: the same key and,
     but for case, value."""
-    told = {_says(fact.memory) for fact in besides}
-    first: dict[tuple[str, str], Found] = {}
+    said: dict[str, list[Memory]] = {}
+    for fact in besides:
+        said.setdefault(fact.memory.key, []).append(fact.memory)
+    kept = []
     for fact in facts:
-        first.setdefault(_says(fact.memory), fact)
-    return [fact for said, fact in first.items() if said not in told]
+        others = said.setdefault(fact.memory.key, [])
+        if not any(_same(fact.memory, other) for other in others):
+            others.append(fact.memory)
+            kept.append(fact)
+    return kept
 
 
-def _says(memory: Memory) -> tuple[str, str]:
-    return memory.key, normal_value(memory.value)
+def _same(one: Memory, other: Memory) -> bool:
+    return normal_value(one.value) == normal_value(other.value)

@@ -21,7 +21,7 @@ from memchat.memory.past import Moment
 from memchat.memory.scoring import CANDIDATES, Search
 from memchat.memory.timely import Timely
 from memchat.prompts import Prompts
-from memchat.store import apps, embeddings, keywords, messages, muted, services
+from memchat.store import apps, embeddings, keywords, messages, muted, services, sessions
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
@@ -178,7 +178,7 @@ class Recall:
         self, scope_ids: ScopeIds, search: Search, limit: int, session_id: int | None = None
     ) -> list[Moment]:
         """What was said in other conversations of the app, each thing once."""
-        if scope_ids.own is None:
+        if scope_ids.own is None or not sessions.any_in(search.tx, scope_ids.own):
             return []
         search = replace(search, ids=[scope_ids.own])
         first: dict[str, Moment] = {}

@@ -43,10 +43,13 @@ def insert(tx: Connection, table: str, **values: Any) -> int:
 def listed(ids: Iterable[int] | Iterable[str]) -> str:
     """A list as one value, for ``IN (SELECT value FROM json_each(?))``: no two texts for two
     lengths. Raises OverflowError for a number that no row can have."""
-    values = list(ids)
-    if any(isinstance(i, int) and not -(2**63) <= i < 2**63 for i in values):
+    values: list[int | str] = list(ids)
+    numbers = [i for i in values if isinstance(i, int)]
+    if numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63:
         raise OverflowError("no id is so large")
-    return json.dumps(values)
+    if len(numbers) < len(values):
+        return json.dumps(values)
+    return f"[{','.join(map(str, numbers))}]"
 
 
 def at(value: str) -> datetime:

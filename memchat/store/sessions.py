@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
-from memchat.store import changes, embeddings, keywords
+from memchat.store import changes, embeddings, keywords, plain
 from memchat.store.schema import apps, jobs, messages, sessions
 from memchat.types import Session
 
@@ -181,6 +181,11 @@ def description(tx: Connection, session_id: int) -> tuple[str | None, str | None
     """Title and summary of a known session."""
     row = tx.execute(select(_s.title, _s.summary).where(_s.id == session_id)).one()
     return row.title, row.summary
+
+
+def any_in(tx: Connection, app_id: int) -> bool:
+    """Whether the app has any conversation."""
+    return bool(plain.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
 
 def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:

@@ -35,10 +35,10 @@ log = logging.getLogger(__name__)
 FOLDER = "mem.index"
 SAVE_FROM = 5_000
 """Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
+QUICK_FROM = 4_000
+"""Rows from which a shard has a coarse one beside it."""
 COARSE_FROM = 20_000
-"""Memories from which a shard is built coarse."""
-SPARE = 10
-"""What is looked at beyond the limit there, to be scored anew from the rows."""
+"""Memories from which a shard is coarse; what it finds is scored anew from the rows."""
 ROOM_BYTES = 512 * 1024 * 1024
 
 
@@ -66,11 +66,15 @@ class VectorIndex:
         kind: Kind = "memories",
     ) -> list[tuple[int, float]]:
         """The nearest (id, cosine) of these scope rows, best first."""
+        from memchat.vectors.shard import SPARE
+
+        if limit < 1:
+            return []
         with self._lock:
             found: list[tuple[int, float]] = []
             for app_id in app_ids:
                 shard = self._current(tx, kind, app_id)
-                if shard.coarse and limit > 0:
+                if shard.coarse:
                     near = [i for i, _ in shard.search(query, limit + SPARE, exclude)]
                     found += self._exact(tx, app_id, query, near).items()
                 else:
@@ -90,15 +94,19 @@ class VectorIndex:
             found: dict[int, float] = {}
             for app_id in app_ids:
                 shard = self._current(tx, kind, app_id)
-                coarse = shard.coarse and len(ids) > 0
-                scored = self._exact(tx, app_id, query, ids) if coarse else shard.scores(query, ids)
-                found.update(scored)
+                found |= (
+                    self._exact(tx, app_id, query, ids)
+                    if shard.coarse
+                    else shard.scores(query, ids)
+                )
         return found
 
     def _exact(
         self, tx: Connection, app_id: int, query: Vectors, ids: Sequence[int]
     ) -> dict[int, float]:
         """The cosine of those memories of a scope row that have a vector, from the rows."""
+        if not ids:
+            return {}
         found, vectors = embeddings.of_memories(tx, self.service_id, app_id, ids)
         return dict(zip(found, (vectors @ query).tolist(), strict=True)) if found else {}
 
@@ -161,6 +169,8 @@ class VectorIndex:
                 shard = self._empty(largest=float(abs(vectors).max()))
             shard.replace(changed or [], found, vectors)
             shard.seq = newest
+        if shard is not kept and not shard.coarse and len(shard) >= QUICK_FROM:
+            shard.quicken()
         if same:
             self._shards.move_to_end((kind, app_id))
         else:

@@ -1,9 +1,10 @@
 """One FAISS index over the active memories of one scope row, and how far it has read.
 
 Flat inner product over unit vectors: exact cosine, no filter needed since a shard holds one
-person's app. A large one may be coarse: a byte a number is three times as fast and a quarter of the
-size, and who searches it takes some more than they want and scores those anew. A shard knows the
-last event it contains, so it can read on from there.
+person's app. A coarse one, a byte a number, is three times as fast and a quarter of the size: some
+more than are wanted are taken from it and scored anew. A shard may have a coarse one beside it, or,
+where it is very large, be one; then who searches it has the vectors. A shard knows the last event
+it contains, so it can read on from there.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _FORMAT = 3
 _FEW = 1_000
 _TIE = 1e-6
 """Scores this close may change places with the order of adding up."""
+SPARE = 10
+"""What is taken from a coarse shard beyond the limit, to be scored anew."""
 _STEPS = 127
 """Of a byte, each way from zero."""
 
@@ -45,6 +48,7 @@ class Shard:
         self.largest = largest
         self.seq = 0
         self.mark = ""
+        self._quick: Shard | None = None
         # FAISS compares bytes with bytes here, which is what makes it quick.
         signed = faiss.ScalarQuantizer.QT_8bit_direct_signed
         self._index: Any = faiss.IndexIDMap2(
@@ -59,7 +63,8 @@ class Shard:
     @property
     def nbytes(self) -> int:
         """What it holds in memory, about."""
-        return len(self) * (self.dimensions * (1 if self.coarse else 4) + 40) + 4096
+        own = len(self) * (self.dimensions * (1 if self.coarse else 4) + 40) + 4096
+        return own + (self._quick.nbytes if self._quick is not None else 0)
 
     @property
     def coarse(self) -> bool:
@@ -79,9 +84,18 @@ class Shard:
         if not len(held):
             return True
         place = {int(i): n for n, i in enumerate(held)}
-        mine = faiss.downcast_index(self._index.index).reconstruct_n(0, len(held))
-        theirs = self._as_held(vectors)
+        mine, theirs = self._vectors(), self._as_held(vectors)
         return bool(np.allclose(mine[[place[i] for i in ids]], theirs, atol=_TIE))
+
+    def quicken(self) -> None:
+        """Search a coarse copy first from now on."""
+        ids, vectors = faiss.vector_to_array(self._index.id_map), self._vectors()
+        self._quick = Shard(self.dimensions, largest=float(abs(vectors).max()))
+        self._quick.replace([], ids.tolist(), vectors)
+
+    def _vectors(self) -> Vectors:
+        held: Vectors = faiss.downcast_index(self._index.index).reconstruct_n(0, len(self))
+        return held
 
     def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
         """Take ``ids`` out and put ``found`` in with their vectors; FAISS itself has no upsert."""
@@ -91,6 +105,8 @@ class Shard:
             self._index.remove_ids(np.asarray(known, np.int64))
         if len(found):
             self._index.add_with_ids(self._as_held(vectors), np.asarray(found, np.int64))
+        if self._quick is not None:
+            self._quick.replace(ids, found, vectors)
 
     def search(
         self, query: Vectors, limit: int, exclude: Sequence[int] = ()
@@ -98,15 +114,24 @@ class Shard:
         """The nearest (id, cosine), best first, of equal ones the oldest, none of ``exclude``."""
         if limit < 1:
             return []
+        if self._quick is not None:
+            near = [i for i, _ in self._quick.search(query, limit + SPARE, exclude)]
+            found = list(self.scores(query, near).items())
+        else:
+            found = self._widening(query, limit, exclude)
+        found.sort(key=lambda hit: (-round(hit[1], 6), hit[0]))
+        return found[:limit]
+
+    def _widening(
+        self, query: Vectors, limit: int, exclude: Sequence[int]
+    ) -> list[tuple[int, float]]:
+        """The nearest with all that tie with the last of them; FAISS cuts a tie anywhere."""
         wide = limit + 1
         while True:
             found = self._nearest(query, min(wide, len(self)), exclude)
-            # FAISS cuts a tie anywhere; look on until the tie at the limit is whole.
             if len(found) < wide or found[limit - 1][1] - found[-1][1] > _TIE:
-                break
+                return found
             wide *= 2
-        found.sort(key=lambda hit: (-round(hit[1], 6), hit[0]))
-        return found[:limit]
 
     def _nearest(
         self, query: Vectors, limit: int, exclude: Sequence[int]
@@ -131,8 +156,14 @@ class Shard:
 
     def scores(self, query: Vectors, ids: Sequence[int]) -> dict[int, float]:
         """The cosine of those of ``ids`` that are in it."""
-        vectors = ((i, self._vector(i)) for i in ids) if len(self) else ()
-        return {i: float(vector @ query) for i, vector in vectors if vector is not None}
+        if not len(self) or not len(ids):
+            return {}
+        try:
+            vectors = self._index.reconstruct_batch(np.asarray(ids, np.int64))
+        except RuntimeError:  # one of them has none
+            held = {i: vector for i in ids if (vector := self._vector(i)) is not None}
+            ids, vectors = list(held), np.array([*held.values()]).reshape(-1, self.dimensions)
+        return dict(zip(ids, (vectors @ query).tolist(), strict=True))
 
     def _vector(self, i: int) -> Vectors | None:
         try:
