@@ -251,13 +251,12 @@ class Assembly:
         they can always be made again."""
         from memchat.vectors import index
 
-        store_id = meta.get(tx, "store_id")
-        known = services.every(tx)
+        store_id, known = meta.get(tx, "store_id"), services.ids(tx)
         for app_id in app_ids:
             if self._sense is not None and self._sense.meaning is not None:
                 self._sense.meaning.index.forget(app_id)
-            for service_id in known if store_id is not None else ():
-                index.unlink(self.settings.home, str(store_id), service_id, app_id)
+            if store_id is not None:
+                index.unlink(self.settings.home, store_id, known, app_id)
 
 
 def _foreign(stored: Service, named: Service) -> str:

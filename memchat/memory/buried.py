@@ -24,16 +24,15 @@ _SHORT = 3
 
 def marks_of(key: str, value: str) -> set[Mark]:
     """What of a fact is recognised, wherever it was said."""
-    return {
-        ("value", f"{key}|{text.normal_value(value)}"),
-        *(("word", f"{key}|{word}") for word in _words(value)),
-        *(("name", word) for word in _distinctive(value)),
-    }
+    return marks_of_words(key, value) | {("name", word) for word in _distinctive(value)}
 
 
 def marks_of_words(key: str, value: str) -> set[Mark]:
     """What is lifted when a person says it by hand: this fact, not others that share a name."""
-    return {mark for mark in marks_of(key, value) if mark[0] != "name"}
+    return {
+        ("value", f"{key}|{text.normal_value(value)}"),
+        *(("word", f"{key}|{word}") for word in _words(value)),
+    }
 
 
 def marks_of_proof(key: str, quote: str, message_id: int) -> set[Mark]:

@@ -135,9 +135,9 @@ class Consolidation:
         if known is not None:
             return known
         normal = text.normal_value(fact.value)
-        for other in memories.with_key(self.tx, (self.own, self.shared), fact.key):
-            if text.normal_value(other.value) == normal:
-                return other
+        for other_id, value in memories.values_of(self.tx, (self.own, self.shared), fact.key):
+            if text.normal_value(value) == normal:
+                return memories.get(self.tx, (self.own, self.shared), other_id)
         return None
 
     def _repeat(self, fact: Fact, known: Memory) -> Change:

@@ -182,4 +182,4 @@ class Switch:
     def _unlink(self, tx: Connection, service_id: int) -> None:
         store_id = meta.store_id(tx)
         for app_id in apps.every_id(tx):
-            index.unlink(self._settings.home, store_id, service_id, app_id)
+            index.unlink(self._settings.home, store_id, [service_id], app_id)

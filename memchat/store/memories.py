@@ -271,6 +271,15 @@ def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     return [plain_memory(row) for row in plain.rows(tx, sql, plain.listed(app_ids), key)]
 
 
+def values_of(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
+    """The ids and values of the active memories with this key, newest said first."""
+    sql = (
+        "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
+    )
+    return plain.rows(tx, sql, plain.listed(app_ids), key)
+
+
 def listed(
     tx: Connection,
     app_ids: Sequence[int],

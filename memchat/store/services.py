@@ -65,6 +65,11 @@ def stands(tx: Connection, service_id: int) -> bool:
     return bool(plain.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
 
 
+def ids(tx: Connection) -> list[int]:
+    """The ids of all of them."""
+    return [row[0] for row in plain.rows(tx, "SELECT id FROM services")]
+
+
 def every(tx: Connection) -> dict[int, Service]:
     """All of them, by id."""
     return {row.id: _service(row) for row in tx.execute(select(services).order_by(_s.id))}

@@ -39,9 +39,12 @@ def exhume(tx: Connection, memory_id: int) -> None:
 
 def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
+    scopes = plain.listed(app_ids)
+    any_there = "SELECT 1 FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) LIMIT 1"
+    if not plain.rows(tx, any_there, scopes):
+        return
     key = meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
-    scopes = plain.listed(app_ids)
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
         plain.rows(

@@ -33,6 +33,7 @@ Kind = Literal["memories", "messages", "sessions"]
 log = logging.getLogger(__name__)
 
 FOLDER = "mem.index"
+_SUFFIX = ".faiss"
 SAVE_FROM = 5_000
 """Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
 QUICK_FROM = 4_000
@@ -152,7 +153,7 @@ class VectorIndex:
                     self._drop(kind, app_id)
                 # A larger one reads what is gone at its next use; only its file keeps it.
                 self._saved.pop((kind, app_id), None)
-            unlink(self._folder.parent, self._store_id, self.service_id, app_id)
+            unlink(self._folder.parent, self._store_id, [self.service_id], app_id)
 
     def _current(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
         kept = self._shards.get((kind, app_id))
@@ -234,13 +235,21 @@ class VectorIndex:
         return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)
 
 
-def unlink(home: Path, store_id: str, service_id: int, app_id: int) -> None:
-    """Drop a scope row's shards from disk, without loading them."""
-    for kind in get_args(Kind):
-        file = _file(home, store_id, service_id, kind, app_id)
-        # A process that was killed while it saved left a part.
-        for path in (file, *file.parent.glob(f"{file.name}.*.tmp")):
-            path.unlink(missing_ok=True)
+def unlink(home: Path, store_id: str, service_ids: Iterable[int], app_id: int) -> None:
+    """Drop a scope row's shards of these services from disk, without loading them."""
+    try:
+        names = os.listdir(home / FOLDER)
+    except FileNotFoundError:
+        return
+    ours = {
+        _file(home, store_id, service_id, kind, app_id).name
+        for service_id in service_ids
+        for kind in get_args(Kind)
+    }
+    for name in names:
+        # A process that was killed while it saved left a part, under a longer name.
+        if f"{name.partition('.')[0]}{_SUFFIX}" in ours:
+            (home / FOLDER / name).unlink(missing_ok=True)
 
 
 def strays(
@@ -274,4 +283,4 @@ def _mark(tx: Connection, kind: Kind, seq: int) -> str:
 def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:
     # The store's own id is in the name: a folder copied from elsewhere is never taken for ours.
     scope = f"{store_id}/{service_id}/{kind}/{app_id}"
-    return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}.faiss"
+    return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}{_SUFFIX}"
