@@ -58,6 +58,7 @@ from memchat.types import (
     Memory,
     MemorySwitch,
     Message,
+    PluginInfo,
     Progress,
     Recalled,
     Scope,
@@ -936,6 +937,10 @@ class MemChat:
     def services(self) -> list[ServiceInfo]:
         """The embedding services that the store knows, and how much it has of their vectors."""
         return self._switch().infos()
+
+    def embedding_plugins(self) -> list[PluginInfo]:
+        """The embedding providers that other packages bring; see ``memchat.providers.plugins``."""
+        return self._switch().plugins()
 
     def use_service(self, name: str, *, force: bool = False) -> int:
         """Search the vectors of this service from now on; how many texts have none of it yet.

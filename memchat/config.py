@@ -21,6 +21,8 @@ OFFLINE_EXTRACT = "offline/extract"
 MINILM = "minilm/all-MiniLM-L6-v2"
 HASH = "hash/words"
 WORDS_ONLY = "none"
+RETRY_MINUTES = (1.0, 2.0, 4.0, 8.0, 16.0)
+MOST_RETRIES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,9 @@ class Settings:
     words only, and says so."""
     embed_per_minute: int = 3_000
     """MEMCHAT_EMBED_PER_MINUTE: requests to an embedding provider; those above it wait."""
+    retry_minutes: tuple[float, ...] = RETRY_MINUTES
+    """MEMCHAT_RETRY_MINUTES: how long failed work waits before each further try; after the last it
+    is given up."""
     context_tokens: int | None = None
     """MEMCHAT_CONTEXT: the chat model's window in tokens, where litellm does not know it."""
     idle_minutes: int = 30
@@ -158,6 +163,7 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         timeout=_number(values, "MEMCHAT_TIMEOUT", 60, 0.1, 3600),
         embed_per_minute=int(_number(values, "MEMCHAT_EMBED_PER_MINUTE", 3_000, 1, 1_000_000)),
         embed_patience=_number(values, "MEMCHAT_EMBED_PATIENCE", 0.15, 0, 600),
+        retry_minutes=_minutes(values, "MEMCHAT_RETRY_MINUTES"),
         context_tokens=_whole(values, "MEMCHAT_CONTEXT", 256, 10_000_000),
         idle_minutes=int(_number(values, "MEMCHAT_IDLE_MINUTES", 30, 1, 10_000)),
         mask_before_extraction=_one_of(values, "MEMCHAT_MASK", ("off", "on")) == "on",
@@ -266,3 +272,11 @@ def _number(values: Mapping[str, str], name: str, default: float, low: float, hi
 
 def _whole(values: Mapping[str, str], name: str, low: int, high: int) -> int | None:
     return int(_number(values, name, low, low, high)) if name in values else None
+
+
+def _minutes(values: Mapping[str, str], name: str) -> tuple[float, ...]:
+    parts = values[name].split(",") if name in values else []
+    if len(parts) > MOST_RETRIES:
+        raise ConfigError(f"{name} names {len(parts)} retries; give at most {MOST_RETRIES}")
+    minutes = (_number({name: part.strip()}, name, 0, 0, 10_080) for part in parts)
+    return tuple(minutes) or RETRY_MINUTES

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 
-from memchat.config import Settings
+from memchat.config import WORDS_ONLY, Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
 from memchat.providers import choose
@@ -56,7 +56,7 @@ def examine(
         Check("time zone", "ok", settings.timezone),
         _model(chat, chat.problem, chat.remedy),
         _model(extract, extract.problem, extract.remedy),
-        _embedding(database, settings, fault),
+        _embedding(database, settings, fault, why_not),
         *_store(database),
         *_vectors(database, sense, why_not, fault),
         *_change(database),
@@ -71,7 +71,9 @@ def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:
     return Check(choice.setting.replace("_", " "), state, detail, remedy or "")
 
 
-def _embedding(database: Database, settings: Settings, fault: MemChatError | None) -> Check:
+def _embedding(
+    database: Database, settings: Settings, fault: MemChatError | None, why_not: str | None
+) -> Check:
     """The embedding model in use: a choice that nobody made never changes a store's service."""
     with database.read() as tx:
         service_id = services.in_use(tx)
@@ -87,6 +89,8 @@ def _embedding(database: Database, settings: Settings, fault: MemChatError | Non
             why = f"this store was begun with {stored}; it stays with it"
         choice = replace(choice, why=why)
     problem = choice.problem or (str(fault) if isinstance(fault, UNUSABLE) else None)
+    if choice.model != WORDS_ONLY:
+        problem = problem or why_not
     remedy = choice.remedy
     if problem and filled and other and named:
         remedy = (

@@ -383,6 +383,15 @@ class ServiceInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class PluginInfo:
+    """An embedding provider that another package brings."""
+
+    name: str
+    package: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class Progress:
     """How far a long piece of work has come."""
 

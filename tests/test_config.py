@@ -125,3 +125,11 @@ def test_the_libraries_get_the_keys_of_the_dotenv_file_but_never_instead_of_the_
 
 def test_no_setting_holds_a_key() -> None:
     assert "s3cr3t" not in repr(load({"GEMINI_API_KEY": "s3cr3t", "OPENAI_API_KEY": "s3cr3t"}))
+
+
+def test_the_retries_are_minutes_in_a_row() -> None:
+    assert load({}).retry_minutes == (1, 2, 4, 8, 16)
+    assert load({"MEMCHAT_RETRY_MINUTES": "0.5, 10,60"}).retry_minutes == (0.5, 10, 60)
+    for wrong in ("soon", "1,,2", "-1", "1;2", ",".join(["1"] * 21)):
+        with pytest.raises(ConfigError, match="MEMCHAT_RETRY_MINUTES"):
+            load({"MEMCHAT_RETRY_MINUTES": wrong})

@@ -149,6 +149,21 @@ def test_failed_for_good_has_reason_code_tries_and_time_and_can_be_retried(
     assert statuses(mc, "completed") == [memory_id]
 
 
+def test_the_retries_are_a_setting(open_store: Opener, clock: Any) -> None:
+    service = Service(refusing(503, "tea"))
+    mc = open_store(embedder=service, retry_minutes=(3.0, 0.5))
+    (memory_id,) = add(mc, "tea")
+    tried = []
+    for half_minute in range(20):
+        before = len(service.asked)
+        mc.run_jobs()
+        tried += [half_minute / 2] * (len(service.asked) - before)
+        clock.advance(seconds=30)
+    assert tried == [0, 3, 3.5]
+    (state,) = mc.embedding_states([memory_id], user="ana")
+    assert (state.status, state.attempts) == ("failed", 3)
+
+
 def test_retrying_only_what_failed_leaves_what_waits(open_store: Opener, clock: Any) -> None:
     service = Service(refusing(503))
     mc = open_store(embedder=service)

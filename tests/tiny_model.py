@@ -43,10 +43,18 @@ WORDS = (
 READS = 40
 
 
-def build(folder: Path, *, dimensions: int = 384, seed: int = 7, file: str = "model.onnx") -> Path:
-    """Write the model's files."""
+def build(
+    folder: Path,
+    *,
+    dimensions: int = 384,
+    seed: int = 7,
+    file: str = "model.onnx",
+    times: float = 1.0,
+) -> Path:
+    """Write the model's files; its numbers are multiplied by ``times``."""
     folder.mkdir(parents=True, exist_ok=True)
     table = np.random.default_rng(seed).normal(size=(len(WORDS), dimensions)).astype("<f4")
+    table *= np.float32(times)
     (folder / file).parent.mkdir(exist_ok=True)
     (folder / file).write_bytes(_onnx(table))
     tokenizer = Tokenizer(WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="[UNK]"))

@@ -22,11 +22,11 @@ Name = Annotated[
 
 @app.command("list")
 def listed(as_json: Json = False) -> None:
-    """List the services whose vectors the store has, and which one is in use."""
+    """List the services whose vectors the store has, which one is in use, and plug-ins."""
     with open_store() as mc:
-        found = mc.services()
+        found, plugins = mc.services(), mc.embedding_plugins()
     if as_json:
-        show.print_records(found)
+        show.print_records([*found, *plugins])
         return
     show.print_table(
         ("id", "service", "version", "dimensions", "reads", "state", "vectors", "lacking"),
@@ -36,6 +36,8 @@ def listed(as_json: Json = False) -> None:
         ],
         none="no service yet; it is chosen when the first memory is embedded",
     )
+    for plugin in plugins:
+        print(f"installed: {plugin.name}/…, from the package {plugin.package} {plugin.version}")
 
 
 @app.command()

@@ -32,6 +32,7 @@ VARIABLES = {
     "timeout": "MEMCHAT_TIMEOUT",
     "embed_patience": "MEMCHAT_EMBED_PATIENCE",
     "embed_per_minute": "MEMCHAT_EMBED_PER_MINUTE",
+    "retry_minutes": "MEMCHAT_RETRY_MINUTES",
     "context_tokens": "MEMCHAT_CONTEXT",
     "idle_minutes": "MEMCHAT_IDLE_MINUTES",
     "mask_before_extraction": "MEMCHAT_MASK",
@@ -133,7 +134,9 @@ def _in_dotenv(variable: str) -> str | None:
 
 
 def _printable(value: object) -> object:
-    """The value without a password that an address may carry."""
+    """The value without a password that an address may carry, as its variable is written."""
     if isinstance(value, Path):
         value = str(value)
+    if isinstance(value, tuple):
+        value = ",".join(f"{number:g}" for number in value)
     return re.sub(r"//[^/@\s]*@", "//…@", value) if isinstance(value, str) else value

@@ -189,7 +189,7 @@ class Worker:
         with self._database.write() as tx:
             for owner in gone:
                 jobs.let_go(tx, owner)
-            jobs.give_up_on_killers(tx, self._clock())
+            jobs.give_up_on_killers(tx, self._clock(), self._settings.retry_minutes)
 
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
@@ -261,7 +261,7 @@ class Worker:
     def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
         with self._database.write() as tx:
             for claim in claimed:
-                fail(tx, claim, error, self._clock())
+                fail(tx, claim, error, self._clock(), self._settings)
             failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed:

@@ -198,7 +198,7 @@ class Embedding:
             if isinstance(faults[claimed.target_id], Paused):
                 jobs.release(tx, [claimed])  # nothing was tried
             else:
-                fail(tx, claimed, faults[claimed.target_id], now)
+                fail(tx, claimed, faults[claimed.target_id], now, self.settings)
         self._keep_usage(tx, batch, answer, now)
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
@@ -265,7 +265,9 @@ def _together(finished: Finished[Batch]) -> tuple[Batch, Answer]:
     return whole, all_of_it
 
 
-def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> None:
+def fail(
+    tx: Connection, claimed: Claim, error: Exception, now: datetime, settings: Settings
+) -> None:
     """Note why a job failed, in a person's words or, for a fault of ours, by its class alone."""
     reason = str(error) if isinstance(error, MemChatError) else type(error).__name__
     provider = error if isinstance(error, ProviderError) else None
@@ -276,6 +278,7 @@ def fail(tx: Connection, claimed: Claim, error: Exception, now: datetime) -> Non
         reason,
         code=(provider.status or 1) if provider else 1,
         retry_after=provider.retry_after if provider else None,
+        retry_minutes=settings.retry_minutes,
     )
 
 

@@ -13,10 +13,10 @@ from sqlalchemy import Connection
 from memchat.config import Settings, embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
 from memchat.memory.reembed import Reembedded, Reembedding
-from memchat.providers import choose
+from memchat.providers import choose, plugins
 from memchat.store import apps, embeddings, gaps, meta, services
 from memchat.store.database import Database
-from memchat.types import Progress, ServiceInfo
+from memchat.types import PluginInfo, Progress, ServiceInfo
 from memchat.vectors import index
 
 if TYPE_CHECKING:
@@ -46,6 +46,10 @@ class Switch:
         """Every service of the store, in the order they came."""
         with self._database.read() as tx:
             return services.infos(tx, {i: gaps.count(tx, i) for i in services.every(tx)})
+
+    def plugins(self) -> list[PluginInfo]:
+        """The providers that other packages bring, by name."""
+        return plugins.listed()
 
     def use(self, name: str, *, force: bool) -> int:
         """Search a service's vectors from now on, in one transaction; how many texts lack one.

@@ -16,8 +16,8 @@ from memchat.config import (
     Settings,
     embedding_name,
 )
-from memchat.errors import ConfigError, InputError
-from memchat.providers.keys import key_name, key_names, provider_of
+from memchat.errors import ConfigError, InputError, ServiceError
+from memchat.providers.keys import KEYS, key_name, key_names, provider_of
 from memchat.types import Progress, Service
 
 if TYPE_CHECKING:
@@ -94,6 +94,12 @@ def embedder(settings: Settings) -> Embedder | None:
         return FastEmbedder(_bare(model), folder, dimensions=settings.embed_dimensions)
     if not provider:
         raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
+    if provider not in KEYS:  # nobody takes a known provider's place, and its texts
+        from memchat.providers import plugins
+
+        point = plugins.find(provider)
+        if point is not None:
+            return plugins.PluginEmbedder(point, model.removeprefix(f"{provider}/"))
     from memchat.providers.remote_embed import LiteLLMEmbedder
 
     return LiteLLMEmbedder(
@@ -231,10 +237,18 @@ def embedder_of(settings: Settings, service: Service) -> tuple[Embedder | None, 
 
 
 def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
-    """The embedder that the settings name, or None and why there is none."""
+    """The embedder that the settings name, or None and why there is none: words will do.
+
+    Raises ServiceError for sizes that are wrong or missing, which only a person can tell.
+    """
     if settings.embed_model == WORDS_ONLY:
         return None, f"MEMCHAT_EMBED_MODEL={WORDS_ONLY}: searched by words only"
-    found = embedder(settings)
+    try:
+        found = embedder(settings)
+    except ServiceError:
+        raise
+    except ConfigError as error:
+        return None, f"searched by words only: {error}"
     if found is None:
         return None, "the MiniLM weights are not installed (run make): searched by words only"
     return found, None

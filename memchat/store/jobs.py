@@ -1,7 +1,8 @@
 """The queue: one row a piece of work, claimed under a lease and finished behind a fence.
 
 ``status`` is -1 while it waits or runs, 0 when done, and the error's code (an HTTP status, or 1)
-when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16 minutes. What was tried
+when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16
+minutes, or as the settings say. What was tried
 in vain is taken in smaller and smaller batches: what takes all others down with it ends alone.
 """
 
@@ -27,11 +28,11 @@ from sqlalchemy import (
     update,
 )
 
+from memchat.config import RETRY_MINUTES
 from memchat.store import plain
 from memchat.store.schema import apps, jobs, utc_text
 from memchat.types import Job
 
-RETRY_MINUTES = (1, 2, 4, 8, 16)
 LEASE_SECONDS = 600.0
 """How long a worker holds a job before it must renew; a long reading renews at every window."""
 FULL_TRIES = 2
@@ -179,22 +180,25 @@ def fail(
     *,
     code: int = 1,
     retry_after: float | None = None,
+    retry_minutes: Sequence[float] = RETRY_MINUTES,
 ) -> None:
     """Note the error and set the next try, or give up after the last."""
     values: dict[str, Any] = {"error_message": reason, "lease_owner": None, "lease_until": None}
-    if claimed.attempt <= len(RETRY_MINUTES):
-        wait = max(RETRY_MINUTES[claimed.attempt - 1] * 60, retry_after or 0)
+    if claimed.attempt <= len(retry_minutes):
+        wait = max(retry_minutes[claimed.attempt - 1] * 60, retry_after or 0)
         values["run_at"] = now + timedelta(seconds=wait)
     else:
         values.update(status=max(code, 1), processed_at=now)
     tx.execute(update(jobs).where(*_fence(claimed)).values(**values))
 
 
-def give_up_on_killers(tx: Connection, now: datetime) -> None:
+def give_up_on_killers(
+    tx: Connection, now: datetime, retry_minutes: Sequence[float] = RETRY_MINUTES
+) -> None:
     """Fail jobs that took their worker down at every try."""
     tx.execute(
         update(jobs)
-        .where(waits, free(now), _j.attempts > len(RETRY_MINUTES))
+        .where(waits, free(now), _j.attempts > len(retry_minutes))
         .values(
             status=1,
             processed_at=now,
