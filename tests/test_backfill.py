@@ -15,10 +15,12 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
+from memchat.cli import main
 from memchat.errors import ProviderError
 from memchat.store import gaps
 from memchat.types import Progress
 from tests.conftest import Opener, answer
+from tests.plugin import CODE, install
 from tests.test_embedding_jobs import BAD, Service, add, many, refusing, statuses, vectors
 
 PATIENCE = 60.0
@@ -252,6 +254,34 @@ def test_the_command_tells_done_and_left_and_its_code_tells_too(
     process = command(home, "backfill", MEMCHAT_EMBED_MODEL="none")
     out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and err.startswith("memchat: there is nothing to make vectors")
+
+
+def test_the_command_names_what_failed_and_ends_with_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    refuses = f"""
+            from memchat.errors import ProviderError
+            if any("{BAD}" in text for text in texts):
+                raise ProviderError("the service refused it", status=400)
+"""
+    head, body = CODE.split("            asked.append")
+    install(tmp_path / "site", monkeypatch, code=f"{head}{refuses}            asked.append{body}")
+    for name, value in {
+        "HOME": str(tmp_path / "store"),
+        "EMBED_MODEL": "none",
+        "USER": "ana",
+    }.items():
+        monkeypatch.setenv(f"MEMCHAT_{name}", value)
+    monkeypatch.chdir(tmp_path)
+    with MemChat() as mc:
+        ids = many(mc, 30, bad=[7])
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "acme/small")
+    assert main(["backfill"]) == 1
+    said = capsys.readouterr()
+    assert said.out == "29 done, 1 failed, 1 left\n"
+    assert "the service refused it" in said.err and BAD not in said.err
+    with MemChat() as mc:
+        assert statuses(mc, "completed") == [i for i in ids if i != ids[7]]
 
 
 def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from memchat.store import apps, embeddings, jobs, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory, text_hash
 from memchat.types import Scope, Usage
-from tests.conftest import NOON, Opener
+from tests.conftest import NOON, Opener, answer, fact
 
 SPENT = Usage("embed", "hash/words", 1, 0, 0.0, 0.0)
 BAD = "unspeakable"
@@ -110,6 +110,33 @@ def test_a_named_service_without_its_key_queues_nothing_and_the_chat_works(
     assert found.hits and "OPENAI_API_KEY" in (found.degraded or "")
 
 
+def test_whatever_way_a_vector_came_its_model_is_told(
+    open_store: Opener, extract_model: Any
+) -> None:
+    said = answer(fact("I live in Lisbon", "city", "Lisbon"), fact("I may sing", "hobby", "sing"))
+    extract_model.replies.append(said)
+    mc = open_store(embedder=None, embed_model="none")
+    (early,) = add(mc, "before there was a service")
+    mc = open_store()
+    assert mc.backfill().done == 1
+    by_hand, edited = add(mc, "by hand", "to be edited")
+    with mc.session(user="ana") as chat:
+        assert chat.send("I live in Lisbon. I may sing.").text
+    mc.run_jobs()
+    mc.edit(edited, value="edited", user="ana")
+    assert statuses(mc, "pending") == [edited]
+    for item in mc.inbox(user="ana"):
+        mc.accept(item.id, user="ana")
+    mc.edit(by_hand, value="by hand, once more", user="ana")
+    mc.run_jobs()
+    memories = mc.memories(user="ana")
+    assert len(memories) == 5 and early in {memory.id for memory in memories}
+    for name in (SERVICE.name, "hash/other-96"):
+        states = mc.embedding_states([memory.id for memory in memories], user="ana")
+        assert {(state.status, state.model) for state in states} == {("completed", name)}
+        assert mc.migrate("hash/other-96").switched
+
+
 def test_success_clears_the_error_and_tells_the_model(open_store: Opener, clock: Any) -> None:
     service = Service(refusing(503, "tea"))
     mc = open_store(embedder=service)
@@ -140,6 +167,9 @@ def test_failed_for_good_has_reason_code_tries_and_time_and_can_be_retried(
     assert tried == [0, 1, 3, 7, 15, 31]
     (state,) = mc.embedding_states([memory_id], user="ana")
     assert (state.status, state.code, state.error, state.attempts) == ("failed", 503, "refused", 6)
+    told = [record.getMessage() for record in caplog.records]
+    assert sum("jobs failed 1: refused" in line for line in told) == 6
+    assert not any("tea" in line for line in told)
     assert state.processed_at is not None
     assert statuses(mc, "failed") == [memory_id] and statuses(mc, "completed") == []
     assert mc.retry_jobs(user="ana", failed_only=True) == 1

@@ -669,3 +669,65 @@ def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, ext
         ).all()
     mine = [tuple(row) for row in rows if row[0] in ("chat", "extract")]
     assert mine == [(p, chat.session_id, 1, 1, 1) for p in ("chat", "extract")]
+
+
+# Meaning and words
+
+
+@pytest.mark.skipif(not minilm.available(), reason="the MiniLM weights are not installed")
+def test_a_fact_without_a_vector_is_found_behind_one_that_has_it(
+    open_store: Opener, tmp_path: Path
+) -> None:
+    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    with_vector = mc.add("fact", "boat", "the red kayak leaks", user="ana").id
+    mc.embed_pending()
+    mc.add("fact", "canoe", "the red kayak leaks", user="ana")
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("DELETE FROM jobs")  # its vector never comes
+    hits = mc.recall("the red kayak leaks", user="ana").hits
+    assert hits[0].id == with_vector and len(hits) == 2
+    assert hits[0].cosine is not None and hits[1].cosine is None
+    assert hits[0].score > hits[1].score
+
+
+def test_words_alone_find_what_is_typed_to_the_letter_in_any_case(open_store: Opener) -> None:
+    mc = open_store(embedder=None, embed_model="none")
+    wool = mc.add("fact", "jumper", "100% wool", user="ana").id
+    mc.add("fact", "price", "1000 euros", user="ana")
+    tea = mc.add("fact", "drink", "Green TEA, never coffee", user="ana").id
+    for question, wanted in (("100%", [wool]), ("green tea", [tea]), ("WOOL", [wool]), ("_", [])):
+        found = mc.recall(question, user="ana")
+        assert [hit.id for hit in found.hits] == wanted, question
+        assert found.degraded
+
+
+THINGS = (
+    ("piano", "I play the piano every evening", "Which instrument do I play?"),
+    ("allergy", "nuts give me a rash", "What am I allergic to?"),
+    ("car", "I drive an old blue Volvo", "What vehicle do I own?"),
+    ("job", "I repair church organs for a living", "What is my profession?"),
+    ("dog", "my dog Otto is a beagle", "What breed is my pet?"),
+    ("trip", "we flew to Iceland in March", "Where did we travel in spring?"),
+    ("sleep", "I wake at five every morning", "How early do I get up?"),
+    ("school", "my daughter starts school in autumn", "When does my child begin school?"),
+    ("knee", "my left knee was operated on", "Which surgery did I have?"),
+    ("garden", "we grow tomatoes behind the house", "Which vegetables do we plant?"),
+)
+
+
+@pytest.mark.skipif(not minilm.available(), reason="the MiniLM weights are not installed")
+def test_different_questions_find_different_things_and_nonsense_nothing(
+    open_store: Opener, tmp_path: Path
+) -> None:
+    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    ids = [mc.add("fact", key, value, user="ana").id for key, value, _ in THINGS]
+    mc.embed_pending()
+    lists = []
+    right = 0
+    for memory_id, (_, _, question) in zip(ids, THINGS, strict=True):
+        hits = mc.recall(question, user="ana", limit=5).hits
+        lists.append(tuple(hit.id for hit in hits))
+        right += bool(hits) and hits[0].id == memory_id
+    assert len(set(lists)) >= 8 and right >= 8, lists
+    for nonsense in ("qwrt plomf zzgk", "blorf?", "xkcd vvv mmm 77zz"):
+        assert mc.recall(nonsense, user="ana").hits == ()

@@ -6,6 +6,7 @@ seconds. The service writes down what it was asked before it answers or fails.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import multiprocessing
 import os
@@ -25,7 +26,8 @@ from memchat.errors import ProviderError
 from memchat.providers.hashing import HashEmbedder
 from memchat.store.database import Database
 
-FAILING = 0.2
+ONE_IN = 5
+"""One call of so many in a row fails: a seed says which, and nobody's luck how many."""
 SPEED = 300.0
 """Seconds that pass for the store in one of the machine's."""
 LOOK = 0.02
@@ -50,49 +52,60 @@ class FastClock:
 class Flaky(HashEmbedder):
     """Fails in one call of five, refuses one kind of text, dies of another."""
 
-    def __init__(self, diary: Path, clock: FastClock, seed: str) -> None:
+    def __init__(self, diary: Path, clock: FastClock, seed: int) -> None:
         super().__init__()
         self._diary = os.open(diary, os.O_CREAT | os.O_APPEND | os.O_WRONLY)
+        self._numbers = os.open(diary.with_name("calls"), os.O_CREAT | os.O_RDWR)
         self._clock = clock
-        self._random = random.Random(seed)
+        self._seed = seed
 
     def embed_documents(self, texts: Sequence[str]) -> Any:
         """As the hash embedder, or not."""
-        failing = self._random.random() < FAILING
+        number = self._next()
+        failing = number % ONE_IN == random.Random(f"{self._seed}/{number // ONE_IN}").randrange(
+            ONE_IN
+        )
         now = self._clock().isoformat()
         self._write({"pid": os.getpid(), "at": now, "texts": list(texts), "failing": failing})
         try:
-            return self._answer(texts, failing)
+            return self._answer(texts, number if failing else None)
         finally:
             self._write({"pid": os.getpid()})
+
+    def _next(self) -> int:
+        """The number of this call, among those of all workers."""
+        fcntl.flock(self._numbers, fcntl.LOCK_EX)
+        number = int(os.pread(self._numbers, 20, 0) or 0)
+        os.pwrite(self._numbers, str(number + 1).encode(), 0)
+        fcntl.flock(self._numbers, fcntl.LOCK_UN)
+        return number
 
     def _write(self, line: dict[str, Any]) -> None:
         os.write(self._diary, (json.dumps(line) + "\n").encode())
 
-    def _answer(self, texts: Sequence[str], failing: bool) -> Any:
+    def _answer(self, texts: Sequence[str], failing: int | None) -> Any:
         time.sleep(CALL_SECONDS + TEXT_SECONDS * len(texts))
         if any(KILLER in text for text in texts):
             os._exit(9)
-        if failing:
-            raise self._random.choice(
-                [
-                    ProviderError("the service is failing", status=503, retryable=True),
-                    ProviderError("the service did not answer", retryable=True),
-                    ProviderError("busy", status=429, retryable=True, retry_after=90),
-                ]
+        if failing is not None:
+            failures = (
+                ProviderError("the service is failing", status=503, retryable=True),
+                ProviderError("the service did not answer", retryable=True),
+                ProviderError("busy", status=429, retryable=True, retry_after=90),
             )
+            raise failures[failing // ONE_IN % len(failures)]
         if any(POISON in text for text in texts):
             raise ProviderError("the service refused a text", status=400)
         return super().embed_documents(texts)
 
 
-def live(home: Path, start: datetime, began: float, name: str) -> None:
+def live(home: Path, start: datetime, began: float, seed: int) -> None:
     """One worker process, as ``memchat worker`` runs it."""
     clock = FastClock(start, began, SPEED)
     mc = MemChat(
         settings=_settings(home),
         clock=clock,
-        embedder=Flaky(home.parent / "diary", clock, name),
+        embedder=Flaky(home.parent / "diary", clock, seed),
     )
     mc.work(look=LOOK)
 
@@ -129,7 +142,6 @@ class Kills:
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["benchmarks.queue.kills", "memchat.assembly"])
         self._children: list[BaseProcess] = []
-        self._started = 0
         self._out = Outcome()
 
     def run(self, jobs: int, kills: int, workers: int = 2) -> Outcome:
@@ -157,8 +169,7 @@ class Kills:
         self._out.deaths += len(self._children) - len(alive)
         self._children = alive
         while len(self._children) < workers:
-            self._started += 1
-            args = (self._home, self._start, self._began, f"{self._seed}/{self._started}")
+            args = (self._home, self._start, self._began, self._seed)
             child = self._context.Process(target=live, args=args, daemon=True)
             child.start()
             self._children.append(child)

@@ -194,11 +194,15 @@ class Embedding:
             zone, service_id = self.settings.zone, self.meaning.service_id
             for claimed in [*done, *bad]:
                 moments.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
+        reasons: dict[str, list[int]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], Paused):
                 jobs.release(tx, [claimed])  # nothing was tried
             else:
-                fail(tx, claimed, faults[claimed.target_id], now, self.settings)
+                reason = fail(tx, claimed, faults[claimed.target_id], now, self.settings)
+                reasons.setdefault(reason, []).append(claimed.id)
+        for reason, ids in reasons.items():
+            log.warning("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
         self._keep_usage(tx, batch, answer, now)
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
@@ -267,7 +271,7 @@ def _together(finished: Finished[Batch]) -> tuple[Batch, Answer]:
 
 def fail(
     tx: Connection, claimed: Claim, error: Exception, now: datetime, settings: Settings
-) -> None:
+) -> str:
     """Note why a job failed, in a person's words or, for a fault of ours, by its class alone."""
     reason = str(error) if isinstance(error, MemChatError) else type(error).__name__
     provider = error if isinstance(error, ProviderError) else None
@@ -280,6 +284,7 @@ def fail(
         retry_after=provider.retry_after if provider else None,
         retry_minutes=settings.retry_minutes,
     )
+    return reason
 
 
 def _part(spent: Usage, share: float) -> Usage:
