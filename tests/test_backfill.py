@@ -127,6 +127,19 @@ def test_one_bad_row_neither_stops_it_nor_is_tried_again_in_the_run(open_store: 
     assert (again.total, again.done, len(again.failed)) == (1, 0, 1)
 
 
+def test_many_bad_rows_side_by_side_keep_nothing_from_those_behind_them(
+    open_store: Opener,
+) -> None:
+    bad = range(0, 150)
+    ids = many(words_only(open_store), 250, bad=list(bad))
+    service = Service(refusing(400))
+    mc = open_store(embedder=service)
+    result = mc.backfill()
+    assert (result.done, result.left, result.stopped) == (100, 150, None)
+    assert {job.target_id for job in result.failed} == {ids[i] for i in bad}
+    assert len(service.asked) < 3 * len(bad)
+
+
 def test_a_bad_turn_leaves_the_rest_of_its_conversation(
     open_store: Opener, extract_model: Any
 ) -> None:

@@ -139,7 +139,7 @@ def found(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     if which == "minilm" and not minilm.available():
         pytest.skip("the MiniLM weights are not installed; make installs them")
     if which == "fastembed" and not fast.installed():
-        pytest.skip("fastembed is not installed; it comes with memchat[fastembed]")
+        pytest.skip("fastembed is not installed; it is the extra fastembed")
     if which == "openai":
         yield from openai(tmp_path)
     elif which in WIRED:

@@ -28,7 +28,7 @@ REPOSITORY = "Qdrant/bge-small-en-v1.5-onnx-Q"
 WEIGHTS = "model_optimized.onnx"
 
 here = pytest.mark.skipif(
-    not fast.installed(), reason="fastembed is not installed; it comes with memchat[fastembed]"
+    not fast.installed(), reason="fastembed is not installed; it is the extra fastembed"
 )
 
 
@@ -163,12 +163,12 @@ def test_without_the_package_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fast, "PACKAGE", "no_such_package")
-    with pytest.raises(ConfigError, match=r"memchat\[fastembed\]"):
+    with pytest.raises(ConfigError, match=r"pip install fastembed"):
         choose.embedder(settings(tmp_path))
-    with pytest.raises(ConfigError, match=r"memchat\[fastembed\]"):
+    with pytest.raises(ConfigError, match=r"pip install fastembed"):
         bring(tmp_path)
     assert not choose.possible(settings(tmp_path))
-    assert "memchat[fastembed]" in str(choose.explain(settings(tmp_path))[2].remedy)
+    assert "pip install fastembed" in str(choose.explain(settings(tmp_path))[2].remedy)
 
 
 # A download

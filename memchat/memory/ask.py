@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from memchat.providers import Embedder, Vectors
 
 IN_VAIN = 32
-"""From so many failing calls in a row it is not the texts: enough for four bad ones side by side
-among a hundred, and no burden on a service that refuses everything."""
+"""After so many failing calls in a row a plain word is asked for, to tell texts from service."""
+PLAIN = {"": "hello"}
 ABOUT_THE_TEXTS = (400, 413, 422)
 """Statuses by which a service refuses what it was sent, and not who sends or how much."""
 USUAL_PAUSE = 20.0
@@ -86,8 +86,7 @@ class Asking:
             try:
                 vectors, spent = self._embed(some)
             except MemChatError as error:
-                self._in_vain += 1
-                if not _about_the_texts(error) or self._in_vain >= IN_VAIN:
+                if not _about_the_texts(error) or self._refuses_everything():
                     answer.down = error
                     for left in [some, *todo]:
                         answer.faults |= dict.fromkeys(left, error)
@@ -101,6 +100,18 @@ class Asking:
                 answer.vectors |= vectors
                 answer.spent.append(spent)
         return answer
+
+    def _refuses_everything(self) -> bool:
+        """Whether this failing call is one of many in a row, and a plain word fails as well."""
+        self._in_vain += 1
+        if self._in_vain < IN_VAIN:
+            return False
+        self._in_vain = 0
+        try:
+            self._embed(PLAIN)
+        except MemChatError:
+            return True
+        return False
 
 
 def asked_pause(error: MemChatError) -> float | None:

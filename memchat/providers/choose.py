@@ -189,7 +189,7 @@ def _state_fast(model: str, settings: Settings) -> State:
     from memchat.providers.fast import installed, lacking
 
     if not installed():
-        return None, "fastembed is not installed", "run pip install 'memchat[fastembed]'"
+        return None, "fastembed is not installed", "run pip install fastembed"
     folder = model_folder(settings, model)
     if gone := lacking(folder):
         remedy = f"run memchat services fetch {_bare(model)}, or put its files there"

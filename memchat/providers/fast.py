@@ -177,8 +177,7 @@ class FastEmbedder:
 
 
 NOT_INSTALLED = (
-    "fastembed is not installed; run pip install 'memchat[fastembed]', "
-    "or set MEMCHAT_EMBED_MODEL=minilm"
+    "fastembed is not installed; run pip install fastembed, or set MEMCHAT_EMBED_MODEL=minilm"
 )
 
 
