@@ -269,8 +269,8 @@ def _undo_bar() -> None:
         st.button("Undo", key="undo", on_click=restore, type="primary")
 
 
-def describe(memory: Memory) -> str:
-    """What a memory is besides its words: type, key, when, whence."""
+def described(memory: Memory) -> str:
+    """What a memory is besides its words: type, when, whence, until when."""
     parts = [TYPES[memory.memory_type], CREATED[memory.created_by], f"said {day(memory.said_at)}"]
     if memory.expires_at is not None:
         parts.append(f"until {memory.expires_at:%-d %B %Y}")
@@ -278,4 +278,4 @@ def describe(memory: Memory) -> str:
         parts.append("in every app")
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
-    return " · ".join(parts)
+    return literal(" · ".join(parts))

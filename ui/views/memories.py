@@ -15,6 +15,7 @@ from ui import memory_details
 PAGE = 20
 STATUSES = {
     "active": "In use",
+    "pinned": "Pinned",
     "expiring": "Ending within 30 days",
     "never used": "Never used",
     "inactive": "No longer in use",
@@ -226,9 +227,18 @@ def _row(memory: Memory, job: Job | None) -> None:
             faded = ":gray[{}]" if memory.inactive_reason else "{}"
             words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
             st.markdown(faded.format(words))
-            st.caption(ui.literal(ui.describe(memory)))
+            st.caption((":green[Pinned] · " if memory.pinned else "") + ui.described(memory))
             if job is not None:
                 _unembedded(job)
+        if memory.active:
+            st.button(
+                "Unpin" if memory.pinned else "Pin",
+                key=f"pin-{memory.id}",
+                type="tertiary",
+                on_click=_pin,
+                args=(memory.id, not memory.pinned),
+                help="At hand in every chat, whatever it is about.",
+            )
         st.button(
             "Edit",
             key=f"change-{memory.id}",
@@ -262,6 +272,10 @@ def _retry(job_id: int) -> None:
     desk = ui.desk()
     ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
     desk.wake()
+
+
+def _pin(memory_id: int, on: bool) -> None:
+    ui.attempt(lambda: ui.desk().mc.pin(memory_id, **ui.scope(), on=on))
 
 
 def _change(memory_id: int | None) -> None:
