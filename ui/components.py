@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
@@ -51,20 +52,13 @@ _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 
 def desk() -> Desk:
     """The person's desk: one for the whole server."""
-    user = os.environ.get(USER) or _login_name()
-    settings = load(dotenv=Path(".env"))
-    return _desk(str(settings.home), user)
+    return _desk()
 
 
 @st.cache_resource(show_spinner="Opening your memory …", on_release=lambda found: found.close())
-def _desk(home: str, user: str) -> Desk:
-    return Desk(MemChat(settings=load(dotenv=Path(".env"))), user)
-
-
-def _login_name() -> str:
-    import getpass
-
-    return getpass.getuser()
+def _desk() -> Desk:
+    settings = load(dotenv=Path(".env"))
+    return Desk(MemChat(settings=settings), os.environ.get(USER) or getpass.getuser())
 
 
 def app_name() -> str:

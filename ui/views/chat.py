@@ -194,8 +194,14 @@ def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
     if session is not None:
         aside = talk.chat.aside if talk else ()
         found = ui.desk().mc.messages(session.id, **ui.scope())
-        return [turn for turn in found if turn.id not in aside]
-    return list(talk.chat.turns) if talk is not None else []
+        turns = [turn for turn in found if turn.id not in aside]
+    else:
+        turns = list(talk.chat.turns) if talk is not None else []
+    if talk is not None and talk.answering:
+        # What comes in stands below already, also in the moment after it was kept.
+        while turns and turns[-1].role == "assistant":
+            turns.pop()
+    return turns
 
 
 # The transcript
@@ -204,7 +210,7 @@ def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
 def _transcript(talk: Talk | None, session: Session | None, turns: list[Message]) -> None:
     state = st.session_state
     lessons = ui.desk().mc.lessons(session.id, **ui.scope()) if session else {}
-    shown = state.get("shown", SHOWN)
+    shown = state.get("shown") or SHOWN
     mark = state.get("mark")
     places = [n for n, turn in enumerate(turns) if turn.id == mark]
     if places:

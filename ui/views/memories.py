@@ -220,16 +220,14 @@ def _row(memory: Memory, job: Job | None) -> None:
             on_change=_choose,
             args=(memory.id,),
         )
-        with st.container(width="stretch", gap="xxsmall"):
-            if state.get("changing") == memory.id:
-                _form(memory)
-                return
-            faded = ":gray[{}]" if memory.inactive_reason else "{}"
-            words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
-            st.markdown(faded.format(words))
-            st.caption((":green[Pinned] · " if memory.pinned else "") + ui.described(memory))
-            if job is not None:
-                _unembedded(job)
+        if state.get("changing") == memory.id:
+            _form(memory)
+            return
+        faded = ":gray[{}]" if memory.inactive_reason else "{}"
+        words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
+        # One element and not two: what a page holds is what it takes to draw.
+        about = (":green[Pinned] · " if memory.pinned else "") + ui.described(memory)
+        st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]", width="stretch")
         if memory.active:
             st.button(
                 "Unpin" if memory.pinned else "Pin",
@@ -237,7 +235,6 @@ def _row(memory: Memory, job: Job | None) -> None:
                 type="tertiary",
                 on_click=_pin,
                 args=(memory.id, not memory.pinned),
-                help="At hand in every chat, whatever it is about.",
             )
         st.button(
             "Edit",
@@ -255,17 +252,22 @@ def _row(memory: Memory, job: Job | None) -> None:
             on_click=ui.forget,
             args=([memory.id],),
         )
+    if job is not None:
+        _unembedded(job)
     if state.get("details") == memory.id:
         memory_details.show(memory.id)
 
 
 def _unembedded(job: Job) -> None:
     if job.error_message:
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(
+            key=f"late-{job.target_id}", horizontal=True, vertical_alignment="center"
+        ):
             st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
             st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
     elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
-        st.caption("Waits to be embedded; found by its words meanwhile.")
+        with st.container(key=f"late-{job.target_id}"):
+            st.caption("Waits to be embedded; found by its words meanwhile.")
 
 
 def _retry(job_id: int) -> None:
