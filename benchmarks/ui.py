@@ -172,7 +172,7 @@ class Actions:
 
     def _row(self) -> None:
         page = self._page
-        row = page.locator("[class*=st-key-memory-]").first
+        row = page.locator("[class*=st-key-row-]").first
         button = "[...document.querySelectorAll('button')].some(b => b.innerText === {!r})".format
         self._take("pin", row.get_by_role("button", name="Pin", exact=True).click, button("Unpin"))
         self._take("unpin", row.get_by_role("button", name="Unpin").click, button("Pin"))

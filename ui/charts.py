@@ -18,11 +18,15 @@ def area(days: Days, what: str) -> None:
     """A total over time."""
     top = _top(days)
     width = max(len(days) - 1, 1)
-    line = " ".join(f"{n},{100 - 100 * count / top:.2f}" for n, (_, count) in enumerate(days))
+    line = [
+        (f"{100 * n / width:.2f}%", f"{100 - 100 * count / top:.2f}%")
+        for n, (_, count) in enumerate(days)
+    ]
+    above = ",".join(f"{x} {y}" for x, y in line)
+    below = ",".join(f"{x} calc({y} + 2px)" for x, y in reversed(line))
     _chart(
-        f'<svg viewBox="0 0 {width} 100" preserveAspectRatio="none" aria-hidden="true">'
-        f'<polygon points="0,100 {line} {width},100"></polygon>'
-        f'<polyline points="{line}" vector-effect="non-scaling-stroke"></polyline></svg>',
+        f'<div class="area" style="clip-path:polygon({above},100% 100%,0 100%)"></div>'
+        f'<div class="line" style="clip-path:polygon({above},{below})"></div>',
         days,
         top,
         f"{days[-1][1]:,} {what} on {_day(days[-1][0])}, {days[0][1]:,} on {_day(days[0][0])}",

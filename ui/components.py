@@ -263,6 +263,11 @@ def _undo_bar() -> None:
         st.button("Undo", key="undo", on_click=restore, type="primary")
 
 
+def named(memory: Memory) -> str:
+    """A memory's words in one line."""
+    return literal(f"{memory.key.replace('_', ' ')}: {memory.value}")
+
+
 def described(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
     parts = [TYPES[memory.memory_type], CREATED[memory.created_by], f"said {day(memory.said_at)}"]

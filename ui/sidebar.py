@@ -172,7 +172,7 @@ def _delete(session_id: int, title: str) -> None:
     if what.gone:
         st.write(f"It alone taught {ui.plural(len(what.gone), 'memory', 'memories')}:")
         st.markdown(
-            "\n".join(f"- {ui.literal(f'{m.key}: {m.value}')}" for m in what.gone[:TAUGHT])
+            "\n".join(f"- {ui.named(m)}" for m in what.gone[:TAUGHT])
             + (f"\n- and {len(what.gone) - TAUGHT} more" if len(what.gone) > TAUGHT else "")
         )
         keep = not st.checkbox("Forget all that was learnt from this chat", value=True)

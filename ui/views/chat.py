@@ -320,8 +320,7 @@ def lesson(message_id: int, changes: list[Change], *, session_id: int | None = N
         for change in changes:
             assert change.memory is not None
             was = f", before: {ui.literal(change.before)}" if change.before else ""
-            line = f"{change.memory.key}: {change.memory.value}"
-            st.markdown(f"{WHAT[change.kind]}: **{ui.literal(line)}**{was}")
+            st.markdown(f"{WHAT[change.kind]}: **{ui.named(change.memory)}**{was}")
         st.button("Undo", key=f"unlearn-{message_id}", on_click=_unlearn, args=(message_id,))
 
 

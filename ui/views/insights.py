@@ -34,7 +34,7 @@ def page() -> None:
 
 def _heads(figures: Insights) -> None:
     in_use = figures.states.get("in use", 0)
-    with st.container(key="heads", horizontal=True):
+    with st.container(key="heads"):
         st.metric("In use", f"{in_use:,}")
         st.metric("Kept this week", f"{_since(figures.kept, 7):,}")
         st.metric("Never used", f"{figures.never_used:,}")
@@ -69,7 +69,7 @@ def _growth(figures: Insights) -> None:
 
 
 def _makeup(figures: Insights) -> None:
-    left, right = st.columns(2)
+    left, right = st.columns(2, gap="large")
     with left:
         st.subheader("By type", anchor=False)
         charts.bars({ui.TYPES[kind]: n for kind, n in figures.types.items()})
@@ -83,20 +83,22 @@ def _makeup(figures: Insights) -> None:
 
 
 def _use(figures: Insights) -> None:
-    left, right = st.columns(2)
+    left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Most used", anchor=False)
-        for memory, count in figures.most_used[:ENDING]:
-            st.markdown(f"{ui.literal(f'{memory.key}: {memory.value}')} :gray[· {count:,} times]")
+        used = [
+            f"- {ui.named(memory)} :gray[· {ui.plural(count, 'time')}]"
+            for memory, count in figures.most_used[:ENDING]
+        ]
+        st.markdown("\n".join(used))
         if not figures.most_used:
             st.caption("No model was given a memory yet.")
     with right:
         st.subheader("Ending soon", anchor=False)
         wanted = Wanted(status="expiring", sort="ending first")
         soon = ui.desk().mc.browse(wanted, **ui.scope(), limit=ENDING)
-        for memory in soon.memories:
-            words = ui.literal(f"{memory.key}: {memory.value}")
-            st.markdown(f"{words} :gray[· until {memory.expires_at:%-d %B}]")
+        ending = [f"- {ui.named(m)} :gray[· until {m.expires_at:%-d %B}]" for m in soon.memories]
+        st.markdown("\n".join(ending))
         if not soon.total:
             st.caption("Nothing ends within 30 days.")
     st.page_link("views/memories.py", label="See and sort them all under Memories")

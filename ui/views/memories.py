@@ -71,7 +71,8 @@ def _filters() -> Wanted:
         label_visibility="collapsed",
         persist_state="session",
     )
-    status, created, sort = st.columns(3)
+    with st.container(key="filters"):
+        status, created, sort = st.columns(3)
     return Wanted(
         search=search.strip(),
         memory_types=tuple(types),
@@ -210,7 +211,7 @@ def _forget_many() -> None:
 
 def _row(memory: Memory, job: Job | None) -> None:
     state = st.session_state
-    with st.container(key=f"memory-{memory.id}", horizontal=True, vertical_alignment="top"):
+    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
         name = f"pick-{memory.id}"
         state[name] = memory.id in state["chosen"]
         st.checkbox(
