@@ -6,11 +6,12 @@
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
 # make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
 # make bench-queue  jobs under kill -9, pace of a backfill
+# make bench-ui  how quick each action of the app is in a real browser
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-switch bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue lint lock clean
+.PHONY: demo chat ui test bench-switch bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -71,6 +72,9 @@ bench-speed: $(READY)
 
 bench-queue: $(READY)
 	@$(BIN)/python -m benchmarks.queue $(ARGS)
+
+bench-ui: $(READY)
+	@$(BIN)/python -m benchmarks.ui $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff check

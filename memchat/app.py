@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -320,10 +319,9 @@ class MemChat:
         with self._database.read() as tx:
             found = apps.find(tx, Scope(user, app))
             ids = found.ids
-            said = insights.said(tx, found.own) if found.own is not None else []
             return Insights(
-                kept=dict(Counter(at.astimezone(zone).date() for at in insights.created(tx, ids))),
-                said=dict(Counter(at.astimezone(zone).date() for at in said)),
+                kept=insights.created(tx, ids, zone),
+                said=insights.said(tx, found.own, zone) if found.own is not None else {},
                 types=insights.by_type(tx, ids),
                 keys=insights.by_key(tx, ids, top),
                 states=insights.by_state(tx, ids),

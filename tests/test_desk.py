@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.testing import Broken, FakeClock, ScriptedModel
 from tests.conftest import Opener, answer, fact
-from ui import components, theme
+from ui import components, launch, theme
 from ui.desk import GRACE_SECONDS, Desk, Talk
 
 ANA = {"user": "ana", "app": "default"}
@@ -294,7 +295,37 @@ def test_text_stands_out_from_every_ground_by_the_letter_of_wcag(
     assert 1.05 / (_brightness(colours["primaryColor"]) + 0.05) >= 4.5
 
 
+def test_a_logged_traceback_holds_places_and_no_words(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging, "_logRecordFactory", logging.getLogRecordFactory())
+    launch.keep_words_out_of_logs()
+    words = "the code word is " + "zanzibarquark"
+
+    def fails() -> None:
+        try:
+            raise KeyError(words)
+        except KeyError as error:
+            raise ValueError(words) from error
+
+    for debug, kept in (("", False), ("1", True)):
+        monkeypatch.setenv("MEMCHAT_DEBUG", debug)
+        caplog.clear()
+        try:
+            fails()
+        except ValueError as error:
+            logging.getLogger("streamlit.error_util").error(
+                "Uncaught app execution", exc_info=error
+            )
+        said = logging.Formatter().format(caplog.records[-1])
+        assert "ValueError" in said
+        assert "in fails" in said
+        assert (words in said) is kept
+
+
 def test_the_app_listens_on_this_machine_alone_and_tells_nobody() -> None:
     options = theme.options(8501)
     assert options["server.address"] == "127.0.0.1"
     assert options["browser.gatherUsageStats"] is False
+    assert options["server.enableAgentApi"] is False
+    assert options["server.allowedHosts"] == ["127.0.0.1", "localhost"]

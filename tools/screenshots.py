@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.ui.browser import Server, chromium, missing, opened
+from tests.ui.browser import WAIT, Server, chromium, missing, opened
 from tests.ui.seed import seed
 
 SIZES = {1280: 800, 390: 844}
@@ -41,6 +41,7 @@ def take(browser: Any, server: Server, folder: Path, width: int, height: int, th
         viewport={"width": width, "height": height}, color_scheme=theme, reduced_motion="reduce"
     )
     page = context.new_page()
+    page.set_default_timeout(WAIT)
     name = f"{width}-{theme}"
     for title, path in PAGES.items():
         opened(page, server.url + path)

@@ -33,15 +33,18 @@ def main() -> None:
         st.stop()
     sidebar.arrive()
     waiting = len(desk.mc.inbox(**ui.scope()))
+    chat = st.Page("views/chat.py", title="Chat", default=True)
     page = st.navigation(
         [
-            st.Page("views/chat.py", title="Chat", default=True),
+            chat,
             st.Page("views/memories.py", title="Memories"),
             st.Page("views/inbox.py", title=f"Inbox ({waiting})" if waiting else "Inbox"),
             st.Page("views/insights.py", title="Insights"),
             st.Page("views/settings.py", title="Settings"),
         ]
     )
+    if st.session_state.pop("to chat", False) and page is not chat:
+        st.switch_page(chat)
     st.session_state["tab"] = _tab()
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())

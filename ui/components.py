@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
@@ -51,20 +52,13 @@ _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 
 def desk() -> Desk:
     """The person's desk: one for the whole server."""
-    user = os.environ.get(USER) or _login_name()
-    settings = load(dotenv=Path(".env"))
-    return _desk(str(settings.home), user)
+    return _desk()
 
 
 @st.cache_resource(show_spinner="Opening your memory …", on_release=lambda found: found.close())
-def _desk(home: str, user: str) -> Desk:
-    return Desk(MemChat(settings=load(dotenv=Path(".env"))), user)
-
-
-def _login_name() -> str:
-    import getpass
-
-    return getpass.getuser()
+def _desk() -> Desk:
+    settings = load(dotenv=Path(".env"))
+    return Desk(MemChat(settings=settings), os.environ.get(USER) or getpass.getuser())
 
 
 def app_name() -> str:
@@ -269,8 +263,13 @@ def _undo_bar() -> None:
         st.button("Undo", key="undo", on_click=restore, type="primary")
 
 
-def describe(memory: Memory) -> str:
-    """What a memory is besides its words: type, key, when, whence."""
+def named(memory: Memory) -> str:
+    """A memory's words in one line."""
+    return literal(f"{memory.key.replace('_', ' ')}: {memory.value}")
+
+
+def described(memory: Memory) -> str:
+    """What a memory is besides its words: type, when, whence, until when."""
     parts = [TYPES[memory.memory_type], CREATED[memory.created_by], f"said {day(memory.said_at)}"]
     if memory.expires_at is not None:
         parts.append(f"until {memory.expires_at:%-d %B %Y}")
@@ -278,4 +277,4 @@ def describe(memory: Memory) -> str:
         parts.append("in every app")
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
-    return " · ".join(parts)
+    return literal(" · ".join(parts))

@@ -19,6 +19,8 @@ WHAT = {
     "expire": "its last day was over",
     "restore": "brought back",
     "move": "moved to another app",
+    "pin": "pinned",
+    "unpin": "no longer pinned",
     "show": "brought back",
     "hide": "forgotten",
 }
@@ -49,10 +51,8 @@ def show(memory_id: int) -> None:
     ui.show_problem()
     st.markdown(f"**{ui.literal(memory.key)}**: {ui.literal(memory.value)}")
     st.caption(
-        ui.literal(
-            f"{ui.describe(memory)} · said {ui.plural(memory.seen_count, 'time')} · found "
-            f"{ui.plural(matched, 'time')}, given to a model {ui.plural(read, 'time')}"
-        )
+        f"{ui.described(memory)} · said {ui.plural(memory.seen_count, 'time')} · found "
+        f"{ui.plural(matched, 'time')}, given to a model {ui.plural(read, 'time')}"
     )
     _before(memory)
     st.subheader("Where it comes from", anchor=False)

@@ -9,6 +9,8 @@ from ui import components as ui
 from ui.desk import Talk
 
 LISTED = 30
+TAUGHT = 8
+"""Memories that are named before a chat is deleted with them."""
 STATES = {"failed": "not read", "pending": "being read"}
 
 
@@ -41,13 +43,13 @@ def go(session_id: int | None, *, message_id: int | None = None) -> None:
         state["taught"] = before.session_id
         ui.desk().leave(before, state.get("tab", ""))
     state["talk"], state["here"], state["mark"] = None, session_id, message_id
-    state.update(incognito=False, editing=None, unsent=None)
+    state.update(incognito=False, editing=None, unsent=None, shown=None)
 
 
 def begin(*, incognito: bool = False) -> None:
     """A conversation of its own: nothing is opened before the first word."""
     go(None)
-    st.session_state["incognito"] = incognito
+    st.session_state.update({"incognito": incognito, "to chat": True})
 
 
 def show() -> None:
@@ -55,8 +57,8 @@ def show() -> None:
     with st.sidebar:
         _apps()
         with st.container(horizontal=True, gap="small"):
-            new = st.button("New chat", key="new", on_click=begin, type="primary")
-            secret = st.button(
+            st.button("New chat", key="new", on_click=begin, type="primary")
+            st.button(
                 "Incognito",
                 key="new-incognito",
                 on_click=begin,
@@ -70,8 +72,6 @@ def show() -> None:
             label_visibility="collapsed",
         )
         _talks(words)
-    if new or secret:
-        st.switch_page("views/chat.py")
 
 
 def _apps() -> None:
@@ -103,7 +103,7 @@ def _talks(words: str) -> None:
         for session, opening in found[:limit]:
             _talk(session, opening, here=session.id == current)
         if len(found) > limit:
-            st.button("Show more", key="more-talks", on_click=_more, type="tertiary")
+            st.button("Show more", key="earlier-talks", on_click=_more, type="tertiary")
 
 
 def _more() -> None:
@@ -119,56 +119,72 @@ def _talk(session: Session, opening: str, *, here: bool) -> None:
     title = title_of(session, opening)
     state = STATES.get(session.status)
     label = ui.literal(ui.shorten(title)) + (f" · *{state}*" if state else "")
+    args = (session.id,)
     with st.container(key=f"talk-{'here-' if here else ''}{session.id}", horizontal=True):
-        if st.button(label, key=f"open-{session.id}", type="tertiary", width="stretch"):
-            go(session.id)
-            st.switch_page("views/chat.py")
-        with st.popover(f"More: {ui.literal(ui.shorten(title, 30))}", type="tertiary"):
-            _menu(session, title)
+        st.button(
+            label,
+            key=f"open-{session.id}",
+            type="tertiary",
+            width="stretch",
+            on_click=_open,
+            args=args,
+        )
+        more = f"More: {ui.literal(ui.shorten(title, 30))}"
+        st.button(more, key=f"more-{session.id}", type="tertiary", on_click=_choose, args=args)
+    if st.session_state.get("chosen talk") == session.id:
+        _menu(session.id, title)
 
 
-def _menu(session: Session, title: str) -> None:
-    st.text_input("Title", value=title, key=f"title-{session.id}", max_chars=80)
+def _open(session_id: int) -> None:
+    go(session_id)
+    st.session_state["to chat"] = True
+
+
+def _choose(session_id: int | None = None) -> None:
+    st.session_state.update({"chosen talk": session_id, "deleting": False})
+
+
+@st.dialog("This chat", on_dismiss=_choose)
+def _menu(session_id: int, title: str) -> None:
+    ui.show_problem()
+    if st.session_state.get("deleting"):
+        _delete(session_id, title)
+        return
+    st.text_input("Title", value=title, key=f"title-{session_id}", max_chars=80)
     with st.container(horizontal=True):
-        st.button("Rename", key=f"rename-{session.id}", on_click=_rename, args=(session.id,))
-        args = (session.id,)
-        st.button("Delete …", key=f"delete-{session.id}", type="tertiary", on_click=_ask, args=args)
-    if st.session_state.get("deleting") == session.id:
-        _delete(session.id, title)
+        if st.button("Rename", key=f"rename-{session_id}", type="primary"):
+            words = st.session_state[f"title-{session_id}"]
+            if ui.attempt(lambda: ui.desk().mc.rename_session(session_id, words, **ui.scope())):
+                _choose()
+            st.rerun()
+        st.button("Delete this chat …", key=f"delete-{session_id}", on_click=_ask)
 
 
-def _rename(session_id: int) -> None:
-    title = st.session_state[f"title-{session_id}"]
-    ui.attempt(lambda: ui.desk().mc.rename_session(session_id, title, **ui.scope()))
+def _ask() -> None:
+    st.session_state["deleting"] = True
 
 
-def _ask(session_id: int | None = None) -> None:
-    st.session_state["deleting"] = session_id
-
-
-@st.dialog("Delete this chat?", on_dismiss=_ask)
 def _delete(session_id: int, title: str) -> None:
-    mc = ui.desk().mc
+    mc, state = ui.desk().mc, st.session_state
     st.write(f"“{ui.literal(title)}” is deleted for good, with all its messages.")
     what = mc.delete_session(session_id, **ui.scope(), dry_run=True)
     keep = False
     if what.gone:
         st.write(f"It alone taught {ui.plural(len(what.gone), 'memory', 'memories')}:")
         st.markdown(
-            "\n".join(f"- {ui.literal(f'{m.key}: {m.value}')}" for m in what.gone[:8])
-            + (f"\n- and {len(what.gone) - 8} more" if len(what.gone) > 8 else "")
+            "\n".join(f"- {ui.named(m)}" for m in what.gone[:TAUGHT])
+            + (f"\n- and {len(what.gone) - TAUGHT} more" if len(what.gone) > TAUGHT else "")
         )
         keep = not st.checkbox("Forget all that was learnt from this chat", value=True)
     with st.container(horizontal=True):
         if st.button("Delete for good", key="delete-talk", type="primary"):
             ui.desk().drop(ui.app_name(), session_id)
             ui.attempt(lambda: mc.delete_session(session_id, **ui.scope(), keep_memories=keep))
-            if st.session_state["here"] == session_id:
-                st.session_state["here"] = None
-            talk: Talk | None = st.session_state.get("talk")
+            state["here"] = None if state["here"] == session_id else state["here"]
+            talk: Talk | None = state.get("talk")
             if talk is not None and talk.session_id == session_id:
-                st.session_state["talk"] = None
-            _ask()
+                state["talk"] = None
+            _choose()
             st.rerun()
-        if st.button("Cancel", key="delete-talk-no", on_click=_ask):
+        if st.button("Cancel", key="delete-talk-no", on_click=_choose):
             st.rerun()

@@ -68,6 +68,8 @@ BOTH = {
 }
 SERVER = {
     "server.address": "127.0.0.1",
+    "server.enableAgentApi": False,
+    "server.allowedHosts": ["127.0.0.1", "localhost"],
     "server.fileWatcherType": "none",
     "server.runOnSave": False,
     "server.showEmailPrompt": False,
@@ -77,6 +79,8 @@ SERVER = {
     "client.showErrorDetails": "none",
     "client.showErrorLinks": "false",
     "global.developmentMode": False,
+    "logger.enableRich": False,
+    "logger.hideWelcomeMessage": True,
     "runner.magicEnabled": False,
     # A whole collection after each run takes 0.2 s, and a reply that comes in is drawn seven times
     # a second: nothing else in the process would get on. Python's own collector is enough.

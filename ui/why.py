@@ -38,7 +38,7 @@ def show(message_id: int) -> None:
         return
     st.markdown(_summary(why))
     if why.degraded:
-        st.caption(f"Only words were searched: {ui.literal(why.degraded)}")
+        st.caption(ui.sentence(why.degraded))
     ui.show_problem()
     for n, line in enumerate(why.lines):
         _line(line, why.reply.session_id, n)
@@ -61,55 +61,51 @@ def _summary(why: Why) -> str:
 
 def _line(line: Given, session_id: int, n: int) -> None:
     hit = line.hit
-    with st.container(key=f"given-{n}", border=True):
-        st.markdown(ui.literal(hit.text))
+    amending = hit.kind == "memory" and st.session_state.get("amending") == hit.id
+    with st.container(key=f"given-{n}", horizontal=not amending, vertical_alignment="top"):
         parts = [CHANNELS.get(hit.channel, hit.channel), f"score {hit.score:.2f}"]
         parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []
         parts += [f"words {hit.bm25:.1f}"] if hit.bm25 is not None else []
         parts.append(ui.plural(hit.tokens, "token"))
-        if line.said_at is not None:
-            parts.append(f"said {ui.day(line.said_at)}")
-        st.caption(ui.literal(" · ".join(parts)))
-        if hit.kind == "memory" and ui.can_restore(hit.id):
-            st.write("Forgotten.")
-            st.button("Undo", key=f"unforget-{n}", on_click=ui.restore)
-            return
-        if line.since:
-            st.caption(f"Since then: {ui.literal(line.since)}.")
-        if hit.kind == "memory" and not line.since:
+        gone = hit.kind == "memory" and ui.can_restore(hit.id)
+        if gone:
+            parts.append("forgotten")
+        elif line.since:
+            parts.append(f"since then: {line.since}")
+        elif line.muted:
+            parts.append("kept out of the rest of this chat")
+        about = ui.literal(" · ".join(parts))
+        st.markdown(f"{ui.literal(hit.text)}\n\n:small[:gray[{about}]]", width="stretch")
+        if gone:
+            st.button("Undo", key=f"unforget-{n}", type="tertiary", on_click=ui.restore)
+        elif amending and not line.since:
+            _amended(hit.id, n)
+        elif hit.kind == "memory":
             _actions(line, session_id, n)
-        elif hit.kind == "memory" and line.muted:
-            st.button(
-                "Relevant again", key=f"unmute-{n}", on_click=_unmute, args=(hit.id, session_id)
-            )
+
+
+def _amended(memory_id: int, n: int) -> None:
+    memory = ui.desk().mc.memory(memory_id, **ui.scope())
+    st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
+    with st.container(horizontal=True):
+        st.button("Save", key=f"save-{n}", type="primary", on_click=_save, args=(memory_id,))
+        st.button("Cancel", key=f"unamend-{n}", on_click=_amend, args=(None,))
 
 
 def _actions(line: Given, session_id: int, n: int) -> None:
     memory_id = line.hit.id
-    state = st.session_state
-    if state.get("amending") == memory_id:
-        memory = ui.desk().mc.memory(memory_id, **ui.scope())
-        st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
-        with st.container(horizontal=True):
-            st.button("Save", key=f"save-{n}", type="primary", on_click=_save, args=(memory_id,))
-            st.button("Cancel", key=f"unamend-{n}", on_click=_amend, args=(None,))
-        return
-    with st.container(horizontal=True):
-        if line.muted:
-            st.caption("Kept out of the rest of this chat.")
-            st.button(
-                "Relevant again", key=f"unmute-{n}", on_click=_unmute, args=(memory_id, session_id)
-            )
-        else:
-            st.button(
-                "Not relevant",
-                key=f"mute-{n}",
-                on_click=_mute,
-                args=(memory_id, session_id),
-                help="Keep it out of the rest of this chat.",
-            )
-        st.button("Edit", key=f"amend-{n}", on_click=_amend, args=(memory_id,))
-        st.button("Forget", key=f"forget-{n}", on_click=ui.forget, args=([memory_id],))
+    where = (memory_id, session_id)
+    if line.muted:
+        st.button(
+            "Relevant again", key=f"unmute-{n}", type="tertiary", on_click=_unmute, args=where
+        )
+    elif not line.since:
+        st.button("Not relevant", key=f"mute-{n}", type="tertiary", on_click=_mute, args=where)
+    if not line.since:
+        one = (memory_id,)
+        st.button("Edit", key=f"amend-{n}", type="tertiary", on_click=_amend, args=one)
+        args = ([memory_id],)
+        st.button("Forget", key=f"forget-{n}", type="tertiary", on_click=ui.forget, args=args)
 
 
 def _mute(memory_id: int, session_id: int) -> None:

@@ -21,10 +21,11 @@ def ui(
 
     It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
     """
+    from memchat.cli import show
     from memchat.types import clean_name
 
     sys.path.insert(0, str(_folder()))
-    import_module("ui.launch").launch(clean_name(user, "user"), port)
+    import_module("ui.launch").launch(clean_name(user, "user"), port, show.notice)
 
 
 def _folder() -> Path:

@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, Select, func, or_, select
+from sqlalchemy import Connection, Integer, Select, cast, func, literal_column, or_, select
 
 from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
 from memchat.store.schema import jobs, memories, messages, sessions
 from memchat.types import Memory
 
+QUARTER = 900
+"""Seconds; every zone there is differs from UTC by a whole number of them."""
 _m = memories.c
 _seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 
 
-def created(tx: Connection, app_ids: Sequence[int]) -> list[datetime]:
-    """When each memory was kept, the earliest first."""
-    query = select(_m.created_at).where(_m.app_id.in_(app_ids), _seen)
-    return list(tx.execute(query.order_by(_m.created_at)).scalars())
+def created(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
+    """How many memories were kept on each day of the person's."""
+    quarter = _quarter(_m.created_at)
+    query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), _seen)
+    return _by_day(tx, query.group_by(quarter), zone)
 
 
-def said(tx: Connection, app_id: int) -> list[datetime]:
-    """When the person said something, the earliest first."""
-    query = select(messages.c.created_at).join(sessions, sessions.c.id == messages.c.session_id)
+def said(tx: Connection, app_id: int, zone: ZoneInfo) -> dict[date, int]:
+    """How often the person said something on each of their days."""
+    quarter = _quarter(messages.c.created_at)
+    query = select(quarter, func.count()).join(sessions, sessions.c.id == messages.c.session_id)
     query = query.where(sessions.c.app_id == app_id, messages.c.role == "user")
-    return list(tx.execute(query.order_by(messages.c.created_at)).scalars())
+    return _by_day(tx, query.group_by(quarter), zone)
 
 
 def by_type(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
@@ -67,6 +73,18 @@ def queue(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
     for status, count in tx.execute(query.group_by(jobs.c.status)):
         found["waiting" if status < 0 else "failed" if status else "done"] += count
     return found
+
+
+def _quarter(at: Any) -> Any:
+    """A time as its quarter of an hour since 1970: of no day here and the next one there."""
+    return cast(func.strftime("%s", at), Integer) // literal_column(str(QUARTER), Integer)
+
+
+def _by_day(tx: Connection, query: Select[Any], zone: ZoneInfo) -> dict[date, int]:
+    days: Counter[date] = Counter()
+    for quarter, count in tx.execute(query):
+        days[datetime.fromtimestamp(quarter * QUARTER, zone).date()] += count
+    return dict(sorted(days.items()))
 
 
 def _counted(

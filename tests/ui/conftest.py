@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
+from memchat.providers import lite
 from ui import components
 from ui.desk import Desk
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _warm() -> None:
+    """Load litellm before any test: a desk does so in a thread, and the warnings of that import are
+    silenced in a way that a test which ends meanwhile undoes."""
+    lite.litellm()
 
 
 @pytest.fixture(autouse=True)

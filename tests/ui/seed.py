@@ -88,7 +88,9 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
     settings = Settings(home=home, timezone="Europe/Lisbon", embed_model="none")
     with MemChat(settings=settings, chat_model=chat, extract_model=reader, clock=clock) as mc:
         for n, (kind, key, value) in enumerate(FACTS):
-            mc.add(kind, key, value, user=user)
+            kept = mc.add(kind, key, value, user=user)
+            if key == "answer style":
+                mc.pin(kept.id, user=user)
             clock.advance(days=0.9 if n % 3 else 2)
         soon = (datetime.now(UTC) + timedelta(days=9)).date()
         mc.add("fact", "visitor", "Jonas stays in the guest room", user=user, expires_at=soon)

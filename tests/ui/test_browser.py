@@ -98,7 +98,7 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         page.keyboard.press("Escape")
         why.wait_for(state="detached")
         page.get_by_role("link", name="Memories").click()
-        memory = page.locator("[class*=st-key-memory-]").filter(has_text="Porto")
+        memory = page.locator("[class*=st-key-row-]").filter(has_text="Porto")
         memory.get_by_role("button", name="Forget").click()
         memory.wait_for(state="detached")
         page.get_by_role("button", name="Undo").click()

@@ -89,6 +89,6 @@ def test_editing_the_last_message_withdraws_what_only_its_old_words_proved(mc: M
     press(at, "edit-0")
     at.text_area(key="edited-0").set_value("What is a heron?").run()
     press(at, "resend")
-    until(at, lambda: buttons(at, "why-"))
+    until(at, lambda: buttons(at, "redo-"))
     assert mc.memories(**ANA) == []
     assert "Rita" not in text(at)

@@ -42,6 +42,19 @@ def test_a_memory_is_edited_in_its_place(mc: MemChat) -> None:
     assert "Porto" in text(at)
 
 
+def test_a_memory_is_pinned_and_pinned_ones_are_shown_alone(mc: MemChat) -> None:
+    kept = mc.add("fact", "bike", "green", **ANA)
+    mc.add("fact", "car", "electric", **ANA)
+    at = app("memories")
+    press(at, f"pin-{kept.id}")
+    assert mc.memory(kept.id, **ANA).pinned
+    at.selectbox(key="status").set_value("pinned").run()
+    assert buttons(at, "details-") == [f"details-{kept.id}"]
+    assert "Pinned" in text(at)
+    press(at, f"pin-{kept.id}")
+    assert not mc.memory(kept.id, **ANA).pinned
+
+
 def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
     mc.add("profile", "city", "Lisbon", **ANA)
     mc.add("fact", "bike", "green", **ANA)

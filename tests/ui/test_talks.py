@@ -33,6 +33,7 @@ def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemC
     at = app()
     say(at, "I live in Lisbon.")
     here = number(at)
+    press(at, f"more-{here}")
     at.text_input(key=f"title-{here}").set_value("Where I live").run()
     press(at, f"rename-{here}")
     press(at, "new")
@@ -54,6 +55,7 @@ def test_deleting_a_chat_shows_what_it_alone_taught_and_forgets_it(mc: MemChat) 
     with mc.session(**ANA) as talk:
         talk.send("I live in Lisbon.").text
     at = app(c=str(talk.session_id))
+    press(at, f"more-{talk.session_id}")
     press(at, f"delete-{talk.session_id}")
     assert "city: Lisbon" in text(at)
     press(at, "delete-talk")

@@ -14,7 +14,7 @@ def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) ->
     assert "city: Lisbon" in text(at)
     assert "always at hand" in text(at)
     press(at, "mute-0")
-    assert "Kept out of the rest of this chat." in text(at)
+    assert "kept out of the rest of this chat" in text(at)
     press(at, "unmute-0")
     press(at, "amend-0")
     at.text_input(key=f"amended-{kept.id}").set_value("Porto").run()

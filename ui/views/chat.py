@@ -194,8 +194,14 @@ def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
     if session is not None:
         aside = talk.chat.aside if talk else ()
         found = ui.desk().mc.messages(session.id, **ui.scope())
-        return [turn for turn in found if turn.id not in aside]
-    return list(talk.chat.turns) if talk is not None else []
+        turns = [turn for turn in found if turn.id not in aside]
+    else:
+        turns = list(talk.chat.turns) if talk is not None else []
+    if talk is not None and talk.answering:
+        # What comes in stands below already, also in the moment after it was kept.
+        while turns and turns[-1].role == "assistant":
+            turns.pop()
+    return turns
 
 
 # The transcript
@@ -204,7 +210,7 @@ def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
 def _transcript(talk: Talk | None, session: Session | None, turns: list[Message]) -> None:
     state = st.session_state
     lessons = ui.desk().mc.lessons(session.id, **ui.scope()) if session else {}
-    shown = state.get("shown", SHOWN)
+    shown = state.get("shown") or SHOWN
     mark = state.get("mark")
     places = [n for n, turn in enumerate(turns) if turn.id == mark]
     if places:
@@ -314,8 +320,7 @@ def lesson(message_id: int, changes: list[Change], *, session_id: int | None = N
         for change in changes:
             assert change.memory is not None
             was = f", before: {ui.literal(change.before)}" if change.before else ""
-            line = f"{change.memory.key}: {change.memory.value}"
-            st.markdown(f"{WHAT[change.kind]}: **{ui.literal(line)}**{was}")
+            st.markdown(f"{WHAT[change.kind]}: **{ui.named(change.memory)}**{was}")
         st.button("Undo", key=f"unlearn-{message_id}", on_click=_unlearn, args=(message_id,))
 
 

@@ -44,9 +44,9 @@ def _item(item: InboxItem, *, first: bool) -> None:
             ready = True
             kind = ui.TYPES.get(item.memory_type or "", "Proposal")
             words = f"{(item.key or '').replace('_', ' ')}: {item.value}"
-            st.markdown(f"**{ui.literal(words)}**")
-            until = f" · until {item.expires_at}" if item.expires_at else ""
-            st.caption(f"{kind} · {ui.day(item.created_at)}{until}")
+            until = f" · until {item.expires_at:%-d %B %Y}" if item.expires_at else ""
+            about = ui.literal(f"{kind} · {ui.day(item.created_at)}{until}")
+            st.markdown(f"**{ui.literal(words)}**\n\n:small[:gray[{about}]]")
         st.markdown(f"Why it waits: {ui.literal(item.reason)}")
         if item.quote:
             st.markdown(f"> {ui.literal(item.quote)}")
@@ -62,15 +62,12 @@ def _pair(item: InboxItem) -> bool:
         st.markdown("The memory it is about is gone.")
         return False
     if item.related_id is None:
-        st.markdown(f"**Does this still hold?** {ui.literal(f'{newer.key}: {newer.value}')}")
+        st.markdown(f"**Does this still hold?** {ui.named(newer)}")
         return True
     if older is None:
         st.markdown("One of the two memories it is about is gone.")
         return False
-    st.markdown(
-        f"**{ui.literal(f'{newer.key}: {newer.value}')}** may take the place of "
-        f"**{ui.literal(f'{older.key}: {older.value}')}**"
-    )
+    st.markdown(f"**{ui.named(newer)}** may take the place of **{ui.named(older)}**")
     return True
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import Any
 
 import streamlit as st
 
 from memchat.types import Finding, Insights, UsageTotal, Wanted
+from ui import charts
 from ui import components as ui
 
 DAYS = 30
@@ -34,7 +34,7 @@ def page() -> None:
 
 def _heads(figures: Insights) -> None:
     in_use = figures.states.get("in use", 0)
-    with st.container(key="heads", horizontal=True):
+    with st.container(key="heads"):
         st.metric("In use", f"{in_use:,}")
         st.metric("Kept this week", f"{_since(figures.kept, 7):,}")
         st.metric("Never used", f"{figures.never_used:,}")
@@ -62,95 +62,43 @@ def _growth(figures: Insights) -> None:
     for at in days:
         total += figures.kept.get(at, 0)
         totals.append(total)
-    _line([(at.isoformat(), n) for at, n in zip(days, totals, strict=True)], "memories", 220)
+    charts.area(list(zip(days, totals, strict=True)), "memories")
     st.caption("Memories kept so far, those no longer in use included.")
-    last = days[-DAYS:]
-    _columns([(at.isoformat(), figures.said.get(at, 0)) for at in last], "messages", 160)
+    charts.columns([(at, figures.said.get(at, 0)) for at in days[-DAYS:]], "messages")
     st.caption(f"Your messages on each of the last {DAYS} days.")
 
 
 def _makeup(figures: Insights) -> None:
-    left, right = st.columns(2)
+    left, right = st.columns(2, gap="large")
     with left:
         st.subheader("By type", anchor=False)
-        _bars({ui.TYPES[kind]: n for kind, n in figures.types.items()}, "type")
+        charts.bars({ui.TYPES[kind]: n for kind, n in figures.types.items()})
     with right:
         st.subheader("Most frequent keys", anchor=False)
-        _bars({key.replace("_", " "): n for key, n in figures.keys.items()}, "key")
+        charts.bars({key.replace("_", " "): n for key, n in figures.keys.items()})
     aside = {state: n for state, n in figures.states.items() if state != "in use"}
     if aside:
         parts = ", ".join(f"{n:,} {state}" for state, n in aside.items())
         st.caption(f"No longer in use: {parts}. They stay in each memory's history.")
 
 
-def _bars(counts: dict[str, int], name: str) -> None:
-    if not counts:
-        st.caption("None yet.")
-        return
-    rows = [{name: what, "memories": n} for what, n in counts.items()]
-    spec = {
-        "mark": {"type": "bar", "cornerRadiusEnd": 3, "height": 16, "aria": False},
-        "encoding": {
-            "y": {"field": name, "type": "nominal", "sort": None, "title": None},
-            "x": _count("memories"),
-        },
-    }
-    _chart(rows, spec, 36 + 26 * len(counts))
-
-
-def _line(points: list[tuple[str, int]], what: str, height: int) -> None:
-    mark = {"type": "area", "fillOpacity": 0.25, "interpolate": "monotone", "aria": False}
-    _chart(_by_day(points, what), {"mark": mark, "encoding": _over_time(what)}, height)
-
-
-def _columns(points: list[tuple[str, int]], what: str, height: int) -> None:
-    mark = {"type": "bar", "cornerRadiusEnd": 2, "width": {"band": 0.6}, "aria": False}
-    encoding = _over_time(what)
-    encoding["x"]["timeUnit"] = "yearmonthdate"
-    _chart(_by_day(points, what), {"mark": mark, "encoding": encoding}, height)
-
-
-def _by_day(points: list[tuple[str, int]], what: str) -> list[dict[str, Any]]:
-    return [{"day": day, what: count} for day, count in points]
-
-
-def _over_time(what: str) -> dict[str, Any]:
-    axis = {"format": "%-d %b", "labelOverlap": True, "grid": False}
-    return {
-        "x": {"field": "day", "type": "temporal", "title": None, "axis": axis},
-        "y": _count(what),
-    }
-
-
-def _count(what: str) -> dict[str, Any]:
-    axis = {"tickMinStep": 1, "format": "d"}
-    return {"field": what, "type": "quantitative", "title": None, "axis": axis}
-
-
-def _chart(rows: list[dict[str, Any]], spec: dict[str, Any], height: int) -> None:
-    # What a chart shows is said beside it; its marks would be hundreds of nameless pictures.
-    st.vega_lite_chart(
-        {"data": {"values": rows}, "config": {"aria": False}, **spec},
-        height=height,
-        width="stretch",
-    )
-
-
 def _use(figures: Insights) -> None:
-    left, right = st.columns(2)
+    left, right = st.columns(2, gap="large")
     with left:
         st.subheader("Most used", anchor=False)
-        for memory, count in figures.most_used[:ENDING]:
-            st.markdown(f"{ui.literal(f'{memory.key}: {memory.value}')} :gray[· {count:,} times]")
+        used = [
+            f"- {ui.named(memory)} :gray[· {ui.plural(count, 'time')}]"
+            for memory, count in figures.most_used[:ENDING]
+        ]
+        st.markdown("\n".join(used))
         if not figures.most_used:
             st.caption("No model was given a memory yet.")
     with right:
         st.subheader("Ending soon", anchor=False)
         wanted = Wanted(status="expiring", sort="ending first")
         soon = ui.desk().mc.browse(wanted, **ui.scope(), limit=ENDING)
-        for memory in soon.memories:
-            words = ui.literal(f"{memory.key}: {memory.value}")
-            st.markdown(f"{words} :gray[· until {memory.expires_at:%-d %B}]")
+        ending = [f"- {ui.named(m)} :gray[· until {m.expires_at:%-d %B}]" for m in soon.memories]
+        st.markdown("\n".join(ending))
         if not soon.total:
             st.caption("Nothing ends within 30 days.")
     st.page_link("views/memories.py", label="See and sort them all under Memories")

@@ -15,6 +15,7 @@ from ui import memory_details
 PAGE = 20
 STATUSES = {
     "active": "In use",
+    "pinned": "Pinned",
     "expiring": "Ending within 30 days",
     "never used": "Never used",
     "inactive": "No longer in use",
@@ -70,7 +71,8 @@ def _filters() -> Wanted:
         label_visibility="collapsed",
         persist_state="session",
     )
-    status, created, sort = st.columns(3)
+    with st.container(key="filters"):
+        status, created, sort = st.columns(3)
     return Wanted(
         search=search.strip(),
         memory_types=tuple(types),
@@ -209,7 +211,7 @@ def _forget_many() -> None:
 
 def _row(memory: Memory, job: Job | None) -> None:
     state = st.session_state
-    with st.container(key=f"memory-{memory.id}", horizontal=True, vertical_alignment="top"):
+    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
         name = f"pick-{memory.id}"
         state[name] = memory.id in state["chosen"]
         st.checkbox(
@@ -219,16 +221,22 @@ def _row(memory: Memory, job: Job | None) -> None:
             on_change=_choose,
             args=(memory.id,),
         )
-        with st.container(width="stretch", gap="xxsmall"):
-            if state.get("changing") == memory.id:
-                _form(memory)
-                return
-            faded = ":gray[{}]" if memory.inactive_reason else "{}"
-            words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
-            st.markdown(faded.format(words))
-            st.caption(ui.literal(ui.describe(memory)))
-            if job is not None:
-                _unembedded(job)
+        if state.get("changing") == memory.id:
+            _form(memory)
+            return
+        faded = ":gray[{}]" if memory.inactive_reason else "{}"
+        words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
+        # One element and not two: what a page holds is what it takes to draw.
+        about = (":green[Pinned] · " if memory.pinned else "") + ui.described(memory)
+        st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]", width="stretch")
+        if memory.active:
+            st.button(
+                "Unpin" if memory.pinned else "Pin",
+                key=f"pin-{memory.id}",
+                type="tertiary",
+                on_click=_pin,
+                args=(memory.id, not memory.pinned),
+            )
         st.button(
             "Edit",
             key=f"change-{memory.id}",
@@ -245,23 +253,32 @@ def _row(memory: Memory, job: Job | None) -> None:
             on_click=ui.forget,
             args=([memory.id],),
         )
+    if job is not None:
+        _unembedded(job)
     if state.get("details") == memory.id:
         memory_details.show(memory.id)
 
 
 def _unembedded(job: Job) -> None:
     if job.error_message:
-        with st.container(horizontal=True, vertical_alignment="center"):
+        with st.container(
+            key=f"late-{job.target_id}", horizontal=True, vertical_alignment="center"
+        ):
             st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
             st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
     elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
-        st.caption("Waits to be embedded; found by its words meanwhile.")
+        with st.container(key=f"late-{job.target_id}"):
+            st.caption("Waits to be embedded; found by its words meanwhile.")
 
 
 def _retry(job_id: int) -> None:
     desk = ui.desk()
     ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
     desk.wake()
+
+
+def _pin(memory_id: int, on: bool) -> None:
+    ui.attempt(lambda: ui.desk().mc.pin(memory_id, **ui.scope(), on=on))
 
 
 def _change(memory_id: int | None) -> None:

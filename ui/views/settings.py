@@ -101,9 +101,9 @@ def _models(settings: Settings) -> None:
 
 
 def _setting(what: str, value: str, note: str) -> None:
-    with st.container(key=f"setting-{what.replace(' ', '-')}", gap=None):
-        st.markdown(f"{what}: **{ui.literal(value)}**")
-        st.caption(ui.literal(note))
+    with st.container(key=f"setting-{what.replace(' ', '-')}"):
+        words = f"{what}: **{ui.literal(value)}**"
+        st.markdown(f"{words}\n\n:small[:gray[{ui.literal(note)}]]")
 
 
 def _limits(settings: Settings) -> None:
@@ -119,13 +119,14 @@ def _limits(settings: Settings) -> None:
         "A silent chat ends after": (f"{settings.idle_minutes} minutes", "MEMCHAT_IDLE_MINUTES"),
         "Time zone": (settings.timezone, "MEMCHAT_TIMEZONE"),
     }
-    for what, (value, variable) in rows.items():
-        _setting(what, value, variable)
+    with st.container(key="limits"):
+        for what, (value, variable) in rows.items():
+            _setting(what, value, variable)
 
 
 def _data(home: Path) -> None:
     st.subheader("Data", anchor=False)
-    st.code(str(home), language=None, wrap_lines=True)
+    st.code(str(home.resolve()), language=None, wrap_lines=True)
     index = home / "mem.index"
     sizes = {
         "Database": sum(p.stat().st_size for p in home.glob("memchat.db*") if p.is_file()),
