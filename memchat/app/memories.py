@@ -1,0 +1,355 @@
+"""Memories: adding, reading, changing, forgetting, searching."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from memchat.app.opened import Opened, found_memory
+from memchat.errors import InputError
+from memchat.store import apps, browse, events, evidence, hidden, insights, jobs, memories, states
+from memchat.store.events import Cause
+from memchat.types import (
+    KEEP,
+    Browsed,
+    EmbeddingState,
+    Event,
+    Evidence,
+    Insights,
+    Keep,
+    Memory,
+    Recalled,
+    Scope,
+    Wanted,
+)
+
+if TYPE_CHECKING:
+    pass
+
+CLEAR_BATCH = 100
+"""Memories forgotten in one transaction: other writers wait for no more than that."""
+STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
+EXPIRING_DAYS = 30
+
+
+class Memories(Opened):
+    """The verbs on memories."""
+
+    def add(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        *,
+        user: str,
+        app: str = "default",
+        all_apps: bool = False,
+        expires_at: date | None = None,
+    ) -> Memory:
+        """Keep a fact by hand. It is on disk when this returns; its vector follows."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            return self._by_hand(tx, scope).add(memory_type, key, value, expires_at, all_apps)
+
+    def memories(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        status: str = "active",
+        memory_type: str | None = None,
+        within: int = EXPIRING_DAYS,
+        limit: int = 100,
+        offset: int = 0,
+    ) -> list[Memory]:
+        """The app's own memories and the user's for every app, newest said first.
+
+        With the status ``expiring`` those whose last day comes ``within`` so many days, the
+        soonest first; with ``pending``, ``completed`` or ``failed`` those whose vector stands so.
+        """
+        with self._database.read() as tx:
+            return memories.listed(
+                tx,
+                apps.find(tx, Scope(user, app)).ids,
+                status=_status(status),
+                today=self._today(),
+                by=self._in_days(within),
+                memory_types=(memory_type,) if memory_type else (),
+                limit=limit,
+                offset=offset,
+            )
+
+    def count_memories(
+        self,
+        *,
+        user: str,
+        app: str = "default",
+        status: str = "active",
+        memory_type: str | None = None,
+        within: int = EXPIRING_DAYS,
+    ) -> int:
+        """How many ``memories`` would give without a limit."""
+        with self._database.read() as tx:
+            return memories.counted(
+                tx,
+                apps.find(tx, Scope(user, app)).ids,
+                status=_status(status),
+                today=self._today(),
+                by=self._in_days(within),
+                memory_types=(memory_type,) if memory_type else (),
+            )
+
+    def embedding_states(
+        self, memory_ids: Sequence[int], *, user: str, app: str = "default"
+    ) -> list[EmbeddingState]:
+        """How it stands with the vectors of these memories, in their order; foreign ones are left
+        out."""
+        with self._database.read() as tx:
+            there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
+            found = states.of_memories(tx, list(there))
+        return [found[i] for i in memory_ids if i in found]
+
+    def browse(
+        self, wanted: Wanted, *, user: str, app: str = "default", limit: int = 20, offset: int = 0
+    ) -> Browsed:
+        """One page of the memories a person wants to look through."""
+        today, by = self._today(), self._in_days(EXPIRING_DAYS)
+        with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
+            found = browse.page(tx, ids, wanted, today, by, limit, offset)
+            total = browse.count(tx, ids, wanted, today, by)
+            waiting = browse.embedding_jobs(tx, [m.id for m in found], self._clock())
+            return Browsed(tuple(found), total, waiting)
+
+    def browse_ids(self, wanted: Wanted, *, user: str, app: str = "default") -> list[int]:
+        """The numbers of all that ``browse`` would show, page by page."""
+        with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
+            return browse.ids(tx, ids, wanted, self._today(), self._in_days(EXPIRING_DAYS))
+
+    def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
+        """How often a memory was found for a message, and how often it was given to a model."""
+        with self._database.read() as tx:
+            return browse.counts(tx, found_memory(tx, Scope(user, app), memory_id).id)
+
+    def insights(self, *, user: str, app: str = "default", top: int = 10) -> Insights:
+        """Figures about the app's memories, and the user's for every app."""
+        zone = self.settings.zone
+        with self._database.read() as tx:
+            found = apps.find(tx, Scope(user, app))
+            ids = found.ids
+            return Insights(
+                kept=insights.created(tx, ids, zone),
+                said=insights.said(tx, found.own, zone) if found.own is not None else {},
+                types=insights.by_type(tx, ids),
+                keys=insights.by_key(tx, ids, top),
+                states=insights.by_state(tx, ids),
+                most_used=tuple(insights.most_used(tx, ids, top)),
+                never_used=insights.never_used(tx, ids),
+                queue=insights.queue(tx, ids),
+            )
+
+    def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
+        """One memory, active or not. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            return found_memory(tx, Scope(user, app), memory_id)
+
+    def evidence(self, memory_id: int, *, user: str, app: str = "default") -> list[Evidence]:
+        """The words that prove a memory, oldest first; none for one entered by hand."""
+        with self._database.read() as tx:
+            found_memory(tx, Scope(user, app), memory_id)
+            return evidence.of_memory(tx, memory_id)
+
+    def history(self, memory_id: int, *, user: str, app: str = "default") -> list[Event]:
+        """What happened to a memory, oldest first."""
+        with self._database.read() as tx:
+            found_memory(tx, Scope(user, app), memory_id)
+            return events.of_memory(tx, memory_id)
+
+    def edit(
+        self,
+        memory_id: int,
+        *,
+        user: str,
+        app: str = "default",
+        value: str | None = None,
+        key: str | None = None,
+        memory_type: str | None = None,
+        expires_at: date | Keep | None = KEEP,
+        all_apps: bool | None = None,
+    ) -> Memory:
+        """Change a memory by hand; what is not given stays."""
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = found_memory(tx, scope, memory_id)
+            return self._by_hand(tx, scope).edit(
+                memory,
+                memory_type=memory_type,
+                key=key,
+                value=value,
+                expires_at=expires_at,
+                all_apps=all_apps,
+            )
+
+    def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:
+        """Have a memory at hand in every chat, as far as the room for it goes; or no longer.
+
+        What takes its place later is pinned as well. Raises InputError for one not in use.
+        """
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            memory = found_memory(tx, scope, memory_id)
+            if on and not memory.active:
+                raise InputError(f"memory {memory_id} is not in use; restore it first")
+            cause = Cause(self._clock(), "user")
+            memories.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            return found_memory(tx, scope, memory_id)
+
+    def delete(
+        self,
+        memory_id: int,
+        *,
+        user: str,
+        app: str = "default",
+        keep_transcript: bool = False,
+        hold: float = 0.0,
+    ) -> None:
+        """Forget a memory for good: everywhere, with the words that proved it.
+
+        It is out of sight at once. With ``hold`` its purge waits so many seconds, and ``restore``
+        undoes the deletion meanwhile; else it is done when this returns. ``keep_transcript`` leaves
+        the words where they were written, but nothing is found in them or learnt from them again.
+        """
+        from memchat.memory import forget
+
+        now = self._clock()
+        how = forget.KEEP_TRANSCRIPT if keep_transcript else None
+        with self._database.write() as tx:
+            memory = found_memory(tx, Scope(user, app), memory_id)
+            purge_at = now + timedelta(seconds=hold)
+            self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at, how=how))
+        if not hold:
+            self._parts().worker.run(kinds=("forget",), target_id=memory_id)
+
+    def delete_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        user: str,
+        app: str = "default",
+        hold: float = 0.0,
+        seen: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Forget many memories, as ``delete`` forgets one; how many. Unknown ones are left out.
+
+        ``seen`` is told how many were looked at so far, after each transaction.
+        """
+        from memchat.memory import forget
+
+        now, ids = self._clock(), sorted(set(memory_ids))
+        count, purge_at = 0, now + timedelta(seconds=hold)
+        for first in range(0, len(ids), CLEAR_BATCH):
+            batch = ids[first : first + CLEAR_BATCH]
+            with self._database.write() as tx:
+                found = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, batch)
+                stale: set[int] = set()
+                for memory in found.values():
+                    stale |= forget.hide(tx, memory, now, purge_at=purge_at)
+                self._drop_vectors(tx, stale)
+                count += len(found)
+            seen(first + len(batch))
+        if not hold:
+            self._parts().worker.run(user=Scope(user, app).user, kinds=("forget",))
+        return count
+
+    def restore_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        user: str,
+        app: str = "default",
+        seen: Callable[[int], None] = lambda done: None,
+    ) -> int:
+        """Undo the deletion of many memories while it is held; how many came back.
+
+        ``seen`` is told how many were looked at so far, after each transaction.
+        """
+        scope, count, ids = Scope(user, app), 0, sorted(set(memory_ids))
+        for first in range(0, len(ids), CLEAR_BATCH):
+            batch = set(ids[first : first + CLEAR_BATCH])
+            with self._database.write() as tx:
+                waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+                back = [memory for memory in waiting if memory.id in batch]
+                for memory in back:
+                    self._by_hand(tx, scope).undelete(memory)
+                count += len(back)
+            seen(first + len(batch))
+        return count
+
+    def restore(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
+        """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
+
+        What is purged never comes back.
+        """
+        scope = Scope(user, app)
+        with self._database.write() as tx:
+            waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+            memory = next((m for m in waiting if m.id == memory_id), None)
+            if memory is not None:
+                return self._by_hand(tx, scope).undelete(memory)
+            return self._by_hand(tx, scope).restore(found_memory(tx, scope, memory_id))
+
+    def clear(self, *, user: str, app: str = "default") -> int:
+        """Forget every memory of the app for good; those for every app stay. How many."""
+        from memchat.memory import forget
+
+        with self._database.read() as tx:
+            own = apps.find(tx, Scope(user, app)).own or 0
+            ids = sorted(memories.of_app(tx, own))
+        for first in range(0, len(ids), CLEAR_BATCH):
+            with self._database.write() as tx:
+                batch = ids[first : first + CLEAR_BATCH]
+                found = [*memories.by_ids(tx, [own], batch).values()]
+                found += [m for m in hidden.listed(tx, [own]) if m.id in batch]
+                self._drop_vectors(tx, forget.forget(tx, found, self.settings.zone, self._clock()))
+        forget.scrub(self._database)
+        return len(ids)
+
+    def recall(
+        self,
+        query: str,
+        *,
+        user: str,
+        app: str = "default",
+        limit: int = 10,
+        patience: float | None = None,
+    ) -> Recalled:
+        """Search the memories and past conversations by meaning and words, best first.
+
+        What waits for its vector gets it first. ``degraded`` says why only words were
+        searched, where that is so: with ``patience`` also that the embedding service did not
+        answer within so many seconds, as while it loads; else it is waited for.
+        """
+        from memchat.memory.patience import Patience
+
+        if not query.strip():
+            raise InputError("the question is empty; say what to look for")
+        scope, recall = Scope(user, app), self._parts().recall
+        if patience is not None:
+            patient = Patience(patience, recall.question)
+            question = patient.wait(patient.ask(query))
+            if question.degraded is not None:
+                return recall.find(scope, question, limit)
+        with self._database.read() as tx:
+            waiting = jobs.due(tx, scope.user, self._clock()) & {"embed", "index"}
+            known = recall.known(tx, query)
+        if waiting:
+            self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
+        return recall.find(scope, known.answered(), limit)
+
+
+def _status(status: str) -> str:
+    if status not in STATUSES:
+        raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
+    return status
