@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -155,6 +156,7 @@ def test_success_clears_the_error_and_tells_the_model(open_store: Opener, clock:
 def test_failed_for_good_has_reason_code_tries_and_time_and_can_be_retried(
     open_store: Opener, clock: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     service = Service(refusing(503, "tea"))
     mc = open_store(embedder=service)
     (memory_id,) = add(mc, "tea")

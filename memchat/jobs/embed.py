@@ -202,7 +202,7 @@ class Embedding:
                 reason = fail(tx, claimed, faults[claimed.target_id], now, self.settings)
                 reasons.setdefault(reason, []).append(claimed.id)
         for reason, ids in reasons.items():
-            log.warning("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
+            log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
         self._keep_usage(tx, batch, answer, now)
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)

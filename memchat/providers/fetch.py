@@ -69,7 +69,9 @@ def fetch(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
     part = folder.with_name(folder.name + PART)
     base = os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
     timeout = httpx.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
-    with httpx.Client(timeout=timeout, follow_redirects=True) as client, _told(model, base):
+    plain = {"Accept-Encoding": "identity"}  # sizes and ranges are those of the files
+    client = httpx.Client(timeout=timeout, follow_redirects=True, headers=plain)
+    with client, _told(model, base):
         revision, files = _listed(client, f"{base}/api/models/{repository}", wanted)
         loader = _Loader(client, f"{base}/{repository}/resolve/{revision}", part, files, tell)
         fetched = loader.run()
