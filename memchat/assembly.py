@@ -69,8 +69,8 @@ class Assembly:
     def close(self) -> None:
         """Save the index of large scopes and let go of the files."""
         sense = self._sense
-        if sense is not None and sense.meaning is not None:
-            with self.database.read() as tx:
+        if sense is not None and sense.meaning is not None and sense.meaning.index.unsaved:
+            with self.database.write() as tx:
                 if services.state(tx) == sense.state:
                     sense.meaning.index.save(tx)
         self.database.close()

@@ -113,6 +113,65 @@ def test_a_quickened_shard_finds_what_a_plain_one_does_through_every_change(
         assert quick.search(query, limit, kept[:3]) == plain.search(query, limit, kept[:3])
 
 
+@pytest.mark.parametrize(("spread", "outlier"), [(0.25, 0.0), (0.7, 0.0), (0.4, 0.65)])
+def test_a_quickened_shard_is_exact_where_rows_resemble_each_other(spread, outlier) -> None:
+    rng = np.random.default_rng(1)
+
+    def unit(rows):
+        return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+    def like(rows):
+        """As some models have them: with one dimension that is large in every vector."""
+        rows = unit(rows) * np.sqrt(1 - outlier**2)
+        rows[:, 7] += outlier
+        return unit(rows)
+
+    topics = unit(rng.standard_normal((40, 384)))
+    of = topics[rng.integers(0, 40, 8_000)]
+    rows = unit(of + spread * unit(rng.standard_normal((8_000, 384))))
+    asked = like(rows[:150] + 0.4 * unit(rng.standard_normal((150, 384))))
+    rows = like(rows)
+    shard = Shard(384)
+    shard.replace([], range(8_000), rows)
+    shard.quicken()
+    exact = 0
+    for query in asked:
+        scores = np.sort(rows @ query)[::-1][:10]
+        found = [score for _, score in shard.search(query, 20)][:10]
+        exact += np.allclose(found, scores, atol=1e-6)
+    assert exact == len(asked)
+
+
+def test_a_shard_that_grows_large_while_it_is_used_is_quickened(
+    store: Database, monkeypatch
+) -> None:
+    monkeypatch.setattr(index_module, "QUICK_FROM", 30)
+    keep(store, ANA, *[f"value {n}" for n in range(20)])
+    index = opened(store)
+    with store.read() as tx:
+        own = apps.find(tx, ANA).ids
+        index.search(tx, own, vector("value 3"), 5)
+        assert not index._shards["memories", own[0]].quick
+    keep(store, ANA, *[f"more {n}" for n in range(20)])
+    with store.read() as tx:
+        assert index.search(tx, own, vector("more 7"), 1)[0][1] == pytest.approx(1)
+        assert index._shards["memories", own[0]].quick
+
+
+def test_an_older_snapshot_takes_nothing_from_those_who_are_further(store: Database) -> None:
+    keep(store, ANA, "tea", "coffee")
+    index = opened(store)
+    with store.read() as old:
+        own = apps.find(old, ANA).ids
+        before = index.search(old, own, vector("tea"), 5)
+        keep(store, ANA, "cocoa")
+        with store.read() as new:
+            assert len(index.search(new, own, vector("tea"), 5)) == 3
+        further = index._shards["memories", own[0]]
+        assert index.search(old, own, vector("tea"), 5) == before
+        assert index._shards["memories", own[0]] is further
+
+
 def test_replacing_takes_out_changes_and_adds() -> None:
     rows = np.eye(4, DIMENSIONS, dtype=np.float32)
     shard = Shard(DIMENSIONS)

@@ -67,8 +67,6 @@ class VectorIndex:
         kind: Kind = "memories",
     ) -> list[tuple[int, float]]:
         """The nearest (id, cosine) of these scope rows, best first."""
-        from memchat.vectors.shard import SPARE
-
         if limit < 1:
             return []
         with self._lock:
@@ -76,7 +74,7 @@ class VectorIndex:
             for app_id in app_ids:
                 shard = self._current(tx, kind, app_id)
                 if shard.coarse:
-                    near = [i for i, _ in shard.search(query, limit + SPARE, exclude)]
+                    near = [i for i, _ in shard.search(query, shard.spared(limit), exclude)]
                     found += self._exact(tx, app_id, query, near).items()
                 else:
                     found += shard.search(query, limit, exclude)
@@ -116,11 +114,20 @@ class VectorIndex:
         with self._lock:
             return self._current(tx, kind, app_id).ids
 
+    @property
+    def unsaved(self) -> bool:
+        """Whether any shard is large enough to be kept on disk and has changed since it was."""
+        with self._lock:
+            return any(
+                len(shard) >= SAVE_FROM and self._saved.get(which) != shard.seq
+                for which, shard in self._shards.items()
+            )
+
     def save(self, tx: Connection) -> None:
         """Keep the large shards that changed on disk, so that the next opening is quick.
 
-        They are caught up first: what was forgotten meanwhile must not come back in a file. Where
-        they cannot be written, they are made from the rows next time as well.
+        ``tx`` is a writer's: nothing can be forgotten while they are written, and what was before
+        is read first. Where they cannot be written, they are made from the rows next time.
         """
         with self._lock:
             for kind, app_id in list(self._shards):
@@ -159,18 +166,21 @@ class VectorIndex:
         kept = self._shards.get((kind, app_id))
         shard = self._load(tx, kind, app_id) if kept is None else kept
         newest = _latest(tx, kind, app_id)
+        ahead = shard.seq > newest > 0
         same = shard is kept and shard.seq == newest
         if shard.seq > newest:
-            # Read further than this snapshot of the rows reaches.
+            # Read further than this snapshot of the rows reaches: a view of its own, for once.
             shard = self._empty()
         if shard.seq < newest:
             changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
             found, vectors = self._read(tx, kind, app_id, changed)
             if changed is None and kind == "memories" and len(found) >= COARSE_FROM:
-                shard = self._empty(largest=float(abs(vectors).max()))
+                shard = self._empty(largest=float(max(vectors.max(), -vectors.min())))
             shard.replace(changed or [], found, vectors)
             shard.seq = newest
-        if shard is not kept and not shard.coarse and len(shard) >= QUICK_FROM:
+        if ahead:
+            return shard
+        if not shard.coarse and not shard.quick and len(shard) >= QUICK_FROM:
             shard.quicken()
         if same:
             self._shards.move_to_end((kind, app_id))

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,10 +29,13 @@ faiss.omp_set_num_threads(1)
 Vectors = NDArray[np.float32]
 _FORMAT = 3
 _FEW = 1_000
+_BATCH = 4_096
 _TIE = 1e-6
 """Scores this close may change places with the order of adding up."""
-SPARE = 10
-"""What is taken from a coarse shard beyond the limit, to be scored anew."""
+_SPARE = 10
+"""What is taken from a coarse shard beyond the limit at least, to be scored anew."""
+_EVEN = 5.0
+"""The largest number of a unit vector without outliers, times the root of its dimensions."""
 _STEPS = 127
 """Of a byte, each way from zero."""
 
@@ -71,6 +75,12 @@ class Shard:
         """Whether its scores only tell which vectors to look at."""
         return self.largest is not None
 
+    def spared(self, limit: int) -> int:
+        """How many of a coarse shard's nearest hold the exact ``limit``: about twice as many, more
+        where one dimension is larger than all others and leaves the rest fewer steps."""
+        steps = (self.largest or 0.0) * math.sqrt(self.dimensions)
+        return limit + max(_SPARE, round(limit * steps / _EVEN))
+
     @property
     def ids(self) -> set[int]:
         """The memories in it."""
@@ -84,17 +94,28 @@ class Shard:
         if not len(held):
             return True
         place = {int(i): n for n, i in enumerate(held)}
-        mine, theirs = self._vectors(), self._as_held(vectors)
+        mine, theirs = self._vectors(0, len(self)), self._as_held(vectors)
         return bool(np.allclose(mine[[place[i] for i in ids]], theirs, atol=_TIE))
 
     def quicken(self) -> None:
         """Search a coarse copy first from now on."""
-        ids, vectors = faiss.vector_to_array(self._index.id_map), self._vectors()
-        self._quick = Shard(self.dimensions, largest=float(abs(vectors).max()))
-        self._quick.replace([], ids.tolist(), vectors)
+        held = faiss.vector_to_array(self._index.id_map)
+        places = range(0, len(self), _BATCH)
+        largest = max(float(abs(self._vectors(start, _BATCH)).max()) for start in places)
+        self._quick = Shard(self.dimensions, largest=largest)
+        for start in places:
+            ids = held[start : start + _BATCH].tolist()
+            self._quick.replace([], ids, self._vectors(start, _BATCH))
 
-    def _vectors(self) -> Vectors:
-        held: Vectors = faiss.downcast_index(self._index.index).reconstruct_n(0, len(self))
+    @property
+    def quick(self) -> bool:
+        """Whether a coarse copy is searched first."""
+        return self._quick is not None
+
+    def _vectors(self, start: int, count: int) -> Vectors:
+        """So many of them from a place on, in the order they were put in."""
+        count = min(count, len(self) - start)
+        held: Vectors = faiss.downcast_index(self._index.index).reconstruct_n(start, count)
         return held
 
     def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
@@ -103,8 +124,11 @@ class Shard:
         known = ids if len(ids) > _FEW else [i for i in ids if self._vector(i) is not None]
         if len(self) and known:
             self._index.remove_ids(np.asarray(known, np.int64))
-        if len(found):
-            self._index.add_with_ids(self._as_held(vectors), np.asarray(found, np.int64))
+        for start in range(0, len(found), _BATCH):  # no second copy of all of them
+            some = slice(start, start + _BATCH)
+            self._index.add_with_ids(
+                self._as_held(vectors[some]), np.asarray(found[some], np.int64)
+            )
         if self._quick is not None:
             self._quick.replace(ids, found, vectors)
 
@@ -115,7 +139,7 @@ class Shard:
         if limit < 1:
             return []
         if self._quick is not None:
-            near = [i for i, _ in self._quick.search(query, limit + SPARE, exclude)]
+            near = [i for i, _ in self._quick.search(query, self._quick.spared(limit), exclude)]
             found = list(self.scores(query, near).items())
         else:
             found = self._widening(query, limit, exclude)
