@@ -218,6 +218,12 @@ def test_any_number_of_rows_is_scored_at_once(tx) -> None:
         ("私は京都に住んでいます", ["京都", "東京"], 1),
         ("gate 4711", ["471", "4711"], 1),
         ("", ["gate"], 0),
+        ("cooking, played, lived in two cities, studies planned", ["cook", "play", "live"], 3),
+        ("cooking, played, lived in two cities, studies planned", ["city", "study", "plan"], 3),
+        ("Where I work and use it; the bus to Paris", ["worked", "using", "buses", "paris"], 4),
+        ("a container, a computer, a studio, broth, a party", ["contact", "company", "student"], 0),
+        ("a container, a computer, a studio, broth, a party", ["brother", "partner", "part"], 0),
+        ("на работе в Берлине", ["работе", "берлине"], 2),
     ],
 )
 def test_words_are_counted_in_a_row_whatever_their_endings(tx, text, words, held) -> None:

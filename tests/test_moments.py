@@ -426,3 +426,18 @@ def test_each_window_of_a_long_message_has_its_part_in_its_vector(tmp_path: Path
         [padding + "The xylophone is in the cellar. " * 20 + padding, "xylophone in the cellar"]
     )
     assert other @ cellar > plain[0] @ cellar + 0.05
+
+
+@pytest.mark.parametrize(
+    ("asked", "word"),
+    [("When was I in Lisbon?", "Lisbon"), ("My new job: is it at Sonae or at Galp?", "Sonae")],
+)
+def test_what_a_sentence_says_beside_its_fact_is_still_told(mc, extract_model, asked, word) -> None:
+    said = "I moved from Lisbon to Porto last month because of my new job at Sonae"
+    extract_model.replies.append(answer(fact(said, "city", "Porto"), title="t"))
+    with mc.session(user="ana") as chat:
+        assert chat.send(f"{said}.").text
+    assert any(word in hit.text for hit in mc.recall(asked, user="ana").hits)
+    reply = mc.session(user="ana").send(asked)
+    assert reply.text
+    assert any(word in hit.text for hit in reply.shown.hits)

@@ -7,7 +7,7 @@ what was said in the right conversation is more likely meant.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date
 from zoneinfo import ZoneInfo
@@ -19,12 +19,15 @@ from memchat.store import events, evidence, keywords, messages, sessions, succes
 from memchat.store.evidence import Drawn
 from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Message
+from memchat.types import Hit, Memory, Message
 
 PRIOR = 0.3
 """What the summary of its conversation adds to a moment, at most."""
 _ONLY_PROOF = 0.6
-"""Of a moment's words those that quotes of shown facts hold, from which on it says nothing new."""
+"""Of a moment's words those that quotes of shown facts hold, from which on it may only prove."""
+_SAYS_MORE = 3
+"""Words that the facts' own lines lack, from which on it says more than they: "I moved from Lisbon
+to Porto for a job at Sonae" beside "city: Porto". Fewer are the sentence around the value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Moment:
     facts: tuple[Drawn, ...]
     taught: tuple[int, ...]
     """For each of the facts the memory that stands in its place today."""
+    asked: Set[str]
+    """The words of the question."""
 
     @property
     def score(self) -> float:
@@ -49,13 +54,17 @@ class Moment:
         """Whether one of these memories, or what they replaced, was drawn from it."""
         return any(i in memory_ids for i in self.taught)
 
-    def only_proves(self, shown: Collection[int]) -> bool:
-        """Whether it says no more than these memories do, whose lines name what they replaced."""
+    def only_proves(self, shown: Mapping[int, Memory]) -> bool:
+        """Whether these memories, in whose place or for which it was said, leave nothing of it to
+        tell: their quotes are most of it, and what their lines do not hold was not asked for."""
         mine = _words(self.turn.content)
         quotes = zip(self.taught, self.facts, strict=True)
         theirs = [_words(fact.quote) for i, fact in quotes if i in shown]
-        told = set().union(*theirs) & mine
-        return bool(theirs) and len(told) >= _ONLY_PROOF * len(mine)
+        if not theirs or len(set().union(*theirs) & mine) < _ONLY_PROOF * len(mine):
+            return False
+        lines = [shown[i] for i in self.taught if i in shown]
+        more = mine - _words(" ".join(f"{m.key.replace('_', ' ')} {m.value}" for m in lines))
+        return len(more) < _SAYS_MORE or not more & self.asked
 
     def told(self, zone: ZoneInfo) -> Hit:
         """The moment in words."""
@@ -105,6 +114,7 @@ def find(
     now = {i: m.id for i, m in succession.present(search.tx, search.ids, ids).items()}
     reworded = events.reworded(search.tx, ids)
     moments, asked = [], search.question.text
+    words = _words(asked)
     for i, turn in turns.items():
         facts = drawn[i]
         if any(fact.inactive_reason == FORGOTTEN for fact in facts):
@@ -119,7 +129,7 @@ def find(
         taught = tuple(now.get(fact.memory_id, fact.memory_id) for fact in facts)
         prior, title = priors[turn.session_id], titles[turn.session_id]
         changed = tuple(dict.fromkeys(over))
-        moments.append(Moment(turn, found[i], prior, title, changed, tuple(facts), taught))
+        moments.append(Moment(turn, found[i], prior, title, changed, tuple(facts), taught, words))
     moments.sort(key=lambda m: (-m.score, -m.turn.id))
     return moments
 

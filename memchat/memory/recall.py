@@ -92,9 +92,10 @@ class Recall:
             facts = self._facts(tx, scope_ids)
             found = distinct(facts.find(search, wide))
             place = {fact.memory.id: n for n, fact in enumerate(found)}
+            known = {fact.memory.id: fact.memory for fact in found}
             moments = []
             for moment in self._past(scope_ids, search, wide):
-                if moment.only_proves(place):
+                if moment.only_proves(known):
                     best = min(place[i] for i in moment.taught if i in place)
                     score = max(found[best].score, moment.score)
                     found[best] = replace(found[best], score=score)
@@ -144,13 +145,14 @@ class Recall:
             others = distinct(hits, besides=[f for f in profile if f.memory.id in given])
             found = facts.told(others[: self._settings.top_k])
             given |= {hit.id for hit in found}
+            known = {hit.id: hit.memory for hit in (*kept, *found) if hit.memory is not None}
             said = self._past(scope_ids, search, CANDIDATES, session_id)
             moments = self._moments(scope_ids, search, dropped)
             moments += [
                 one.told(self._settings.zone)
                 for one in said
                 if one.score >= _WEAK * said[0].score
-                and not (one.only_proves(given) or one.tells(mute))
+                and not (one.only_proves(known) or one.tells(mute))
             ]
         shown = _fitting([*kept, *found, *moments], room)
         wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from sqlalchemy import Connection
 
@@ -61,11 +61,8 @@ _SAMPLED = f"""
 _AMONG = "+rowid IN (SELECT value FROM json_each(?))"
 """One pass over what matches; without the plus each row is a full-text search of its own."""
 _DEEP_BYTES = 1_000
-_SHORT = 4
-"""Letters that no ending is taken from."""
-_PLURAL = ("", "s", "es")
-_ENDING = 3
-"""Letters by which a text's word may be the longer one."""
+_SHORTEST = 2
+"""Letters that are left of any word."""
 
 _STOP_WORDS = """
     a about after all also am an and any are as at be because been before being but by can could
@@ -261,7 +258,7 @@ def held(
     """
     if not words or not row_ids:
         return {}
-    forms = [_form(word) for word in words]
+    stems = {word: _stem(word) for word in words}
     columns = _COLUMNS[kind].replace(" ", " || ' ' || ")
     rows = plain.rows(
         tx,
@@ -269,44 +266,38 @@ def held(
         plain.listed(row_ids),
     )
     return {
-        i: {form.word for form in forms if form.begins in text and form.within(text)}
+        i: {word for word, stem in stems.items() if _within(text, stem)}
         for i, text in ((row[0], row[1] or "") for row in rows)
     }
 
 
-class _Form(NamedTuple):
-    """A word under other endings, nearly as the index's stemmer has it."""
-
-    word: str
-    begins: str
-    longer: int = 0
-    """Letters that may follow."""
-    plural: bool = False
-    """Whether only those of a plural may."""
-
-    def within(self, text: str) -> bool:
-        """Whether a word of the text is it. By hand: compiling a pattern takes longer."""
-        at = text.find(self.begins)
-        while at >= 0:
-            end = behind = at + len(self.begins)
-            while behind < len(text) and text[behind].isalnum():
-                behind += 1
-            ending = text[end:behind]
-            fits = ending in _PLURAL if self.plural else len(ending) <= self.longer
-            if fits and (at == 0 or not text[at - 1].isalnum()):
-                return True
-            at = text.find(self.begins, at + 1)
-        return False
+def _within(text: str, stem: str) -> bool:
+    """Whether a word of the text has this stem. By hand: compiling a pattern takes longer."""
+    begins = stem[:-1] if stem.endswith("i") else stem  # city and cities share "cit"
+    at = text.find(begins)
+    while at >= 0:
+        end = at + len(begins)
+        while end < len(text) and text[end].isalnum():
+            end += 1
+        if (at == 0 or not text[at - 1].isalnum()) and _stem(text[at:end]) == stem:
+            return True
+        at = text.find(begins, at + 1)
+    return False
 
 
-def _form(word: str) -> _Form:
-    """ "protested" for "protests". A short word has a plural at most, a number nothing."""
-    if any(c.isdigit() for c in word):
-        return _Form(word, word)
-    if len(word) <= _SHORT:
-        return _Form(word, word.removesuffix("s") or word, plural=True)
-    begins = word[: max(_SHORT, len(word) * 2 // 3)]
-    return _Form(word, begins, len(word) - len(begins) + _ENDING)
+def _stem(word: str) -> str:
+    """A word without its ending, nearly as the index's stemmer has it: "cook" of "cooking", "citi"
+    of "city" and "cities". Of a number, and of other scripts' words, all of it."""
+    if not word.isascii() or not word.isalpha():
+        return word
+    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    for ending in ("ing", "ed", "en", "e"):
+        if len(word) - len(ending) >= _SHORTEST:
+            word = word.removesuffix(ending)
+    if len(word) > _SHORTEST and word[-1] == word[-2] and word[-1] not in "lsz":
+        word = word[:-1]  # plan of planned
+    return f"{word[:-1]}i" if word.endswith("y") and len(word) > _SHORTEST else word
 
 
 def _match(kind: Kind, scopes: str, words: Sequence[str]) -> str:
