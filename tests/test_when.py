@@ -198,6 +198,40 @@ def test_the_tense_tells_which_may_is_meant() -> None:
         ("¿Qué tengo mañana?", True),
         ("What did I say about the flat last week?", False),
         ("Wie war das Essen gestern?", False),
+        ("What did I tell you today?", True),
+        ("What do I have today?", True),
+        ("What is on tomorrow?", True),
+        ("Anything on tomorrow?", True),
+        ("What's coming up next week?", True),
+        ("What happened last month?", True),
+        ("Do you remember what we talked about last week?", True),
+        ("What do you know about last week?", True),
+        ("Was habe ich gestern erzählt?", True),
+        ("Was war gestern los?", True),
+        ("Was steht nächste Woche an?", True),
+        ("Was ist übermorgen?", True),
+        ("Qu'ai-je fait avant-hier ?", True),
+        ("De quoi avons-nous parlé hier ?", True),
+        ("¿Qué te conté hace dos semanas?", True),
+        ("¿De qué hablamos ayer?", True),
+        ("How are you today?", False),
+        ("How are you doing today?", False),
+        ("What can you do today?", False),
+        ("What can you do for me tomorrow?", False),
+        ("What's up today?", False),
+        ("What have you planned today?", False),
+        ("What are your plans today?", False),
+        ("What day is it today?", False),
+        ("What did you do yesterday?", False),
+        ("And you, today?", False),
+        ("I have a day off today", False),
+        ("Wie geht es dir heute?", False),
+        ("Was kannst du heute?", False),
+        ("Was hast du heute gemacht?", False),
+        ("Comment vas-tu aujourd'hui ?", False),
+        ("Que peux-tu faire aujourd'hui ?", False),
+        ("¿Cómo estás hoy?", False),
+        ("¿Qué puedes hacer hoy?", False),
     ],
 )
 def test_a_question_about_the_time_alone_is_told_from_one_about_something(
@@ -274,6 +308,14 @@ def test_a_question_about_a_time_alone_gives_what_was_said_then(mc, clock) -> No
         "pizza",
     ]
     assert given_for(mc, "What did I say in February?") == []
+
+
+def test_a_greeting_that_holds_today_is_given_nothing_that_was_said_today(mc, clock) -> None:
+    dinners(mc, clock)
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    for text in ("How are you today?", "What can you do today?", "Wie geht es dir heute?"):
+        assert given_for(mc, text) == []
+    assert [hit.memory.value for hit in given_for(mc, "What did I say today?")] == ["a red kayak"]
 
 
 def test_a_time_puts_what_was_said_then_first_and_leaves_nothing_out(mc, clock) -> None:

@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 
+from memchat.memory.bare_time import is_bare
 from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
 from memchat.memory.gate.number_words import NUMBER_WORDS
-from memchat.memory.gate.text import content_words
 
 Kind = Literal["past", "future"]
 
@@ -59,7 +59,7 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
                 rest = words[: match.start()] + " " + words[match.end() :]
                 named = match.groupdict()
                 by_date = "year" in named or "month" in named or named.get("name") in MONTHS
-                only = _says_nothing(rest)
+                only = is_bare(rest)
                 return replace(found, only=only, phrase=match[0], by_date=by_date)
     return None
 
@@ -107,17 +107,6 @@ _FUTURE_WORDS = re.compile(
     r"|voy|vamos|tengo|tendre|pendiente|planead\w+)\b|'ll\b"
 )
 _SINCE = re.compile(r"\b(?:since|seit|depuis|desde)(?:\s+(?:the|dem|der|le|la|el))?\s*$")
-_ASKING = {
-    word
-    for words in (
-        "say said tell told talk talked talking speak spoke discuss discussed mention mentioned happen happened do did doing ago since",
-        "have having plan plans planned know remember chat conversation up coming anything something thing things on schedule",
-        "sage sagte gesagt erzahlt erzahle besprochen reden geredet gesprochen passiert war habe hab geplant los steht vor seit plane",
-        "weisst uber gemacht was qu est ce que ai j dit dire dis parle parler avons nous a t raconte passe passee fait faire prevu rien",
-        "chose quoi depuis dije dicho decir conte contado hable hablado hablamos paso pasado hice hecho hacer tengo planes hace desde",
-    )
-    for word in words.split()
-}
 
 
 def _tense(words: str) -> Kind | None:
@@ -125,10 +114,6 @@ def _tense(words: str) -> Kind | None:
     if bool(past) == bool(future):
         return None
     return "past" if past else "future"
-
-
-def _says_nothing(rest: str) -> bool:
-    return not {plain(word) for word in content_words(re.sub(r"[\W_]+", " ", rest))} - _ASKING
 
 
 def _since(before: str, found: Range, today: date) -> Range:
