@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.memory import when
+from memchat.memory import timely, when
 from memchat.memory.gate.calendar_words import names_day, plain
 from memchat.memory.when import Range, asked_about
 from memchat.testing import FakeClock
@@ -362,6 +362,29 @@ def test_past_conversations_are_found_by_their_day(mc, clock, extract_model) -> 
     assert "I repaired the roof" in hit.text
     (hit, *_) = given_for(mc, "What did I tell you two weeks ago?", "message")
     assert "The ferry was late" in hit.text
+
+
+def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
+    mc, extract_model
+) -> None:
+    extract_model.replies.append(answer())
+    talk(mc, "I sold the kayak")
+    chat = mc.session(user="ana")
+    for n in range(timely.MOST + 5):
+        assert chat.send(f"Line {n} about the garden").text
+    reply = chat.send("What did I tell you today?")
+    assert reply.text
+    assert ["I sold the kayak" in hit.text for hit in reply.shown.hits if hit.session_id] == [True]
+
+
+def test_what_is_over_takes_no_place_of_what_was_said_on_that_day(mc, clock) -> None:
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    for n in range(timely.MOST + 5):
+        key = f"visitor_{chr(97 + n // 26)}{chr(97 + n % 26)}"
+        mc.add("fact", key, "Bo", user="ana", expires_at=date(2026, 5, 1))
+    clock.advance(days=1)
+    (hit,) = mc.recall("What did I tell you yesterday?", user="ana").hits
+    assert hit.memory.value == "a red kayak"
 
 
 def test_what_is_out_of_sight_is_not_found_by_its_day_either(mc, clock, extract_model) -> None:
