@@ -92,6 +92,11 @@ _NEXT = r"(?P<next>next|coming|nachste[nmrs]?|kommende[nmrs]?|proxim[oa])"
 _THIS = r"(?P<this>this|diese[nmrs]?|cette|cet|ce|est[ea])"
 _BEHIND = r"(?P<after>(?P<last>derniere?|passee?|pasad[oa])|(?P<next>prochaine?|proxim[oa]|que viene|qui vient))"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_NO_VERB = (
+    r"(?:(?<=\bon )|(?<=\bsince )|(?<=\buntil )|(?<=\bby )|(?!(?:\d+\s+)?(?:may|march)\b(?:\s+\d+)?"
+    r"(?!\w)(?!\s*(?:$|[^\w\s']|\d|(?:about|and|at|because|by|for|from|in|of|on|to|when|where|with)\b))))"
+)
+"""Not "this may be", "may 5 people", "the 2 may": the month that is a verb too ends its phrase."""
 _YEAR = r"(?P<year>(?:19|20)\d{2})"
 
 _PAST_WORDS = re.compile(
@@ -289,7 +294,7 @@ def _words(*alternatives: str) -> re.Pattern[str]:
 _LED_NAME = "|".join(
     sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS, _WEEKEND], key=len, reverse=True)
 )
-_DATE_LED = r"(?<![\d.])(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
+_DATE_LED = r"(?<![\d.])" + _NO_VERB + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
 _READERS: tuple[
     tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], Range | None]], ...
 ] = (
@@ -358,7 +363,7 @@ _READERS: tuple[
     (re.compile(rf"{_DATE_LED}(?P<month>{_MONTH})\b(?:,?\s+(?:de\s+)?{_YEAR})?"), _dated),
     (
         re.compile(
-            rf"\b(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?"
+            rf"\b{_NO_VERB}(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?"
         ),
         _dated,
     ),
@@ -372,7 +377,7 @@ _READERS: tuple[
     (re.compile(rf"\b{_LAST}\s+{_NAME}\b"), _named),
     (re.compile(rf"\b{_NEXT}\s+{_NAME}\b"), _named),
     (re.compile(rf"\b{_NAME}\s+{_BEHIND}\b"), _named),
-    (re.compile(rf"\b{_THIS}\s+{_NAME}\b"), _named),
+    (re.compile(rf"\b{_THIS}\s+{_NO_VERB}{_NAME}\b"), _named),
     (
         re.compile(
             rf"\b(?:in|en|during|im jahre?|in the year|durant|durante|desde|seit|since|depuis)\s+{_YEAR}\b"
