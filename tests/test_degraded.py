@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from threading import Event
 from typing import Any
 
@@ -11,8 +11,9 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError, SchemaError
+from memchat.memory import patience as patience_room
 from memchat.memory.meaning import Question
-from memchat.memory.patience import STRETCH, Patience
+from memchat.memory.patience import LOST, STRETCH, Patience
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings
 from memchat.testing import ScriptedModel
@@ -38,6 +39,16 @@ class Slow(HashEmbedder):
         found = super().embed_query(text)
         self.answered.set()
         return found
+
+
+class Breaks(HashEmbedder):
+    """Somebody's own embedder, with a mistake in it."""
+
+    def embed_query(self, text: str) -> tuple[Any, Usage]:
+        raise ValueError(f"cannot read {text}")
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+        raise KeyError(texts[0])
 
 
 class Down(HashEmbedder):
@@ -71,7 +82,10 @@ def kept_question(mc: MemChat, text: str) -> bool:
         return bool(embeddings.get(tx, mc._meaning()[0].service_id, [key]))
 
 
-def test_a_slow_service_leaves_the_reply_to_words_in_under_200_ms(open_store, slow: Slow) -> None:
+def test_a_slow_service_leaves_the_reply_to_words_in_under_200_ms(
+    open_store, slow: Slow, monkeypatch
+) -> None:
+    monkeypatch.setattr(patience_room, "LOST", 0.0)  # it is asked, and waited for, in each turn
     mc = kayak(open_store, slow)
     chat = mc.session(user="ana")
     assert chat.send("Hi").text  # everything is loaded
@@ -190,11 +204,59 @@ def test_a_service_known_to_take_a_little_longer_is_given_that_little() -> None:
     late = patience.ask("slow")
     assert patience.wait(late).degraded
     assert time.monotonic() - begun >= 0.05 * STRETCH
-    assert patience.wait(patience.ask("quick")).degraded is None  # and it is known as quick again
-    begun = time.monotonic()
-    assert "within 0.05 s" in (patience.wait(patience.ask("slow")).degraded or "")
     go.set()
     assert late.future.result(WAIT)
+    go.clear()
+    assert patience.wait(patience.ask("quick")).degraded is None  # and it is known as quick again
+    assert "within 0.05 s" in (patience.wait(patience.ask("slow")).degraded or "")
+    go.set()
+
+
+def test_a_service_that_hangs_after_a_slow_answer_is_waited_for_at_length_once(monkeypatch) -> None:
+    monkeypatch.setattr(patience_room, "LOST", 0.0)
+    go = Event()
+    patience = Patience(0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?"))
+    patience._last = 0.05 * (STRETCH - 1)
+    why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(3)]
+    go.set()
+    assert ["within 0.2 s" in one for one in why] == [True, False, False]
+    assert all("within 0.05 s" in one for one in why[1:])
+
+
+def test_a_service_that_hangs_is_asked_nothing_new_until_it_answers(monkeypatch) -> None:
+    now, go, asked = [0.0], Event(), []
+
+    def find(text: str) -> Question:
+        asked.append(text)
+        assert go.wait(WAIT)
+        return Question(text, usage=SPENT)
+
+    monkeypatch.setattr(patience_room.time, "monotonic", lambda: now[0])
+    patience = Patience(0.05, find)
+    first = patience.ask("first")
+    assert patience.ask("at the same time").text and not first.future.done()
+    now[0] += 0.05 * STRETCH + 0.01
+    began = time.perf_counter()
+    for n in range(30):
+        refused = patience.wait(patience.ask(f"later {n}"))
+        assert refused.degraded and "owes an earlier answer" in refused.degraded
+    assert time.perf_counter() - began < 1
+    assert sorted(asked) == ["at the same time", "first"]
+    now[0] += LOST  # what nobody answers for so long is lost
+    patience.ask("a trial")
+    go.set()
+    assert patience.wait(patience.ask("at last"), WAIT).degraded is None
+
+
+def test_an_embedder_that_breaks_costs_meaning_and_no_patience(open_store: Opener) -> None:
+    mc = open_store(embedder=Breaks())
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    began = time.perf_counter()
+    reply = mc.session(user="ana").send("the red kayak")
+    assert reply.text and time.perf_counter() - began < WAIT / 3
+    for shown in (reply.shown, mc.recall("the red kayak", user="ana")):
+        assert [hit.channel for hit in shown.hits if hit.kind == "memory"] == ["words"]
+        assert "failed (ValueError)" in shown.degraded and "kayak" not in shown.degraded
 
 
 def test_a_search_waits_unless_it_is_told_how_long(open_store, slow: Slow) -> None:

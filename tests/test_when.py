@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.memory import when
+from memchat.memory import timely, when
 from memchat.memory.gate.calendar_words import names_day, plain
 from memchat.memory.when import Range, asked_about
 from memchat.testing import FakeClock
@@ -55,6 +55,11 @@ PAST = [
     ("What did I say on 3 March about the flat?", "03-03", "03-03"),
     ("What did I say on March 3rd?", "03-03", "03-03"),
     ("What did I say on 2026-03-03?", "03-03", "03-03"),
+    ("What did I do this March in Rome?", "03-01", "03-31"),
+    ("What did I do this May?", "05-01", "05-20"),
+    ("What did I say on May 5 over lunch?", "05-05", "05-05"),
+    ("What did I say on 5 May over lunch?", "05-05", "05-05"),
+    ("What happened May 5th while I was ill?", "05-05", "05-05"),
     ("Was habe ich gestern gesagt?", "05-19", "05-19"),
     ("Was habe ich vorgestern gemacht?", "05-18", "05-18"),
     ("Was habe ich heute Morgen gegessen?", "05-20", "05-20"),
@@ -120,6 +125,11 @@ def test_a_phrase_names_days_to_come(text: str, start: str, end: str) -> None:
         "May I ask something?",
         "What does June like to read?",
         "March on!",
+        "this may be a silly question, what is my dog called?",
+        "This may or may not be right",
+        "May 5 people join my dinner?",
+        "Can I march 10 miles with a bad knee?",
+        "These 2 may be wrong",
         "What is my last name?",
         "Do you know my next door neighbour?",
         "The second floor, please",
@@ -198,6 +208,40 @@ def test_the_tense_tells_which_may_is_meant() -> None:
         ("¿Qué tengo mañana?", True),
         ("What did I say about the flat last week?", False),
         ("Wie war das Essen gestern?", False),
+        ("What did I tell you today?", True),
+        ("What do I have today?", True),
+        ("What is on tomorrow?", True),
+        ("Anything on tomorrow?", True),
+        ("What's coming up next week?", True),
+        ("What happened last month?", True),
+        ("Do you remember what we talked about last week?", True),
+        ("What do you know about last week?", True),
+        ("Was habe ich gestern erzählt?", True),
+        ("Was war gestern los?", True),
+        ("Was steht nächste Woche an?", True),
+        ("Was ist übermorgen?", True),
+        ("Qu'ai-je fait avant-hier ?", True),
+        ("De quoi avons-nous parlé hier ?", True),
+        ("¿Qué te conté hace dos semanas?", True),
+        ("¿De qué hablamos ayer?", True),
+        ("How are you today?", False),
+        ("How are you doing today?", False),
+        ("What can you do today?", False),
+        ("What can you do for me tomorrow?", False),
+        ("What's up today?", False),
+        ("What have you planned today?", False),
+        ("What are your plans today?", False),
+        ("What day is it today?", False),
+        ("What did you do yesterday?", False),
+        ("And you, today?", False),
+        ("I have a day off today", False),
+        ("Wie geht es dir heute?", False),
+        ("Was kannst du heute?", False),
+        ("Was hast du heute gemacht?", False),
+        ("Comment vas-tu aujourd'hui ?", False),
+        ("Que peux-tu faire aujourd'hui ?", False),
+        ("¿Cómo estás hoy?", False),
+        ("¿Qué puedes hacer hoy?", False),
     ],
 )
 def test_a_question_about_the_time_alone_is_told_from_one_about_something(
@@ -276,6 +320,14 @@ def test_a_question_about_a_time_alone_gives_what_was_said_then(mc, clock) -> No
     assert given_for(mc, "What did I say in February?") == []
 
 
+def test_a_greeting_that_holds_today_is_given_nothing_that_was_said_today(mc, clock) -> None:
+    dinners(mc, clock)
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    for text in ("How are you today?", "What can you do today?", "Wie geht es dir heute?"):
+        assert given_for(mc, text) == []
+    assert [hit.memory.value for hit in given_for(mc, "What did I say today?")] == ["a red kayak"]
+
+
 def test_a_time_puts_what_was_said_then_first_and_leaves_nothing_out(mc, clock) -> None:
     dinners(mc, clock)
     for text, first in (
@@ -320,6 +372,29 @@ def test_past_conversations_are_found_by_their_day(mc, clock, extract_model) -> 
     assert "I repaired the roof" in hit.text
     (hit, *_) = given_for(mc, "What did I tell you two weeks ago?", "message")
     assert "The ferry was late" in hit.text
+
+
+def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
+    mc, extract_model
+) -> None:
+    extract_model.replies.append(answer())
+    talk(mc, "I sold the kayak")
+    chat = mc.session(user="ana")
+    for n in range(timely.MOST + 5):
+        assert chat.send(f"Line {n} about the garden").text
+    reply = chat.send("What did I tell you today?")
+    assert reply.text
+    assert ["I sold the kayak" in hit.text for hit in reply.shown.hits if hit.session_id] == [True]
+
+
+def test_what_is_over_takes_no_place_of_what_was_said_on_that_day(mc, clock) -> None:
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    for n in range(timely.MOST + 5):
+        key = f"visitor_{chr(97 + n // 26)}{chr(97 + n % 26)}"
+        mc.add("fact", key, "Bo", user="ana", expires_at=date(2026, 5, 1))
+    clock.advance(days=1)
+    (hit,) = mc.recall("What did I tell you yesterday?", user="ana").hits
+    assert hit.memory.value == "a red kayak"
 
 
 def test_what_is_out_of_sight_is_not_found_by_its_day_either(mc, clock, extract_model) -> None:

@@ -331,14 +331,12 @@ class Memories(Opened):
         searched, where that is so: with ``patience`` also that the embedding service did not
         answer within so many seconds, as while it loads; else it is waited for.
         """
-        from memchat.memory.patience import Patience
-
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         scope, recall = Scope(user, app), self._parts().recall
         if patience is not None:
-            patient = Patience(patience, recall.question)
-            question = patient.wait(patient.ask(query))
+            patient = self._parts().patience
+            question = patient.wait(patient.ask(query), patience)
             if question.degraded is not None:
                 return recall.find(scope, question, limit)
         with self._database.read() as tx:

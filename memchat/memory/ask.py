@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -52,8 +53,24 @@ def embedded(embedder: Embedder, texts: Mapping[str, str]) -> Made:
 
     Raises ProviderError for any that cannot be stored, whatever the embedder lets pass.
     """
-    vectors, usage = embedder.embed_documents(list(texts.values()))
+    with foreign_to(embedder):
+        vectors, usage = embedder.embed_documents(list(texts.values()))
     return dict(zip(texts, checked(embedder, vectors, len(texts)), strict=True)), usage
+
+
+def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:
+    """Around a call of an embedder: whatever is raised there that is no error of ours becomes a
+    ProviderError, by its class alone."""
+    from memchat.providers.failures import foreign
+
+    name = embedder.service.name
+    return foreign(
+        lambda kind: ProviderError(
+            f"{name} failed ({kind}); look at what makes its vectors, or name another model with "
+            "MEMCHAT_EMBED_MODEL",
+            retryable=True,
+        )
+    )
 
 
 def checked(embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int) -> Vectors:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.memory.ask import checked, embedded
+from memchat.memory.ask import checked, embedded, foreign_to
 from memchat.store import embeddings
 from memchat.store.database import Database
 from memchat.store.memories import text_hash
@@ -73,7 +73,8 @@ class Meaning:
         """The question with a fresh vector of the service, or without and the reason."""
         text = question.text
         try:
-            vector, usage = self.embedder.embed_query(text)
+            with foreign_to(self.embedder):
+                vector, usage = self.embedder.embed_query(text)
             (vector,) = checked(self.embedder, [vector], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")

@@ -2,7 +2,7 @@
 
 The service goes on meanwhile, and what comes late is kept for the next time. A service known to
 take a little longer than the limit, as one on the network may, is given that little more; one that
-hangs, loads, or has not answered yet is not.
+hangs, loads, or has not answered yet is not; and while it hangs it is asked nothing new.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from memchat.memory.meaning import Question, shortened
 from memchat.types import clean_text
 
 STRETCH = 4
-"""A service whose last answer took up to so many times the limit is waited for as long."""
+"""A service whose last answer took up to so many times the limit is waited for as long; one that
+takes longer hangs."""
+LOST = 60.0
+"""Seconds after which a question is taken for lost, and a service that hung is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +47,52 @@ class Patience:
         self._seconds = seconds
         self._find = find
         self._last: float | None = None
+        self._open: dict[Future[Question], float] = {}
+        """When each question began that has no answer yet."""
+        self._lock = threading.Lock()
 
     def ask(self, text: str) -> Asked:
-        """Begin to look for the vector."""
+        """Begin to look for the vector, unless the service hangs: then words are the answer."""
         asked = Asked(text, Future())
+        with self._lock:
+            hangs = self._hangs()
+            if not hangs:
+                self._open[asked.future] = time.monotonic()
+        if hangs:
+            why = "the embedding service still owes an earlier answer"
+            asked.future.set_result(_by_words(text, why))
+            return asked
         threading.Thread(
             target=self._look, args=(asked,), name="memchat-question", daemon=True
         ).start()
         return asked
 
-    def wait(self, asked: Asked) -> Question:
-        """The question with its vector, or without where that takes too long.
+    def wait(self, asked: Asked, seconds: float | None = None) -> Question:
+        """The question with its vector, or without where that takes too long, or ``seconds``.
 
         Raises what finding it raised, e.g. SchemaError for the vectors of another service.
         """
-        limit = self._limit()
+        limit = self._limit() if seconds is None else seconds
         try:
             return asked.future.result(timeout=limit)
         except NotYet:
-            return Question(
-                shortened(clean_text(asked.text)),
-                degraded="searched by words only: the embedding service did not answer within "
-                f"{limit:g} s; MEMCHAT_EMBED_PATIENCE gives it longer",
+            if seconds is None:
+                self._last = None  # what it took before tells nothing now
+            return _by_words(
+                asked.text,
+                f"the embedding service did not answer within {limit:g} s; "
+                "MEMCHAT_EMBED_PATIENCE gives it longer",
             )
+
+    def _hangs(self) -> bool:
+        """Whether an earlier question has waited for longer than any is waited for."""
+        now = time.monotonic()
+        self._open = {
+            future: begun
+            for future, begun in self._open.items()
+            if not future.done() and now - begun < LOST
+        }
+        return any(now - begun > STRETCH * self._seconds for begun in self._open.values())
 
     def _limit(self) -> float:
         late = self._last is not None and self._seconds < self._last <= STRETCH * self._seconds
@@ -82,3 +108,7 @@ class Patience:
         if question.usage is not None:
             self._last = time.monotonic() - started
         asked.future.set_result(question)
+
+
+def _by_words(text: str, why: str) -> Question:
+    return Question(shortened(clean_text(text)), degraded=f"searched by words only: {why}")

@@ -59,12 +59,12 @@ class Timely:
         """What lies on those days, the nearest first; never one of ``without``."""
         found: list[int] = []
         if kind == "memories" and self.asked.kind == "future":
-            found += said.ending(tx, app_ids, self.asked.start, MOST)
+            found += said.ending(tx, app_ids, self.asked.start, MOST, without)
         if self.asked.kind == "past" or self.asked.start <= self.today:
             look = said.facts if kind == "memories" else said.turns
             start, end = self._midnight(self.asked.start), self._midnight(self._behind())
-            found += look(tx, app_ids, start, end, MOST)
-        return [i for i in dict.fromkeys(found) if i not in without]
+            found += look(tx, app_ids, start, end, MOST, without)
+        return list(dict.fromkeys(found))
 
     def shares(self, rows: Sequence[int]) -> dict[int, float]:
         """What each of those rows has more: the nearer to the days, or to now, a little more."""

@@ -17,9 +17,9 @@ from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 
+from memchat.memory.bare_time import is_bare
 from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
 from memchat.memory.gate.number_words import NUMBER_WORDS
-from memchat.memory.gate.text import content_words
 
 Kind = Literal["past", "future"]
 
@@ -59,7 +59,7 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
                 rest = words[: match.start()] + " " + words[match.end() :]
                 named = match.groupdict()
                 by_date = "year" in named or "month" in named or named.get("name") in MONTHS
-                only = _says_nothing(rest)
+                only = is_bare(rest)
                 return replace(found, only=only, phrase=match[0], by_date=by_date)
     return None
 
@@ -92,6 +92,11 @@ _NEXT = r"(?P<next>next|coming|nachste[nmrs]?|kommende[nmrs]?|proxim[oa])"
 _THIS = r"(?P<this>this|diese[nmrs]?|cette|cet|ce|est[ea])"
 _BEHIND = r"(?P<after>(?P<last>derniere?|passee?|pasad[oa])|(?P<next>prochaine?|proxim[oa]|que viene|qui vient))"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
+_NO_VERB = (
+    r"(?:(?<=\bon )|(?<=\bsince )|(?<=\buntil )|(?<=\bby )|(?!(?:\d+\s+)?(?:may|march)\b(?:\s+\d+)?"
+    r"(?!\w)(?!\s*(?:$|[^\w\s']|\d|(?:about|and|at|because|by|for|from|in|of|on|to|when|where|with)\b))))"
+)
+"""Not "this may be", "may 5 people", "the 2 may": the month that is a verb too ends its phrase."""
 _YEAR = r"(?P<year>(?:19|20)\d{2})"
 
 _PAST_WORDS = re.compile(
@@ -107,17 +112,6 @@ _FUTURE_WORDS = re.compile(
     r"|voy|vamos|tengo|tendre|pendiente|planead\w+)\b|'ll\b"
 )
 _SINCE = re.compile(r"\b(?:since|seit|depuis|desde)(?:\s+(?:the|dem|der|le|la|el))?\s*$")
-_ASKING = {
-    word
-    for words in (
-        "say said tell told talk talked talking speak spoke discuss discussed mention mentioned happen happened do did doing ago since",
-        "have having plan plans planned know remember chat conversation up coming anything something thing things on schedule",
-        "sage sagte gesagt erzahlt erzahle besprochen reden geredet gesprochen passiert war habe hab geplant los steht vor seit plane",
-        "weisst uber gemacht was qu est ce que ai j dit dire dis parle parler avons nous a t raconte passe passee fait faire prevu rien",
-        "chose quoi depuis dije dicho decir conte contado hable hablado hablamos paso pasado hice hecho hacer tengo planes hace desde",
-    )
-    for word in words.split()
-}
 
 
 def _tense(words: str) -> Kind | None:
@@ -125,10 +119,6 @@ def _tense(words: str) -> Kind | None:
     if bool(past) == bool(future):
         return None
     return "past" if past else "future"
-
-
-def _says_nothing(rest: str) -> bool:
-    return not {plain(word) for word in content_words(re.sub(r"[\W_]+", " ", rest))} - _ASKING
 
 
 def _since(before: str, found: Range, today: date) -> Range:
@@ -304,7 +294,7 @@ def _words(*alternatives: str) -> re.Pattern[str]:
 _LED_NAME = "|".join(
     sorted([*_DAY_NAMES, *_MONTH_NAMES, *SEASONS, _WEEKEND], key=len, reverse=True)
 )
-_DATE_LED = r"(?<![\d.])(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
+_DATE_LED = r"(?<![\d.])" + _NO_VERB + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
 _READERS: tuple[
     tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], Range | None]], ...
 ] = (
@@ -373,7 +363,7 @@ _READERS: tuple[
     (re.compile(rf"{_DATE_LED}(?P<month>{_MONTH})\b(?:,?\s+(?:de\s+)?{_YEAR})?"), _dated),
     (
         re.compile(
-            rf"\b(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?"
+            rf"\b{_NO_VERB}(?P<month>{_MONTH})\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?!\s*(?:{_UNIT}))(?:,?\s+{_YEAR})?"
         ),
         _dated,
     ),
@@ -387,7 +377,7 @@ _READERS: tuple[
     (re.compile(rf"\b{_LAST}\s+{_NAME}\b"), _named),
     (re.compile(rf"\b{_NEXT}\s+{_NAME}\b"), _named),
     (re.compile(rf"\b{_NAME}\s+{_BEHIND}\b"), _named),
-    (re.compile(rf"\b{_THIS}\s+{_NAME}\b"), _named),
+    (re.compile(rf"\b{_THIS}\s+{_NO_VERB}{_NAME}\b"), _named),
     (
         re.compile(
             rf"\b(?:in|en|during|im jahre?|in the year|durant|durante|desde|seit|since|depuis)\s+{_YEAR}\b"

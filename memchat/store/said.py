@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Sequence
 from datetime import date, datetime
 
-from sqlalchemy import Connection, and_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, select
 
 from memchat.store.schema import memories, messages, sessions
 
@@ -14,27 +15,50 @@ _m = messages.c
 
 
 def facts(
-    tx: Connection, app_ids: Sequence[int], start: datetime, end: datetime, limit: int
+    tx: Connection,
+    app_ids: Sequence[int],
+    start: datetime,
+    end: datetime,
+    limit: int,
+    without: Collection[int] = (),
 ) -> list[int]:
     """The facts in use that were said from ``start`` until before ``end``, the newest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1)
-    query = query.where(_f.said_at >= start, _f.said_at < end)
+    query = query.where(_f.said_at >= start, _f.said_at < end, _not_among(_f.id, without))
     return list(tx.execute(query.order_by(_f.said_at.desc(), _f.id.desc()).limit(limit)).scalars())
 
 
 def turns(
-    tx: Connection, app_ids: Sequence[int], start: datetime, end: datetime, limit: int
+    tx: Connection,
+    app_ids: Sequence[int],
+    start: datetime,
+    end: datetime,
+    limit: int,
+    without: Collection[int] = (),
 ) -> list[int]:
     """The person's own turns from ``start`` until before ``end``, the newest first; none that was
     said with memory off, and none that only asks."""
     query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
     query = query.where(sessions.c.app_id.in_(app_ids), _m.role == "user", _m.memory == 1)
     query = query.where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
-    query = query.where(_m.created_at >= start, _m.created_at < end)
+    query = query.where(_m.created_at >= start, _m.created_at < end, _not_among(_m.id, without))
     return list(tx.execute(query.order_by(_m.id.desc()).limit(limit)).scalars())
 
 
-def ending(tx: Connection, app_ids: Sequence[int], first: date, limit: int) -> list[int]:
+def ending(
+    tx: Connection,
+    app_ids: Sequence[int],
+    first: date,
+    limit: int,
+    without: Collection[int] = (),
+) -> list[int]:
     """The facts in use with a last day, from ``first`` on, the soonest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
+    query = query.where(_not_among(_f.id, without))
     return list(tx.execute(query.order_by(_f.expires_at, _f.id).limit(limit)).scalars())
+
+
+def _not_among(column: ColumnElement[int], ids: Collection[int]) -> ColumnElement[bool]:
+    """Left out before the limit counts, as one value however many there are."""
+    listed = func.json_each(json.dumps(sorted(ids))).table_valued("value")
+    return column.not_in(select(listed.c.value))
