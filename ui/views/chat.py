@@ -29,9 +29,9 @@ def page() -> None:
     session = _session(talk)
     incognito = talk.chat.incognito if talk else bool(state.get("incognito"))
     _address(session)
-    _header(session, incognito=incognito)
-    ui.show_problem()
     turns = _turns(talk, session)
+    _header(session, turns, incognito=incognito)
+    ui.show_problem()
     if turns:
         _transcript(talk, session, turns)
     elif talk is None or not talk.answering:
@@ -73,12 +73,10 @@ def _address(session: Session | None) -> None:
 # The head
 
 
-def _header(session: Session | None, *, incognito: bool) -> None:
-    mc = ui.desk().mc
+def _header(session: Session | None, turns: list[Message], *, incognito: bool) -> None:
     title = "New chat"
     if session is not None:
-        first = mc.messages(session.id, **ui.scope())[:1]
-        title = sidebar.title_of(session, first[0].content if first else "")
+        title = sidebar.title_of(session, turns[0].content if turns else "")
     if incognito:
         title = "Incognito chat"
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
