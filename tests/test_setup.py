@@ -110,7 +110,7 @@ def test_the_wheel_carries_the_app_inside_the_package_alone(wheel):
     app = {
         f"memchat/ui_data/{path.relative_to(ROOT).as_posix()}"
         for path in (ROOT / "ui").rglob("*")
-        if path.suffix in (".py", ".css")
+        if path.suffix in (".py", ".css", ".js")
     }
     names = set(wheel.namelist())
     assert app <= names

@@ -22,6 +22,7 @@ from ui.desk import Desk, Task
 from ui.launch import USER
 
 STYLE = Path(__file__).with_name("style.css")
+UNDER_WAY = Path(__file__).with_name("under_way.js")
 UNDO_SECONDS = 10.0
 SLOWEST = 100
 """Memories a second that are forgotten even on a busy machine."""
@@ -130,8 +131,11 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def style() -> None:
-    """The app's own rules, beside the theme."""
-    st.html(f"<style>{STYLE.read_text()}</style>")
+    """The app's own rules, beside the theme, and the line that shows what is under way."""
+    st.html(f"<style>{STYLE.read_text('utf-8')}</style>")
+    with st.container(key="heard"):
+        script = f"<script>{UNDER_WAY.read_text('utf-8')}</script>"
+        st.html(script, unsafe_allow_javascript=True)
 
 
 def announce(text: str) -> None:

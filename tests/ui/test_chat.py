@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import pytest
+
 from memchat import MemChat
 from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
-from ui.desk import Desk
+from ui.desk import Desk, Talk
 
 
 def test_an_empty_chat_greets_and_suggests(desk: Desk) -> None:
@@ -68,6 +70,17 @@ def test_nothing_learnt_says_nothing(mc: MemChat) -> None:
     until(at, lambda: mc.sessions(**ANA)[0].status in ("extracted", "off"))
     at.run()
     assert not at.expander
+
+
+def test_a_reply_that_ends_while_its_page_is_drawn_is_shown(
+    mc: MemChat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    still = iter([True])  # it comes in when the page first asks, and is there when it asks again
+    monkeypatch.setattr(Talk, "answering", property(lambda talk: next(still, False)))
+    at.run()
+    assert buttons(at, "why-")
 
 
 def test_trying_again_replaces_the_reply(mc: MemChat) -> None:

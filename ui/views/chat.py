@@ -29,14 +29,17 @@ def page() -> None:
     session = _session(talk)
     incognito = talk.chat.incognito if talk else bool(state.get("incognito"))
     _address(session)
-    _header(session, incognito=incognito)
+    # Asked once, and before the turns are read: a reply that ends meanwhile is then still waited
+    # for, and seen by the next look.
+    answering = talk is not None and talk.answering
+    turns = _turns(talk, session, answering=answering)
+    _header(session, turns, incognito=incognito)
     ui.show_problem()
-    turns = _turns(talk, session)
     if turns:
-        _transcript(talk, session, turns)
-    elif talk is None or not talk.answering:
+        _transcript(talk, session, turns, answering=answering)
+    elif not answering:
         _empty(incognito=incognito)
-    if talk is not None and talk.answering:
+    if talk is not None and answering:
         st.fragment(_coming, run_every=STREAM_SECONDS)(talk)
         ui.announce("Responding")
     elif turns and talk is not None and talk.turn is not None:
@@ -73,12 +76,10 @@ def _address(session: Session | None) -> None:
 # The head
 
 
-def _header(session: Session | None, *, incognito: bool) -> None:
-    mc = ui.desk().mc
+def _header(session: Session | None, turns: list[Message], *, incognito: bool) -> None:
     title = "New chat"
     if session is not None:
-        first = mc.messages(session.id, **ui.scope())[:1]
-        title = sidebar.title_of(session, first[0].content if first else "")
+        title = sidebar.title_of(session, turns[0].content if turns else "")
     if incognito:
         title = "Incognito chat"
     with st.container(key="head", horizontal=True, vertical_alignment="center"):
@@ -190,14 +191,14 @@ def _redo(text_key: str | None = None) -> None:
     ui.attempt(work)
 
 
-def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
+def _turns(talk: Talk | None, session: Session | None, *, answering: bool) -> list[Message]:
     if session is not None:
         aside = talk.chat.aside if talk else ()
         found = ui.desk().mc.messages(session.id, **ui.scope())
         turns = [turn for turn in found if turn.id not in aside]
     else:
         turns = list(talk.chat.turns) if talk is not None else []
-    if talk is not None and talk.answering:
+    if answering:
         # What comes in stands below already, also in the moment after it was kept.
         while turns and turns[-1].role == "assistant":
             turns.pop()
@@ -207,7 +208,9 @@ def _turns(talk: Talk | None, session: Session | None) -> list[Message]:
 # The transcript
 
 
-def _transcript(talk: Talk | None, session: Session | None, turns: list[Message]) -> None:
+def _transcript(
+    talk: Talk | None, session: Session | None, turns: list[Message], *, answering: bool
+) -> None:
     state = st.session_state
     lessons = ui.desk().mc.lessons(session.id, **ui.scope()) if session else {}
     shown = state.get("shown") or SHOWN
@@ -223,7 +226,6 @@ def _transcript(talk: Talk | None, session: Session | None, turns: list[Message]
         )
     first = max(len(turns) - shown, 0)
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
-    answering = talk is not None and talk.answering
     taught: list[tuple[int, list[Change]]] = []
     for n, turn in enumerate(turns[first:], first):
         if turn.role == "user":
