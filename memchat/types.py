@@ -235,6 +235,9 @@ class Hit:
     prior: float | None = None
     dated: float | None = None
     """The share in its score for lying on the days that the question asks about."""
+    tells: tuple[tuple[int, str, str], ...] = ()
+    """Id, key and value of the memories whose words stand in it beside its own: those that a memory
+    replaced and its line names, those that were learnt from a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -611,8 +614,10 @@ class Why:
     tools: tuple[str, ...]
     """Those that the model was offered."""
     prompt: tuple[ChatMessage, ...] | None
-    """What the model was sent, as far as it is not blanked; None where it held what was forgotten
-    since, and where code answered alone."""
+    """What the model was sent, as far as it is neither blanked nor deleted; None where it held
+    what was forgotten, and where code answered alone."""
+    deleted: int
+    """Turns that were sent and are gone since."""
     calls: tuple[Usage, ...]
     """The calls made for it, each with its tokens and cost."""
 

@@ -129,6 +129,8 @@ def _save(memory_id: int) -> None:
 def _sent(why: Why) -> None:
     if why.prompt is not None:
         with st.expander("What the model was sent"):
+            if why.deleted:
+                st.caption(f"{ui.plural(why.deleted, 'turn')} of it you have deleted since.")
             for message in why.prompt:
                 st.caption(message.role)
                 st.code(message.content, language=None, wrap_lines=True)

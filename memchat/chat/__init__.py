@@ -349,12 +349,9 @@ class Chat:
             if own is None or sessions.by_id(tx, self.session_id) is None:
                 return  # forgotten while the reply came in
             if reply.received:
-                shown, content = forget.leave_out(
-                    tx,
-                    apps.find(tx, self.scope).ids,
-                    (*reply.shown.hits, *reply.told.hits),
-                    reply.received,
-                )
+                hits = (*reply.shown.hits, *reply.told.hits)
+                zone = self._parts.settings.zone
+                shown, content = forget.leave_out(tx, hits, reply.received, zone)
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,
@@ -412,9 +409,9 @@ class Chat:
             self._reader = threading.Thread(target=self._read, name="memchat-reader", daemon=True)
             self._reader.start()
 
-    def window(self, system: str) -> tuple[list[ChatMessage], list[int], int]:
+    def window(self, system: str) -> tuple[list[ChatMessage], list[int], int, int]:
         """The system prompt and the newest turns that fit the model, the ids of those that do not,
-        and the id of the first that does."""
+        the id of the first that does, and how many do."""
         parts = self._parts
         room = parts.model().window * (_REPLY_SHARE - 1) // _REPLY_SHARE - estimate_tokens(system)
         kept = 0
@@ -429,6 +426,8 @@ class Chat:
                 f"({parts.model().window} tokens); send it in parts"
             )
         split = len(self._turns) - kept
+        while self._turns[split].role != "user":
+            split += 1  # a reply whose question does not fit is not sent
         dropped = [turn.id for turn in self._turns[:split] if turn.id]
         sent = [ChatMessage("system", system), *alternating(self._turns[split:])]
-        return sent, dropped, self._turns[split].id
+        return sent, dropped, self._turns[split].id, len(self._turns) - split

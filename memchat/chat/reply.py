@@ -163,7 +163,7 @@ class Reply:
         if self.switch.on:
             self.asked = parts.patience.ask(self._said)  # it works while the rest is made ready
         system = self._system("", by_model)
-        prompt, dropped, first = chat.window(system)
+        prompt, dropped, first, turns = chat.window(system)
         if self.asked is not None:
             self.shown = parts.recall.for_prompt(
                 chat.scope,
@@ -175,7 +175,7 @@ class Reply:
             block = render.block(parts.prompts, [hit.text for hit in self.shown.hits])
             try:
                 full = self._system(block, by_model)
-                prompt, dropped, first = chat.window(full)
+                prompt, dropped, first, turns = chat.window(full)
                 system = full
             except InputError:
                 # The message fits alone: it goes without the memories, and the result says so.
@@ -183,7 +183,8 @@ class Reply:
                 self.shown = Recalled(degraded=NO_ROOM, dropped=left)
         self.dropped_turns = len(dropped)
         shown = self.shown
-        self.sent = Sent(system, first, by_model, len(shown.hits), shown.dropped, shown.degraded)
+        counted = (len(shown.hits), shown.dropped)
+        self.sent = Sent(system, first, by_model, turns, *counted, shown.degraded)
         return prompt
 
     def _relevant(self) -> list[int]:

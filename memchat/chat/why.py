@@ -8,8 +8,8 @@ from datetime import date
 from sqlalchemy import Connection
 
 from memchat.chat.turns import alternating
+from memchat.memory import forget, render
 from memchat.memory.commands import TOOLS
-from memchat.memory.render import escaped
 from memchat.store import evidence, hidden, memories, messages, muted, prompts, usage
 from memchat.store.apps import ScopeIds
 from memchat.store.prompts import Sent
@@ -46,6 +46,7 @@ class Explaining:
             by_model=sent is not None,
             tools=tuple(t["function"]["name"] for t in TOOLS) if sent and sent.tools else (),
             prompt=None if sent is None or held else self._prompt(sent),
+            deleted=self._deleted(sent) if sent else 0,
             calls=tuple(usage.of_reply(self.tx, self.reply.session_id, self.reply.id)),
         )
 
@@ -56,30 +57,45 @@ class Explaining:
     def _prompt(self, sent: Sent) -> tuple[ChatMessage, ...] | None:
         if sent.system is None:
             return None
-        turns = alternating(self._turns(sent.first_message_id))
-        return (ChatMessage("system", sent.system), *turns)
+        turns = self._turns(sent.first_message_id)
+        left = [ChatMessage(turn.role, turn.content) for turn in turns]
+        # Those left beside a deleted one were not sent as one.
+        whole = alternating(turns) if not self._deleted(sent) else left
+        return (ChatMessage("system", sent.system), *whole)
+
+    def _deleted(self, sent: Sent) -> int:
+        return max(sent.turns - len(self._turns(sent.first_message_id)), 0)
 
     def _lines(self, shown: list[Hit]) -> list[Given]:
         ids = [hit.id for hit in shown if hit.kind == "memory"]
         there = memories.by_ids(self.tx, self.scope.ids, ids)
-        going = {m.id for m in hidden.listed(self.tx, self.scope.ids)}
+        held = self._held()
         mute = muted.of_session(self.tx, self.reply.session_id)
         said = messages.by_ids(self.tx, [hit.id for hit in shown if hit.kind == "message"])
         lines = []
         for hit in shown:
-            if hit.kind == "message":
+            if (hit.kind, hit.id) in held:
+                lines.append(Given(replace(hit, text="…"), since=HIDDEN))
+            elif hit.kind == "message":
                 turn = said.get(hit.id)
                 lines.append(
                     Given(hit, turn.created_at, turn.session_id)
                     if turn is not None
                     else Given(hit, since="its message was deleted")
                 )
-            elif hit.id in going:
-                lines.append(Given(replace(hit, text="…"), since=HIDDEN))
             else:
                 line = self._line(hit, there.get(hit.id))
                 lines.append(replace(line, muted=hit.id in mute))
         return lines
+
+    def _held(self) -> set[tuple[str, int]]:
+        """Whose lines a purge on its way takes along, by kind and id."""
+        held: set[tuple[str, int]] = set()
+        for memory in hidden.listed(self.tx, self.scope.ids):
+            shown = forget.shown_with(self.tx, memory.id)
+            held |= {("memory", i) for i in shown}
+            held |= {("message", i) for i in forget.told_with(self.tx, memory.id)}
+        return held
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:
@@ -102,5 +118,6 @@ class Explaining:
             return f"{what}{by}{into}"
         if memory.expires_at is not None and memory.expires_at < self.today:
             return "over"
-        now = escaped(f"{memory.key}: {memory.value}")
-        return None if now in hit.text else f"changed, now {now}"
+        if render.tells(hit.text, memory.key, memory.value):
+            return None
+        return f"changed, now {render.escaped(f'{memory.key}: {memory.value}')}"

@@ -154,6 +154,8 @@ def _sent(found: Why) -> list[str]:
     if found.prompt is None:
         return ["what the model was sent held something that was forgotten since; it is gone"]
     lines = [f"tools   {', '.join(found.tools)}", ""] if found.tools else []
+    if found.deleted:
+        lines += [f"turns   {found.deleted} deleted since, and not below", ""]
     for message in found.prompt:
         lines += [f"{message.role}:", message.content.rstrip("\n"), ""]
     return lines[:-1]

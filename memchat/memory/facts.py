@@ -46,6 +46,8 @@ class Facts:
     scope: ScopeIds
     today: date
     zone: ZoneInfo
+    mute: Collection[int] = frozenset()
+    """Replaced values that no line names."""
 
     def find(self, search: Search, limit: int) -> list[Found]:
         """The facts that answer a question, best first, of equal ones the newest."""
@@ -99,7 +101,8 @@ class Facts:
     def _hit(self, fact: Found, past: Sequence[Past]) -> Hit:
         memory, parts = fact.memory, fact.parts
         # Of the values a memory replaced the latest is told, and those that were asked for.
-        before = [p for n, p in enumerate(past) if n == 0 or p.id in fact.asked][:PAST_MOST]
+        before = [p for n, p in enumerate(past) if n == 0 or p.id in fact.asked]
+        before = [p for p in before if p.id not in self.mute][:PAST_MOST]
         text = render.line(memory, self.zone, before)
         return Hit(
             kind="memory",
@@ -113,6 +116,7 @@ class Facts:
             memory=memory,
             said_at=memory.said_at,
             dated=parts.dated,
+            tells=tuple((p.id, memory.key, p.value) for p in before),
         )
 
 

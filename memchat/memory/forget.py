@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import buried, moments
+from memchat.memory import buried, moments, render
 from memchat.memory.consolidate import search_text
 from memchat.memory.gate import text
 from memchat.memory.meaning import shortened
@@ -161,15 +161,54 @@ def forget(
 
 
 def leave_out(
-    tx: Connection, app_ids: Sequence[int], hits: Sequence[Hit], reply: str
+    tx: Connection, hits: Sequence[Hit], reply: str, zone: ZoneInfo
 ) -> tuple[list[Hit], str]:
     """A reply about to be kept and what it was given, without what was forgotten meanwhile."""
-    given = {hit.id: hit.memory for hit in hits if hit.memory is not None}
-    there = memories.by_ids(tx, app_ids, list(given))
-    gone = {i: memory for i, memory in given.items() if i not in there}
-    words = {w for m in gone.values() for w in (m.value, f"{m.key}: {m.value}")}
-    kept = [hit for hit in hits if hit.memory is None or hit.id not in gone]
+    facts = {hit: _facts_in(hit) for hit in hits}
+    told = {fact for some in facts.values() for fact in some}
+    there = hidden.standing(tx, {memory_id for memory_id, _, _ in told})
+    gone = {fact for fact in told if fact[0] not in there}
+    words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
+    said = [hit for hit in hits if hit.kind == "message"]
+    turns = messages.by_ids(tx, [hit.id for hit in said])
+    titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
+    changed = {hit for hit in said if not _reads_as_before(hit, turns.get(hit.id), titles, zone)}
+    kept = [hit for hit in hits if hit not in changed and gone.isdisjoint(facts[hit])]
     return kept, _blanked(reply, _places(words, reply))
+
+
+def _facts_in(hit: Hit) -> set[tuple[int, str, str]]:
+    """The facts that a line was made of: id, key and value."""
+    own = hit.memory
+    return {*hit.tells} if own is None else {*hit.tells, (own.id, own.key, own.value)}
+
+
+def _reads_as_before(
+    hit: Hit, turn: Message | None, titles: Mapping[int, str | None], zone: ZoneInfo
+) -> bool:
+    """Whether a line about a turn holds nothing that was since deleted or blanked."""
+    if turn is None or (hit.session_title and hit.session_title != titles[turn.session_id]):
+        return False
+    now = render.moment(turn, zone, title=hit.session_title, changed=hit.since_changed)
+    return now == hit.text
+
+
+def shown_with(tx: Connection, memory_id: int) -> list[int]:
+    """The memories whose lines may hold the words of this one, which is the first of them: a value
+    that was replaced is shown behind all that took its place, one after another."""
+    past = events.of_memory(tx, memory_id)
+    related = [event.related_id for event in past if event.related_id is not None]
+    return [memory_id, *related, *succession.after(tx, memory_id)]
+
+
+def told_with(tx: Connection, memory_id: int) -> set[int]:
+    """The turns whose lines may hold the words of this memory, or a title that speaks of it."""
+    proofs = evidence.of_memory(tx, memory_id)
+    titled = sessions.titles(tx, [proof.session_id for proof in proofs])
+    turns = {proof.message_id for proof in proofs}
+    for session_id in (i for i, title in titled.items() if title is not None):
+        turns.update(messages.ids_of(tx, session_id))
+    return turns
 
 
 def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: datetime) -> set[int]:
@@ -278,11 +317,11 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
         traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
         traces.quotes[proof.session_id].add(proof.quote)
         traces.values[proof.session_id] |= values
-    # A value that was replaced is also shown behind all that took its place, one after another.
-    related = [event.related_id for event in past if event.related_id is not None]
-    shown = [memory.id, *related, *succession.after(tx, memory.id)]
-    for session_id in messages.sessions_given(tx, "memory", shown):
-        traces.values[session_id] |= values
+    shown = shown_with(tx, memory.id)
+    said = [proof.message_id for proof in proofs]
+    for kind, given in (("memory", shown), ("message", said)):
+        for session_id in messages.sessions_given(tx, kind, given):
+            traces.values[session_id] |= values
     prompts.drop_given(tx, "memory", shown)
     messages.drop_receipts(tx, "memory", shown)
 
@@ -299,13 +338,12 @@ def _blank_sessions(
     every: list[int] = []
     for session_id, values in traces.values.items():
         if describe and session_id in traces.quotes:
-            sessions.describe(tx, session_id, None, None)  # in whatever words they tell of it
+            _describe(tx, session_id, None, None)  # in whatever words they tell of it
         elif describe:
             _blank_description(tx, session_id, values)
         rewritten = _blank_turns(tx, session_id, values, traces, keep_transcript)
         every += rewritten
-        prompts.drop_given(tx, "message", rewritten)
-        messages.drop_receipts(tx, "message", rewritten)
+        _drop_lines(tx, rewritten)
         inbox.drop_messages(tx, rewritten)
     return every
 
@@ -345,7 +383,19 @@ def _blank_description(tx: Connection, session_id: int, values: Iterable[str]) -
         None if words and (_words(words) & forgotten or _places(values, words)) else words
         for words in sessions.description(tx, session_id)
     )
+    _describe(tx, session_id, title, summary)
+
+
+def _describe(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
+    if sessions.description(tx, session_id)[0] != title:
+        _drop_lines(tx, messages.ids_of(tx, session_id))  # they name it
     sessions.describe(tx, session_id, title, summary)
+
+
+def _drop_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
+    """Take the lines about these turns out of every receipt, and the prompts they were in."""
+    prompts.drop_given(tx, "message", turn_ids)
+    messages.drop_receipts(tx, "message", turn_ids)
 
 
 def _words(value: str) -> set[str]:
@@ -387,8 +437,7 @@ def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
     """Take turns about to go out of search; the memories that their words prove."""
     ids = [turn.id for turn in turns]
     messages.unindex(tx, ids)
-    prompts.drop_given(tx, "message", ids)
-    messages.drop_receipts(tx, "message", ids)
+    _drop_lines(tx, ids)
     _drop_questions(tx, turns)
     return set(evidence.proved_by(tx, ids))
 

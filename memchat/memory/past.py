@@ -84,6 +84,7 @@ class Moment:
             since_changed=self.changed,
             prior=round(self.prior, 6),
             dated=self.parts.dated,
+            tells=tuple((fact.memory_id, fact.key, fact.value) for fact in self.facts),
         )
 
 

@@ -6,7 +6,7 @@ given. Nothing above the floor is a normal answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -21,9 +21,21 @@ from memchat.memory.past import Moment
 from memchat.memory.scoring import CANDIDATES, Search
 from memchat.memory.timely import Timely
 from memchat.prompts import Prompts
-from memchat.store import apps, embeddings, keywords, messages, muted, services, sessions
+from memchat.store import (
+    apps,
+    embeddings,
+    evidence,
+    keywords,
+    messages,
+    muted,
+    services,
+    sessions,
+    succession,
+)
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
+from memchat.store.evidence import Drawn
+from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Recalled, Scope, clean_text
 
@@ -129,7 +141,7 @@ class Recall:
             question = _standing(tx, question)
             room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            facts = self._facts(tx, scope_ids)
+            facts = self._facts(tx, scope_ids, mute)
             place = {memory_id: n for n, memory_id in enumerate(first)}
             profile = distinct(_unmuted(facts.pinned(), mute))
             profile.sort(
@@ -147,12 +159,13 @@ class Recall:
             given |= {hit.id for hit in found}
             known = {hit.id: hit.memory for hit in (*kept, *found) if hit.memory is not None}
             said = self._past(scope_ids, search, CANDIDATES, session_id)
-            moments = self._moments(scope_ids, search, dropped)
+            moments = self._moments(scope_ids, search, dropped, mute)
             moments += [
                 one.told(self._settings.zone)
                 for one in said
                 if one.score >= _WEAK * said[0].score
                 and not (one.only_proves(known) or one.tells(mute))
+                and not any(fact.memory_id in mute for fact in one.facts)
             ]
         shown = _fitting([*kept, *found, *moments], room)
         wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}
@@ -164,11 +177,13 @@ class Recall:
         """The profile and preferences that may be pinned, the most confirmed first."""
         with self._database.read() as tx:
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            facts = self._facts(tx, apps.find(tx, scope))
+            facts = self._facts(tx, apps.find(tx, scope), mute)
             return facts.told(distinct(_unmuted(facts.pinned(), mute)))
 
-    def _facts(self, tx: Connection, scope_ids: ScopeIds) -> Facts:
-        return Facts(tx, scope_ids, self._today(), self._settings.zone)
+    def _facts(
+        self, tx: Connection, scope_ids: ScopeIds, mute: Collection[int] = frozenset()
+    ) -> Facts:
+        return Facts(tx, scope_ids, self._today(), self._settings.zone, mute)
 
     def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
         words = keywords.query_terms(question.text)
@@ -189,13 +204,18 @@ class Recall:
             first.setdefault(normal_value(moment.turn.content), moment)
         return list(first.values())
 
-    def _moments(self, scope_ids: ScopeIds, search: Search, dropped: Sequence[int]) -> list[Hit]:
+    def _moments(
+        self, scope_ids: ScopeIds, search: Search, dropped: Sequence[int], mute: Collection[int]
+    ) -> list[Hit]:
         """Turns of this very conversation that no longer fit its window, by their words."""
         if not dropped or scope_ids.own is None:
             return []
         tx, search = search.tx, replace(search, ids=[scope_ids.own])
         scores = keywords.scores(tx, "messages", search.ids, search.words, dropped)
         scores = {i: scores[i] for i in search.by_words("messages", scores)}
+        drawn = evidence.drawn(tx, list(scores))
+        barred = _barred(tx, scope_ids, drawn, mute)
+        scores = {i: score for i, score in scores.items() if i not in barred}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
         turns = messages.by_ids(tx, best)
         zone = self._settings.zone
@@ -213,6 +233,7 @@ class Recall:
                     channel="conversation",
                     tokens=estimate_tokens(f"- {text}\n"),
                     said_at=turns[i].created_at,
+                    tells=tuple((f.memory_id, f.key, f.value) for f in drawn if f.message_id == i),
                 )
             )
         return hits
@@ -228,6 +249,15 @@ def _standing(tx: Connection, question: Question) -> Question:
         return question
     why = "searched by words only: the embedding service was changed just now; ask again"
     return Question(question.text, degraded=why)
+
+
+def _barred(
+    tx: Connection, scope_ids: ScopeIds, drawn: Sequence[Drawn], mute: Collection[int]
+) -> set[int]:
+    """The turns that taught what is being forgotten, or what a person called not relevant here."""
+    now = succession.present(tx, scope_ids.ids, sorted({fact.memory_id for fact in drawn}))
+    out = {i for i, memory in now.items() if memory.id in mute}.union(mute)
+    return {f.message_id for f in drawn if f.inactive_reason == FORGOTTEN or f.memory_id in out}
 
 
 def _fitting(hits: Sequence[Hit], room: int) -> list[Hit]:

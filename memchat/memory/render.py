@@ -17,6 +17,7 @@ from memchat.tokens import estimate_tokens
 from memchat.types import Memory, Message
 
 _BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
+_SAID = re.compile(r" \(said \d{4}-\d\d-\d\d[;)]")
 _ESCAPES = {"<": "‹", ">": "›", "`": "ʼ"}
 _ASCII_ESCAPES = str.maketrans(_ESCAPES)
 
@@ -34,6 +35,12 @@ def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
         told = (f"{past.value}, until {day(past.until, zone)}" for past in before)
         text += f"; before: {'; '.join(told)}"
     return escaped(text + ")")
+
+
+def tells(line: str, key: str, value: str) -> bool:
+    """Whether a line of a memory says this and no more."""
+    said = line.partition("] ")[2].removeprefix(escaped(f"{key}: {value}"))
+    return _SAID.match(said) is not None
 
 
 def moment(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, update
 
@@ -13,6 +13,11 @@ from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import memories as rows
 from memchat.store.schema import utc_text
 from memchat.types import Memory
+
+_STANDING = """
+    SELECT id FROM memories
+    WHERE id IN (SELECT value FROM json_each(?)) AND inactive_reason IS NOT ?
+"""
 
 
 def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
@@ -38,6 +43,12 @@ def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
     if active:
         keywords.write(tx, "memories", memory_id, app_id, row.search_text)
     events.record(tx, memory_id, app_id, "show", cause, new={"active": active})
+
+
+def standing(tx: Connection, ids: Collection[int]) -> set[int]:
+    """Which of these memories, of whatever scope, are there and not forgotten."""
+    found = plain.rows(tx, _STANDING, plain.listed(ids), FORGOTTEN)
+    return {row[0] for row in found}
 
 
 def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:

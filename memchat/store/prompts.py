@@ -24,6 +24,8 @@ class Sent:
     """The turns sent begin here and end before the reply."""
     tools: bool = False
     """Whether the model was offered the tools of memory."""
+    turns: int = 0
+    """How many turns were sent; 0 where it was not counted yet."""
     shown: int = 0
     """Lines of memory in it."""
     dropped: int = 0
@@ -40,6 +42,7 @@ def keep(tx: Connection, message_id: int, sent: Sent) -> None:
             system=sent.system,
             first_message_id=sent.first_message_id,
             tools=int(sent.tools),
+            turns=sent.turns,
             shown=sent.shown,
             dropped=sent.dropped,
             degraded=sent.degraded,
@@ -56,6 +59,7 @@ def of_reply(tx: Connection, message_id: int) -> Sent | None:
         row.system,
         row.first_message_id,
         bool(row.tools),
+        row.turns,
         row.shown,
         row.dropped,
         row.degraded,

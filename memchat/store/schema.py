@@ -221,12 +221,13 @@ prompts = Table(
     Column("system", Text),
     Column("first_message_id", Integer, nullable=False),
     _count("tools"),
+    _count("turns"),
     _count("shown"),
     _count("dropped"),
     Column("degraded", Text),
 )
-"""What a reply's model was sent: this, and the turns from the first one on. Where a memory shown in
-it was forgotten, the system text is gone."""
+"""What a reply's model was sent: this, and so many turns from the first one on. Where a memory that
+was shown in it was forgotten, the system text is gone."""
 
 muted = Table(
     "muted",

@@ -1,4 +1,4 @@
-"""Memories that a person wants at hand in every chat.
+"""Memories that a person wants at hand in every chat; how many turns a model was sent.
 
 Revision ID: 0004
 """
@@ -13,3 +13,5 @@ down_revision = "0003"
 def upgrade() -> None:
     pinned = sa.Column("pinned", sa.Integer(), server_default=sa.text("0"), nullable=False)
     op.add_column("memories", pinned)
+    turns = sa.Column("turns", sa.Integer(), server_default=sa.text("0"), nullable=False)
+    op.add_column("prompts", turns)
