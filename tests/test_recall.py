@@ -107,6 +107,21 @@ def test_by_words_alone_a_hit_holds_half_of_them_or_a_number(open_store, questio
     assert bool(hits) == found
 
 
+@pytest.mark.parametrize("down", [True, False], ids=["words", "meaning"])
+def test_a_single_digit_says_nothing_alone(open_store, tmp_path, down) -> None:
+    if not (down or minilm.available()):
+        pytest.skip("the weights of MiniLM are not installed")
+    mc = open_store(embedder=Down() if down else minilm.MiniLM(tmp_path))
+    fill(mc, ("fact", "seat", "desk on floor 5"), ("fact", "pass", "badge K7"))
+    for question, found in (
+        ("Give me 5 ideas for a birthday cake", []),
+        ("Which of the colleagues in Hamburg have a seat near me on 5?", ["desk on floor 5"]),
+        ("Did somebody in Hamburg hand in a lost K7?", ["badge K7"]),
+    ):
+        hits = mc.recall(question, user="ana").hits
+        assert [hit.memory.value for hit in hits] == found, question
+
+
 @pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
 def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store, tmp_path) -> None:
     mc = open_store(embedder=minilm.MiniLM(tmp_path))

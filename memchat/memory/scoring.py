@@ -177,7 +177,9 @@ def _ids(found: Ranked) -> list[int]:
 
 
 def _numbers(words: Collection[str]) -> bool:
-    return any(c.isdigit() for word in words for c in word)
+    """Whether a number or a code is held; a single digit, as many texts have one, not alone."""
+    numbers = [word for word in words if any(c.isdigit() for c in word)]
+    return any(len(word) > 1 for word in numbers) or (bool(numbers) and len(words) > 1)
 
 
 def _joined(found: Ranked, more: Ranked) -> Ranked:
