@@ -12,7 +12,6 @@ from calendar import monthrange
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
@@ -20,8 +19,7 @@ from dateutil.relativedelta import relativedelta
 from memchat.memory.bare_time import is_bare
 from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
 from memchat.memory.gate.number_words import NUMBER_WORDS
-
-Kind = Literal["past", "future"]
+from memchat.memory.tense import Kind, tense_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +49,15 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
     for pattern, resolve in readers:
         for match in pattern.finditer(words):
             try:
-                found = resolve(match, today, _tense(words))
+                found = resolve(match, today, tense_of(words))
             except (ValueError, OverflowError):
                 continue  # 30 February, the year 10000
             if found is not None:
                 found = _since(words[: match.start()], found, today)
                 rest = words[: match.start()] + " " + words[match.end() :]
                 named = match.groupdict()
-                by_date = "year" in named or "month" in named or named.get("name") in MONTHS
+                by_date = not named.keys().isdisjoint(("year", "month", "day"))
+                by_date = by_date or named.get("name") in MONTHS
                 only = is_bare(rest)
                 return replace(found, only=only, phrase=match[0], by_date=by_date)
     return None
@@ -67,11 +66,17 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
 _READ, _OWN_WORDS = 2_000, 6
 _NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
 """Days around "two weeks ago" that it may mean as well."""
+_WIDE = {"d": 2, "w": 10, "m": 45, "y": 400}
+"""The same of "a few weeks ago"."""
 
 _NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
 _NUMBERS |= dict.fromkeys(
     ("a", "an", "one", "ein", "eine", "einen", "einem", "einer", "un", "une", "una", "uno"), 1
 )
+_VAGUE = {"a couple of": 2, "couple of": 2, "a couple": 2} | dict.fromkeys(
+    ("a few", "few", "ein paar", "paar", "einigen", "quelques", "unos", "unas"), 3
+)
+_NUMBERS |= _VAGUE
 _UNIT = "|".join(sorted(UNITS, key=len, reverse=True))
 _NUMBER = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
 _COUNT = rf"(?P<n>{_NUMBER})\s+(?P<unit>{_UNIT})"
@@ -99,26 +104,7 @@ _NO_VERB = (
 """Not "this may be", "may 5 people", "the 2 may": the month that is a verb too ends its phrase."""
 _YEAR = r"(?P<year>(?:19|20)\d{2})"
 
-_PAST_WORDS = re.compile(
-    r"\b(?:did|were|had|said|told|talked|went|happened|mentioned|discussed|decided|spoke|been|bought|met"
-    r"|war|waren|hatten?|wurden?|sagten?|(?:hab\w*|hat|bin|ist|sind)\b.*\b\w*ge\w{2,}(?:t|en)|erzahlt|besprochen|passiert"
-    r"|ai-je|as-tu|avons-nous|avais|avait|etais|etait|disais|j'ai \w+(?:e|i|u|it)|ai \w+e"
-    r"|dije|dijo|dijiste|hice|hicimos|hizo|fui|fue|era|estaba|tuve|conte|hable|hablamos|paso|he \w+[ai]do)\b"
-    r"|\bwas\b(?!.*\b(?:ich|mein\w*|habe|steht|ist|du)\b)"
-)
-_FUTURE_WORDS = re.compile(
-    r"\b(?:will|shall|going to|gonna|plans?|planned|upcoming|have to|coming up|due"
-    r"|werden?|wird|geplant|steht|stehen|plane|termine?|vais|vas|va|allons|aurai|prevu\w*"
-    r"|voy|vamos|tengo|tendre|pendiente|planead\w+)\b|'ll\b"
-)
 _SINCE = re.compile(r"\b(?:since|seit|depuis|desde)(?:\s+(?:the|dem|der|le|la|el))?\s*$")
-
-
-def _tense(words: str) -> Kind | None:
-    past, future = _PAST_WORDS.search(words), _FUTURE_WORDS.search(words)
-    if bool(past) == bool(future):
-        return None
-    return "past" if past else "future"
 
 
 def _since(before: str, found: Range, today: date) -> Range:
@@ -158,17 +144,19 @@ def _moved(today: date, count: int, unit: str) -> date:
     return today + (relativedelta(months=count) if unit == "m" else relativedelta(years=count))
 
 
+def _near(match: re.Match[str]) -> timedelta:
+    return timedelta(days=(_WIDE if match["n"] in _VAGUE else _NEAR)[UNITS[match["unit"]]])
+
+
 def _ago(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
-    unit = UNITS[match["unit"]]
-    day, near = _moved(today, -_number(match), unit), timedelta(days=_NEAR[unit])
+    day, near = _moved(today, -_number(match), UNITS[match["unit"]]), _near(match)
     return Range(day - near, min(day + near, today), "past")
 
 
 def _ahead(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
     if tense == "past":
         return None  # "what did I eat in two days"
-    unit = UNITS[match["unit"]]
-    day, near = _moved(today, _number(match), unit), timedelta(days=_NEAR[unit])
+    day, near = _moved(today, _number(match), UNITS[match["unit"]]), _near(match)
     return Range(max(day - near, today), day + near, "future")
 
 
@@ -197,6 +185,16 @@ def _dated(match: re.Match[str], today: date, tense: Kind | None) -> Range | Non
     for y in range(today.year - 1, today.year + 2):
         if day <= monthrange(y, month)[1]:
             spans.append((date(y, month, day), date(y, month, day)))
+    return _fitting(spans, today, tense)
+
+
+def _day_of_month(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    """ "On the 3rd": of this month or one beside it."""
+    day, first, spans = int(match["day"]), today.replace(day=1), []
+    for n in range(-2, 3):
+        month = first + relativedelta(months=n)
+        if 1 <= day <= monthrange(month.year, month.month)[1]:
+            spans.append((month.replace(day=day), month.replace(day=day)))
     return _fitting(spans, today, tense)
 
 
@@ -287,6 +285,10 @@ def _named(match: re.Match[str], today: date, tense: Kind | None) -> Range | Non
     return _fitting(spans, today, tense)
 
 
+def _for_named(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+    return _named(match, today, tense or "future")
+
+
 def _words(*alternatives: str) -> re.Pattern[str]:
     return re.compile(rf"\b(?:{'|'.join(alternatives)})\b")
 
@@ -298,48 +300,32 @@ _DATE_LED = r"(?<![\d.])" + _NO_VERB + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\
 _READERS: tuple[
     tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], Range | None]], ...
 ] = (
-    (_words("day before yesterday", "vorgestern", "avant-hier", "anteayer", "antier"), _offset(-2)),
-    (_words("day after tomorrow", "ubermorgen", "apres-demain", "pasado manana"), _offset(2)),
+    (
+        _words("day before yesterday|vorgestern|avant[- ]hier|anteayer|antier|antes de ayer"),
+        _offset(-2),
+    ),
+    (_words("day after tomorrow|ubermorgen|apres-demain|pasado manana"), _offset(2)),
     (
         _words(
-            "yesterday",
-            "last night",
-            "gestern",
-            "hier(?= soir| matin| apres|\\W*$|[ ,?])",
-            "ayer",
-            "anoche",
+            r"(?<!before )yesterday|last night|(?<!vor )gestern|hier(?= soir| matin| apres|\W*$|[ ,?])|ayer|anoche"
         ),
         _offset(-1),
     ),
     (
         _words(
-            "this (?:morning|afternoon)",
-            "heute (?:morgen|fruh|vormittag|mittag|nachmittag)",
-            "ce matin",
-            "cet apres-midi",
-            "esta (?:manana|tarde)",
+            "this (?:morning|afternoon)|heute (?:morgen|fruh|vormittag|mittag|nachmittag)",
+            "ce matin|cet apres-midi|esta (?:manana|tarde)",
         ),
         _this_part_of_day,
     ),
     (
-        _words(
-            "today",
-            "tonight",
-            "this evening",
-            "heute",
-            "aujourd'hui",
-            "ce soir",
-            "hoy",
-            "esta noche",
-        ),
+        _words("today|tonight|this evening|heute|aujourd'hui|ce soir|hoy|esta noche"),
         _offset(0),
     ),
     (
         _words(
-            "tomorrow",
-            "demain",
+            "tomorrow|demain|(?<!la )(?<!esta )(?<!una )manana",
             "(?<!guten )(?<!am )(?<!jeden )(?<!der )(?<!den )(?<!diesen )(?<!good )morgen",
-            "(?<!la )(?<!esta )(?<!una )manana",
         ),
         _offset(1),
     ),
@@ -387,6 +373,25 @@ _READERS: tuple[
     (
         re.compile(
             rf"\b(?:in|on|during|over|at|since|im|am|ubers?|seit|wahrend|en|au|le|l'|depuis|el|los|durante|desde)(?:\s+(?:the|des|dem|der|la|le|el|early|late))?(?:\s+|(?<='))(?P<name>{_LED_NAME})\b(?!')"
+        ),
+        _named,
+    ),
+    (
+        re.compile(
+            rf"\b(?:for|furs?|pour|para)(?:\s+(?:the|das|den|le|la|el))?\s+(?P<name>{'|'.join(_DAY_NAMES)}|{_WEEKEND})\b"
+        ),
+        _for_named,
+    ),
+    (
+        re.compile(
+            r"\bon the (?P<day>\d{1,2})(?:st|nd|rd|th)(?=\s*(?:$|[?!.,;:]|(?:about|at|with)\b))"
+        ),
+        _day_of_month,
+    ),
+    (
+        re.compile(
+            r"(?<!chaque )(?<!every )(?<!each )(?<!other )\b(?P<name>(?:lun|mar|mercre|jeu|vendre|same)di(?! gras)"
+            r"|dimanche|(?:mon|tues|wednes|thurs|fri|satur|sun)day(?=\W*$))\b"
         ),
         _named,
     ),
