@@ -84,6 +84,46 @@ def test_a_moment_forgotten_while_the_reply_comes_in_is_not_written_down(
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
+def test_a_fact_of_this_conversation_forgotten_while_the_reply_comes_in_is_not_written_down(
+    open_store: Opener, extract_model
+) -> None:
+    def reply(messages) -> str:
+        assert "Zanzibar" not in messages[0].content and messages[1].content == TOLD
+        mc.delete(mc.memories(user="ana")[0].id, user="ana")
+        return "Still in Zanzibar?"
+
+    mc = open_store(chat_model=ScriptedModel(["Fine.", reply]), pinned_tokens=0)
+    extract_model.replies.append(answer(fact("I moved to Zanzibar", "city", "Zanzibar")))
+    chat = mc.session(user="ana")
+    assert chat.send(TOLD).text
+    chat.end()
+    assert chat.send("How are you?").text
+    assert mc.why(user="ana").reply.content == f"Still in {BLANK}?"
+    assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
+
+
+def test_a_deletion_held_while_the_reply_comes_in_is_purged_or_undone_whole(
+    open_store: Opener, extract_model, clock
+) -> None:
+    def reply(messages) -> str:
+        assert TOLD in messages[0].content
+        mc.delete(city, user="ana", hold=60)
+        return "Tim is in Zanzibar."
+
+    mc = open_store(chat_model=ScriptedModel(["Fine.", reply]), pinned_tokens=0)
+    tell(mc, extract_model)
+    city = mc.memories(user="ana")[0].id
+    held = reply_to(mc, ASKED)
+    assert [line.since for line in held.lines] == ["is being forgotten"] and held.prompt is None
+    mc.restore(city, user="ana")
+    whole = mc.why(held.reply.id, user="ana")
+    assert whole.reply.content == "Tim is in Zanzibar." and TOLD in whole.prompt[0].content
+    mc.delete(city, user="ana", hold=60)
+    clock.advance(seconds=61)
+    mc.run_jobs()
+    assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
+
+
 def test_what_changes_otherwise_while_the_reply_comes_in_keeps_its_line(
     open_store: Opener, extract_model
 ) -> None:

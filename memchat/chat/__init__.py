@@ -23,7 +23,7 @@ from memchat.chat.turns import alternating
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
-from memchat.memory import asked, forget
+from memchat.memory import asked, meanwhile
 from memchat.memory.commands import Commands, Place
 from memchat.memory.patience import Asked, Patience
 from memchat.memory.recall import Recall
@@ -99,6 +99,7 @@ class Chat:
         """Why the extraction at the end did not succeed; it is kept and tried again."""
         self._parts = parts
         self._turns: list[Message] = []
+        self._taught: set[meanwhile.Fact] = set()
         self._before: list[Message] = []
         self._aside: frozenset[int] = frozenset()
         self._owner = processes.new_owner()
@@ -183,7 +184,7 @@ class Chat:
         self._settle_reply()
         if self.session_id is not None:
             with self._parts.database.read() as tx:
-                self._turns = messages.of_session(tx, self.session_id)
+                self._look_back(tx, self.session_id)
         asked_at = max((n for n, t in enumerate(self._turns) if t.role == "user"), default=None)
         if asked_at is None:
             raise InputError("nothing was said yet; write a message first")
@@ -294,9 +295,14 @@ class Chat:
                 self._refuse_held(tx, self.session_id)
                 sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
             messages.add(tx, self.session_id, own, "user", content, now, memory=memory_on)
-            turns = messages.of_session(tx, self.session_id)
-            self._turns = [turn for turn in turns if turn.id not in self._aside]
+            self._look_back(tx, self.session_id)
         self._keep_lease()
+
+    def _look_back(self, tx: Connection, session_id: int) -> None:
+        """See what was said so far, and what was learnt from it."""
+        turns = messages.of_session(tx, session_id)
+        self._turns = [turn for turn in turns if turn.id not in self._aside]
+        self._taught = meanwhile.taught(tx, self._turns)
 
     def _lease_end(self, now: datetime) -> datetime:
         return now + timedelta(seconds=LEASE_SECONDS)
@@ -351,7 +357,7 @@ class Chat:
             if reply.received:
                 hits = (*reply.shown.hits, *reply.told.hits)
                 zone = self._parts.settings.zone
-                shown, content = forget.leave_out(tx, hits, reply.received, zone)
+                shown, content = meanwhile.leave_out(tx, hits, self._taught, reply.received, zone)
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,

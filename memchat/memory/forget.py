@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import buried, moments, render
+from memchat.memory import buried, moments
 from memchat.memory.consolidate import search_text
 from memchat.memory.gate import text
 from memchat.memory.meaning import shortened
@@ -45,7 +45,7 @@ from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
 from memchat.store.tombstones import Mark
-from memchat.types import Event, Hit, Memory, Message
+from memchat.types import Event, Memory, Message
 
 FILLER = "·"
 SCRUB_PENDING = "scrub_pending"
@@ -158,39 +158,6 @@ def forget(
         events.record(tx, memory_id, app_id, "forget", cause)
     _to_scrub(tx)
     return stale | _reindex(tx, touched, zone, cause, without=rewritten if keep_transcript else ())
-
-
-def leave_out(
-    tx: Connection, hits: Sequence[Hit], reply: str, zone: ZoneInfo
-) -> tuple[list[Hit], str]:
-    """A reply about to be kept and what it was given, without what was forgotten meanwhile."""
-    facts = {hit: _facts_in(hit) for hit in hits}
-    told = {fact for some in facts.values() for fact in some}
-    there = hidden.standing(tx, {memory_id for memory_id, _, _ in told})
-    gone = {fact for fact in told if fact[0] not in there}
-    words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
-    said = [hit for hit in hits if hit.kind == "message"]
-    turns = messages.by_ids(tx, [hit.id for hit in said])
-    titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
-    changed = {hit for hit in said if not _reads_as_before(hit, turns.get(hit.id), titles, zone)}
-    kept = [hit for hit in hits if hit not in changed and gone.isdisjoint(facts[hit])]
-    return kept, _blanked(reply, _places(words, reply))
-
-
-def _facts_in(hit: Hit) -> set[tuple[int, str, str]]:
-    """The facts that a line was made of: id, key and value."""
-    own = hit.memory
-    return {*hit.tells} if own is None else {*hit.tells, (own.id, own.key, own.value)}
-
-
-def _reads_as_before(
-    hit: Hit, turn: Message | None, titles: Mapping[int, str | None], zone: ZoneInfo
-) -> bool:
-    """Whether a line about a turn holds nothing that was since deleted or blanked."""
-    if turn is None or (hit.session_title and hit.session_title != titles[turn.session_id]):
-        return False
-    now = render.moment(turn, zone, title=hit.session_title, changed=hit.since_changed)
-    return now == hit.text
 
 
 def shown_with(tx: Connection, memory_id: int) -> list[int]:
@@ -328,7 +295,7 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
 
 def _blank_inbox(tx: Connection, app_id: int, values: Iterable[str]) -> None:
     held = inbox.texts(tx, app_id)
-    inbox.drop(tx, [item_id for item_id, words in held.items() if _places(values, words)])
+    inbox.drop(tx, [item_id for item_id, words in held.items() if places(values, words)])
 
 
 def _blank_sessions(
@@ -355,23 +322,23 @@ def _blank_turns(
     taught = session_id in traces.quotes
     wanted = values | traces.quotes.get(session_id, set())
     changed, turns = [], messages.of_session(tx, session_id)
-    blanked: dict[int, str] = {}
+    texts: dict[int, str] = {}
     prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
     for turn in turns:
         spans = set(traces.spans.get(turn.id, ()))
         # Where it was only shown, the replies echo it; the user's own words are another matter.
         if taught or turn.role == "assistant":
-            spans |= _places(wanted, turn.content)
-        content = _blanked(turn.content, spans)
+            spans |= places(wanted, turn.content)
+        content = blanked(turn.content, spans)
         if content == turn.content:
             continue
         changed.append(turn)
-        blanked[turn.id] = content
+        texts[turn.id] = content
     if keep_transcript:
-        messages.bar(tx, list(blanked))
+        messages.bar(tx, list(texts))
     else:
-        messages.rewrite(tx, session_id, blanked)
-        for message_id, content in blanked.items():
+        messages.rewrite(tx, session_id, texts)
+        for message_id, content in texts.items():
             evidence.requote(tx, message_id, content)
     _drop_questions(tx, changed)
     return [turn.id for turn in changed]
@@ -380,7 +347,7 @@ def _blank_turns(
 def _blank_description(tx: Connection, session_id: int, values: Iterable[str]) -> None:
     forgotten = {word for value in values for word in _words(value)}
     title, summary = (
-        None if words and (_words(words) & forgotten or _places(values, words)) else words
+        None if words and (_words(words) & forgotten or places(values, words)) else words
         for words in sessions.description(tx, session_id)
     )
     _describe(tx, session_id, title, summary)
@@ -402,7 +369,7 @@ def _words(value: str) -> set[str]:
     return text.content_words(value) | text.numbers(value)
 
 
-def _places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
+def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
     """Where any of these words stand in a text."""
     hay = text.fold(content)
     found: set[tuple[int, int]] = set()
@@ -426,7 +393,8 @@ def _places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
     return found
 
 
-def _blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
+def blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A text with a filler in these places."""
     chars = list(content)
     for start, end in spans:
         chars[start:end] = FILLER * len(chars[start:end])

@@ -14,10 +14,7 @@ from memchat.store.schema import memories as rows
 from memchat.store.schema import utc_text
 from memchat.types import Memory
 
-_STANDING = """
-    SELECT id FROM memories
-    WHERE id IN (SELECT value FROM json_each(?)) AND inactive_reason IS NOT ?
-"""
+_THERE = "SELECT id FROM memories WHERE id IN (SELECT value FROM json_each(?))"
 
 
 def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
@@ -45,10 +42,9 @@ def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
     events.record(tx, memory_id, app_id, "show", cause, new={"active": active})
 
 
-def standing(tx: Connection, ids: Collection[int]) -> set[int]:
-    """Which of these memories, of whatever scope, are there and not forgotten."""
-    found = plain.rows(tx, _STANDING, plain.listed(ids), FORGOTTEN)
-    return {row[0] for row in found}
+def there(tx: Connection, ids: Collection[int]) -> set[int]:
+    """Which of these memories, of whatever scope, are not purged; hidden ones are among them."""
+    return {row[0] for row in plain.rows(tx, _THERE, plain.listed(ids))}
 
 
 def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
