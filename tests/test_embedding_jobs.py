@@ -426,6 +426,24 @@ def test_what_is_broken_off_is_given_back_and_not_counted(open_store: Opener) ->
     assert len(statuses(mc, "completed")) == 350
 
 
+def test_a_machine_that_sleeps_for_an_hour_meanwhile_neither_loses_nor_repeats_anything(
+    open_store: Opener, clock: Any
+) -> None:
+    def answer(texts: Sequence[str]) -> None:
+        if len(service.asked) == 1:
+            while mc.count_jobs()["running"] < 200:  # until more is taken ahead
+                threading.Event().wait(0.01)
+            clock.advance(seconds=3600)
+
+    service = Service(answer)
+    mc = open_store(embedder=service)
+    many(mc, 350)
+    result = mc.backfill()
+    assert (result.done, result.left, result.failed) == (350, 0, ())
+    assert [len(texts) for texts in service.asked] == [100, 100, 100, 50]
+    assert {job.attempts for job in mc.jobs(status="completed", limit=500)} == {1}
+
+
 def test_an_embedding_made_by_the_worker_is_in_the_usage(open_store: Opener) -> None:
     mc = open_store()
     add(mc, "green tea", "black coffee")

@@ -637,6 +637,46 @@ def test_two_facts_of_one_message_may_both_wait_for_their_purge(mc, extract_mode
     assert done.failed == [] and rows_with(mc, "Zanzibar") == [] and rows_with(mc, "nurse") == []
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_an_old_value_and_a_new_one_purged_together_each_in_its_way(mc, clock, keep: bool) -> None:
+    old = mc.add("profile", "city", "Zanzibar", user="ana")
+    clock.advance(days=1)
+    new = mc.add("profile", "city", "Porto", user="ana")
+    mc.delete(old.id, user="ana", hold=10, keep_transcript=keep)
+    mc.delete(new.id, user="ana", hold=10, keep_transcript=not keep)
+    clock.advance(seconds=11)
+    assert mc.run_jobs().failed == []
+    assert rows_with(mc, "Zanzibar") == [] and rows_with(mc, "Porto") == []
+
+
+def test_words_to_be_blanked_do_not_stay_because_what_replaced_them_leaves_its_own(
+    mc, extract_model, clock
+) -> None:
+    extract_model.replies.append(answer(fact("I live in Zanzibar", "city", "Zanzibar")))
+    talk(mc, "I live in Zanzibar.")
+    (old,) = mc.memories(user="ana")
+    clock.advance(days=1)
+    new = mc.add("profile", "city", "Porto", user="ana")
+    mc.delete(old.id, user="ana", hold=10)
+    mc.delete(new.id, user="ana", hold=10, keep_transcript=True)
+    clock.advance(seconds=11)
+    assert mc.run_jobs().failed == []
+    assert rows_with(mc, "Zanzibar") == []
+
+
+def test_one_memory_that_cannot_be_purged_keeps_no_other_from_being_forgotten(mc, clock) -> None:
+    ids = [mc.add("fact", "note", f"Zanzibar {i}", user="ana").id for i in range(10)]
+    mc.delete_many(ids, user="ana", hold=10)
+    with mc._database.write() as tx:  # its past cannot be read
+        sql = "UPDATE memory_events SET new = '{' WHERE new IS NOT NULL AND memory_id = ?"
+        tx.exec_driver_sql(sql, (ids[4],))
+    clock.advance(seconds=11)
+    done = mc.run_jobs(kinds=["forget"])
+    assert done.done == 9 and [job.target_id for job in done.failed] == [ids[4]]
+    with mc._database.read() as tx:
+        assert tx.exec_driver_sql("SELECT id FROM memories").scalars().all() == [ids[4]]
+
+
 def test_one_fact_is_purged_while_another_of_its_message_is_held(mc, extract_model, clock) -> None:
     city, job = two_of_one_message(mc, extract_model)
     mc.delete(city, user="ana", hold=10)

@@ -88,6 +88,7 @@ class Worker:
         if "forget" in kinds:
             while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
                 self._forget(claimed, done)
+                forget.scrub(self._database)
         if "extract" in kinds:
             while claimed := self._claim("extract", user, target_id):
                 self._extract(claimed[0], done)
@@ -194,22 +195,27 @@ class Worker:
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
             self._purge(claimed)
-            done.done += len(claimed)
-            log.info("forget: %d done, from job %d", len(claimed), claimed[0].id)
         except Exception as error:
+            if len(claimed) > 1 and not isinstance(error, MemChatError):
+                for one in claimed:  # what is at fault keeps nothing else from being forgotten
+                    self._forget([one], done)
+                return
             # A fault of ours: what is to be forgotten stays out of sight, and is tried again.
             log.exception("job %s failed", claimed[0].id)
             self._failed(claimed, error, done)
-        forget.scrub(self._database)
+        else:
+            done.done += len(claimed)
+            log.info("forget: %d done, from job %d", len(claimed), claimed[0].id)
 
     def _purge(self, claimed: Sequence[Claim]) -> None:
         """Forget what was claimed: all that leaves the same conversations blanked at one go."""
         now, zone = self._clock(), self._settings.zone
+        app_ids = sorted({claim.app_id for claim in claimed})
         with self._database.write() as tx:
-            waiting = {m.id: m for m in hidden.listed(tx, sorted({c.app_id for c in claimed}))}
-            for how in {claim.how for claim in claimed}:
-                ids = [claim.target_id for claim in claimed if claim.how == how]
-                due = [waiting[memory_id] for memory_id in ids if memory_id in waiting]
+            # The words first: what was merged into a memory goes with it, in that one's way.
+            for how in (None, forget.KEEP_TRANSCRIPT):
+                ids = {claim.target_id for claim in claimed if claim.how == how}
+                due = [m for m in hidden.listed(tx, app_ids) if m.id in ids] if ids else []
                 keep = how == forget.KEEP_TRANSCRIPT
                 self._drop_vectors(tx, forget.forget(tx, due, zone, now, keep_transcript=keep))
             jobs.finish_all(tx, claimed, now)

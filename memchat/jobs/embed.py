@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
@@ -77,7 +77,7 @@ class Embedded:
     """Seconds that are being waited, as the service asked."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Embedding:
     """One run over the waiting jobs of a kind: "embed" for facts, "index" for conversations."""
 
@@ -94,6 +94,10 @@ class Embedding:
     off; without it the run ends there, and what was tried is tried again later."""
     in_hand: dict[int, Claim] = field(default_factory=dict)
     result: Embedded = field(default_factory=Embedded)
+    _held_since: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._held_since = self.clock()
 
     def run(self, take: Take) -> Embedded:
         """Embed until ``take`` gives no more jobs, or the service fails.
@@ -142,16 +146,26 @@ class Embedding:
             if finished:
                 outcome = self._write(tx, whole, answer)
             changed = services.in_use(tx) not in (None, self.meaning.service_id)
+            self._hold(tx)
             if wanted > 0 and not changed:  # else the next run makes the other service's vectors
                 claims = take(tx, wanted * self._size, self._size)
                 taken = self._look_up(tx, claims, wanted * self._size)
         # Only now, when it is committed.
         for claimed in whole.claims:
-            del self.in_hand[claimed.id]
+            if self.in_hand.get(claimed.id) == claimed:  # else it was lost, and taken again
+                del self.in_hand[claimed.id]
         self.in_hand.update({claimed.id: claimed for claimed in claims})
         if finished:
             self._count(outcome)
         return taken
+
+    def _hold(self, tx: Connection) -> None:
+        """Hold on to what is in hand where a model is slow, or the machine slept: a lease that ran
+        out would give it to others, and to this run again."""
+        now, lease = self.clock(), timedelta(seconds=jobs.LEASE_SECONDS)
+        if now - self._held_since >= lease / 4:
+            jobs.renew_all(tx, list(self.in_hand.values()), now + lease)
+            self._held_since = now
 
     @property
     def _size(self) -> int:

@@ -218,8 +218,13 @@ def release(tx: Connection, claims: Sequence[Claim]) -> None:
 
 def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
     """Hold a job longer; False when the claim no longer stands."""
-    done = tx.execute(update(jobs).where(*_fence(claimed)).values(lease_until=until))
-    return bool(done.rowcount)
+    return bool(renew_all(tx, [claimed], until))
+
+
+def renew_all(tx: Connection, claims: Sequence[Claim], until: datetime) -> int:
+    """Hold those longer whose claim still stands; how many."""
+    longer = update(jobs).values(lease_until=until)
+    return sum(tx.execute(longer.where(*_fences(some))).rowcount for some in _by_holder(claims))
 
 
 def under_way(tx: Connection, kind: str, target_id: int) -> bool:
