@@ -306,8 +306,13 @@ def test_a_fault_of_ours_is_a_failed_job_and_no_dead_worker(open_store: Opener, 
     mc = open_store(embedder=Service(answer))
     ids = many(mc, 10, bad=[3])
     done = mc.run_jobs()
-    assert done.done == 9 and done.errors == ["ValueError"]
-    assert mc.embedding_states([ids[3]], user="ana")[0].error == "ValueError"
+    told = (
+        "hash/words failed (ValueError); look at what makes its vectors, or name another model "
+        "with MEMCHAT_EMBED_MODEL"
+    )
+    assert done.done == 9 and done.errors == [told]
+    assert mc.embedding_states([ids[3]], user="ana")[0].error == told
+    assert "people's words" not in caplog.text
 
 
 # Vectors that cannot be

@@ -60,15 +60,14 @@ def embedded(embedder: Embedder, texts: Mapping[str, str]) -> Made:
 
 def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:
     """Around a call of an embedder: whatever is raised there that is no error of ours becomes a
-    ProviderError, by its class alone."""
+    ProviderError, by its class alone. A text may be at fault: it keeps no other from its vector."""
     from memchat.providers.failures import foreign
 
     name = embedder.service.name
     return foreign(
         lambda kind: ProviderError(
             f"{name} failed ({kind}); look at what makes its vectors, or name another model with "
-            "MEMCHAT_EMBED_MODEL",
-            retryable=True,
+            "MEMCHAT_EMBED_MODEL"
         )
     )
 
