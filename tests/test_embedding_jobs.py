@@ -449,6 +449,22 @@ def test_a_machine_that_sleeps_for_an_hour_meanwhile_neither_loses_nor_repeats_a
     assert {job.attempts for job in mc.jobs(status="completed", limit=500)} == {1}
 
 
+def test_a_service_removed_while_it_makes_vectors_completes_nothing(open_store: Opener) -> None:
+    def answer(texts: Sequence[str]) -> None:
+        if len(service.asked) == 1:
+            other.remove_service("hash/words", force=True)
+
+    service = Service(answer)
+    mc, other = open_store(embedder=service), open_store(embedder=HashEmbedder())
+    ids = many(mc, 5)
+    mc.run_jobs()
+    assert vectors(mc) == 0 and statuses(mc, "completed") == []
+    assert statuses(mc, "pending") == ids, "until there is a service again"
+    again = open_store(embedder=HashEmbedder())
+    again.run_jobs()
+    assert statuses(again, "completed") == ids
+
+
 def test_an_embedding_made_by_the_worker_is_in_the_usage(open_store: Opener) -> None:
     mc = open_store()
     add(mc, "green tea", "black coffee")

@@ -243,6 +243,11 @@ def test_a_known_model_s_service_needs_no_call(openai: OpenAIServer) -> None:
     assert openai.requests == []
 
 
+@pytest.mark.parametrize("text", ["日本", "🛶 🛶", "aé日🛶"])
+def test_a_character_longer_than_a_window_is_a_window(text: str) -> None:
+    assert "".join(windows(text, 1)) == text.replace(" ", "")
+
+
 def test_a_long_text_is_embedded_whole_in_windows(gemini: GeminiServer) -> None:
     text = " ".join(f"word{n}" for n in range(3000))
     vectors, _ = embedder_of(gemini).embed_documents([text, "short"])

@@ -428,6 +428,16 @@ def test_a_busy_service_is_waited_for_as_long_as_it_asks(rivers: MemChat) -> Non
     assert waits == [1, 7, 4]
 
 
+def test_a_service_that_wants_an_hour_ends_the_run_at_once_and_says_so(rivers: MemChat) -> None:
+    class Spent(HashEmbedder):
+        def embed_documents(self, texts: Sequence[str]) -> tuple[np.ndarray, Usage]:
+            raise ProviderError("again in 3600 s", status=429, retryable=True, retry_after=3600)
+
+    with pytest.raises(ProviderError, match="3600 s"):
+        migrate(rivers, Spent("other-96"), sleep=lambda seconds: pytest.fail(f"slept {seconds} s"))
+    assert migrate(rivers, HashEmbedder("other-96")).switched
+
+
 def test_a_service_that_stays_down_ends_the_run_and_the_old_one_goes_on(rivers: MemChat) -> None:
     class Down(HashEmbedder):
         def embed_documents(self, texts: Sequence[str]) -> tuple[np.ndarray, Usage]:

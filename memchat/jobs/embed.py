@@ -145,7 +145,7 @@ class Embedding:
         with self.database.write() as tx:
             if finished:
                 outcome = self._write(tx, whole, answer)
-            changed = services.in_use(tx) not in (None, self.meaning.service_id)
+            changed = services.in_use(tx) != self.meaning.service_id
             self._hold(tx)
             if wanted > 0 and not changed:  # else the next run makes the other service's vectors
                 claims = take(tx, wanted * self._size, self._size)
@@ -227,11 +227,13 @@ class Embedding:
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
     ) -> None:
         service_id = self.meaning.service_id
-        in_use = services.in_use(tx) or service_id
-        still = embeddings.missing(tx, in_use, [claimed.target_id for claimed in done])
+        in_use = services.in_use(tx)
+        still = embeddings.missing(
+            tx, in_use or service_id, [claimed.target_id for claimed in done]
+        )
         made = {key: vectors[key] for _, _, _, key in still if key in vectors}
         if in_use != service_id:
-            made = {}  # the service was changed while they were made: they are the old one's
+            made = {}  # the service was changed or removed while they were made
         embeddings.put(tx, service_id, made.items(), now)
         changed = {memory_id for memory_id, _, _, key in still if key not in made}
         # Also one whose text had its vector already: its shard has yet to hear of it.

@@ -88,10 +88,10 @@ def write(
         sessions.index_summary(tx, session.id, app_id, told)
     if service_id is None:
         return
-    in_use = services.in_use(tx) or service_id
+    in_use = services.in_use(tx)
     hashes = {text_hash(words) for words in wanted.every}
-    lacking = hashes - embeddings.get(tx, in_use, sorted(hashes)).keys()
-    # Where the service was changed while they were made, they are the old one's.
+    lacking = hashes - embeddings.get(tx, in_use or service_id, sorted(hashes)).keys()
+    # Where the service was changed or removed while they were made, they are the old one's.
     made = lacking & vectors.keys() if in_use == service_id else set()
     embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], now)
     late = [i for i, words in wanted.turns.items() if text_hash(words) in made]

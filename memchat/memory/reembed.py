@@ -41,6 +41,8 @@ PASSES = 5
 LEASE_SECONDS = 300.0
 WAITS = (1, 2, 4, 8, 16)
 """Seconds before the next try where a provider is busy or fails; its own wish, where longer."""
+LONGEST_WAIT = 120.0
+"""Seconds; one that wants more ends the run, which goes on when it is run again."""
 
 
 @dataclass(slots=True)
@@ -210,8 +212,11 @@ class Reembedding:
         """Whether the service may answer later, and was waited for."""
         if not isinstance(error, ProviderError) or not error.retryable or times >= len(WAITS):
             return False
+        wait = max(WAITS[times], error.retry_after or 0)
+        if wait > LONGEST_WAIT:
+            return False
         log.warning("trying again in a while: %s", error)
-        self._sleep(max(WAITS[times], error.retry_after or 0))
+        self._sleep(wait)
         return True
 
     def _questions(self) -> None:

@@ -88,7 +88,7 @@ def windows(text: str, max_tokens: int) -> list[str]:
     limit = max_tokens * BYTES_A_TOKEN
     pieces = []
     while len(text.encode()) > limit:
-        fits = len(text.encode()[:limit].decode(errors="ignore"))
+        fits = max(1, len(text.encode()[:limit].decode(errors="ignore")))
         space = max(text.rfind(" ", fits // 2, fits), text.rfind("\n", fits // 2, fits))
         end = space if space > 0 else fits
         pieces.append(text[:end].rstrip())
