@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from memchat import MemChat
 from memchat.errors import ProviderError
@@ -251,13 +252,64 @@ def test_a_lesson_names_what_was_there_before(mc: MemChat, extract_model: Script
 # --- what a page makes of text
 
 
-@given(st.text(alphabet="ab $![](): \\`~\n<>*_mat/erial", max_size=60))
-def test_no_words_make_a_picture_or_a_formula(words: str) -> None:
+PIECES = [
+    "![a](b)",
+    "!",
+    "[a](b)",
+    "\\",
+    "`",
+    "```",
+    "~~~",
+    "~",
+    "$",
+    "$$",
+    " ",
+    "    ",
+    "\n",
+    "\r\n",
+]
+PIECES += [
+    "> ",
+    "- ",
+    "<!--",
+    "-->",
+    "<div>",
+    "a",
+    "\n\n",
+    "\n```",
+    "\n```\n",
+    ":::",
+    "*",
+    "http://a/",
+]
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
+@example("\\\\![a](b)")
+@example("\\`![a](b)\\`")
+@example("a ``` ![a](b)")
+@example("a ~~~ ![a](b)")
+@example("- a\n\n  ```\n![a](b)")
+@example("<div>\n```\n\n![a](b)")
+def test_no_words_make_a_picture(words: str) -> None:
+    tokens = MarkdownIt("commonmark").parse(components.markdown(words))
+    within = [child.type for token in tokens for child in token.children or ()]
+    assert "image" not in within
+
+
+@given(st.text(alphabet="ab $[](): \\`~\n<>*_mat/erial", max_size=60))
+def test_no_words_make_a_formula(words: str) -> None:
     out = components._CODE.sub("", components.markdown(words))
     for n, c in enumerate(out):
-        if c == "$" or out.startswith("![", n):
-            assert n
-            assert out[n - 1] == "\\"
+        if c == "$":
+            before = out[:n]
+            assert (len(before) - len(before.rstrip("\\"))) % 2
+
+
+@pytest.mark.parametrize("words", [r"It costs \$5 or \$6.", "[a](http://localhost:8080/x)"])
+def test_a_dollar_that_is_escaped_and_an_address_stay_as_they_are(words: str) -> None:
+    assert components.markdown(words) == words
 
 
 def test_code_is_left_as_it_is() -> None:

@@ -41,10 +41,14 @@ TYPES = {
     "other": "Other",
 }
 _CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)`[^`\n]+`(?!`))", re.DOTALL)
-_ACTIVE = re.compile(r"(\$|!(?=\[)|:(?=[a-z_+-]+\[))", re.IGNORECASE)
-_ICON = re.compile(r":(?=[\w+-]+[:/])")
+_FENCED = re.compile(r"^(`{3,}+)[^`\n]*$(?:\n.*)*?(?:\n\1`*[ \t]*$|\Z)", re.MULTILINE)
+_UNSURE = re.compile(r"^(?!```).*```|~~~|^ {0,3}(?:<|:::|\$\$)", re.MULTILINE)
+"""Where a fence may be no fence: within a list, a quotation, HTML, a formula, or another."""
+_ACTIVE = re.compile(r"(?<!\\)((?:\\\\)*)(\$|:(?=[a-z_+-]+\[))", re.IGNORECASE)
+_ICON = re.compile(r"(https?://\S+)|:(?=[\w+-]+[:/])")
 _JOINER = "\u2060"
-"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does."""
+"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does, and
+``![`` from becoming an image."""
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 
 
@@ -87,8 +91,21 @@ def markdown(text: str) -> str:
 
     An image would be fetched from wherever the words say, and tell that place what was asked.
     """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     parts = _CODE.split(text)
-    return "".join(p if n % 2 else _still(_ACTIVE.sub(r"\\\1", p)) for n, p in enumerate(parts))
+    quiet = "".join(p if n % 2 else _still(_ACTIVE.sub(r"\1\\\2", p)) for n, p in enumerate(parts))
+    if _UNSURE.search(text):
+        return _pictureless(quiet)
+    done, at = "", 0
+    for fence in _FENCED.finditer(quiet):
+        done += _pictureless(quiet[at : fence.start()]) + fence[0]
+        at = fence.end()
+    return done + _pictureless(quiet[at:])
+
+
+def _pictureless(text: str) -> str:
+    # Also in what looks like code: where it is none to the renderer, it is fetched.
+    return text.replace("![", f"!{_JOINER}[")
 
 
 def literal(text: str) -> str:
@@ -97,7 +114,7 @@ def literal(text: str) -> str:
 
 
 def _still(text: str) -> str:
-    return _ICON.sub(":" + _JOINER, text)
+    return _ICON.sub(lambda found: found[1] or ":" + _JOINER, text)
 
 
 def shorten(text: str, length: int = 44) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.types import Session
+from memchat.errors import ScopeError
+from memchat.types import Session, clean_name
 from ui import components as ui
 from ui.desk import Talk
 
@@ -20,7 +21,11 @@ def arrive() -> None:
     if "arrived" in state:
         return
     state["arrived"] = True
-    state["app"] = st.query_params.get("app") or "default"
+    state["app"] = "default"
+    try:
+        state["app"] = clean_name(st.query_params.get("app") or "default", "app")
+    except ScopeError as error:
+        ui.problem(str(error))
     number = st.query_params.get("c", "")
     state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
     state["listed"] = LISTED
@@ -85,8 +90,13 @@ def _apps() -> None:
         placeholder="Choose, or type a new name",
     )
     if chosen and chosen != state["app"]:
+        try:
+            name = clean_name(chosen, "app")
+        except ScopeError as error:
+            st.error(ui.sentence(str(error)))
+            return
         begin()
-        state["app"] = chosen.strip() or "default"
+        state["app"] = name
         st.rerun()
 
 

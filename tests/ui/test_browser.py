@@ -247,6 +247,8 @@ def test_nothing_is_fetched_from_elsewhere(browser: Any, seeded: Server) -> None
 
 def test_a_models_picture_is_not_fetched(browser: Any, tmp_path: Path) -> None:
     told = "See ![it](http://127.0.0.1:9/leak.png) and $x$ and :material/home: :red[now]."
+    told += r" Or \![it](http://127.0.0.1:9/leak.png), \`![it](http://127.0.0.1:9/leak.png)\`,"
+    told += " ``` ![it](http://127.0.0.1:9/leak.png)"
     model = answering(Say(told))
     with model, Server(tmp_path, **openai(model)) as server:
         page = browser.new_page()

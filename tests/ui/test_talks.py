@@ -70,3 +70,20 @@ def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> N
     at = app("memories", app="work")
     assert "Lisbon" not in text(at)
     assert buttons(at, "open-") == []
+
+
+def test_a_message_that_could_not_be_sent_is_back_in_its_box(mc: MemChat) -> None:
+    elsewhere = mc.session(**ANA)
+    elsewhere.send("Hello").text
+    at = app(c=str(elsewhere.session_id))
+    at.chat_input[0].set_value("Many words of mine").run()
+    assert "open in another process" in at.error[0].value
+    assert at.chat_input[0].proto.set_value
+    assert at.chat_input[0].proto.value == "Many words of mine"
+
+
+def test_an_app_that_cannot_be_is_refused_and_the_page_goes_on(desk: Desk) -> None:
+    at = app(app="x" * 300)
+    assert "longer than" in at.error[0].value
+    assert at.selectbox[0].value == "default"
+    assert at.chat_input

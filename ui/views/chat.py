@@ -147,7 +147,9 @@ def _notice() -> str | None:
 
 
 def _say() -> None:
-    _send(st.session_state["say"])
+    text = st.session_state["say"]
+    if not _send(text):
+        st.session_state["say"] = text  # back in its box
 
 
 def _suggested() -> None:
@@ -157,7 +159,7 @@ def _suggested() -> None:
         _send(text)
 
 
-def _send(text: str) -> None:
+def _send(text: str) -> bool:
     state, desk = st.session_state, ui.desk()
 
     def work() -> None:
@@ -168,7 +170,7 @@ def _send(text: str) -> None:
         state["talk"] = talk
         _follow(talk, text)
 
-    ui.attempt(work)
+    return ui.attempt(work)
 
 
 def _follow(talk: Talk, text: str) -> None:
