@@ -6,6 +6,8 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -13,6 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from memchat import MemChat
+from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.testing import Broken, FakeClock, ScriptedModel
 from tests.conftest import Opener, answer, fact
@@ -247,6 +250,42 @@ def test_a_lesson_names_what_was_there_before(mc: MemChat, extract_model: Script
     assert [(c.kind, c.memory.value, c.before) for c in changes if c.memory] == [
         ("superseded", "Lisbon", "Porto")
     ]
+
+
+class Gated(ScriptedModel):
+    """Answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__([answer(), answer()])
+        self.asked, self.go = threading.Event(), threading.Event()
+
+    def complete(self, *args: Any, **named: Any) -> Any:
+        self.asked.set()
+        self.go.wait(60)
+        return super().complete(*args, **named)
+
+
+def test_no_page_waits_for_a_chat_that_is_left_while_it_is_read(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, embed_model="none", extraction="per_message")
+    model = Gated()
+    mc = MemChat(settings=settings, chat_model=ScriptedModel(["Yes."]), extract_model=model)
+    desk = Desk(mc, "ana")
+    talk = desk.open("default")
+    desk.say(talk, "I live in Lisbon.").wait(30)
+    assert model.asked.wait(30)
+    desk.leave(talk, "one tab")
+    sweep = threading.Thread(target=desk.sweep)
+    sweep.start()
+    sweep.join(0.5)
+    page = threading.Thread(target=desk.seen, args=("another", None))
+    page.start()
+    page.join(5)
+    waits = page.is_alive()
+    model.go.set()
+    sweep.join(30)
+    until(lambda: mc.sessions(**ANA)[0].ended_at is not None)
+    desk.close()
+    assert not waits
 
 
 # --- what a page makes of text

@@ -269,7 +269,8 @@ class Desk:
         now = self.mc.now
         with self._lock:
             left = [t for t in self._talks if t.ends_at is not None and t.ends_at <= now]
-            return [talk for talk in left if not talk.answering]
+            # One that is being read is waited for here, and not under the lock every page needs.
+            return [talk for talk in left if not (talk.answering or talk.chat.reading)]
 
     def _work(self) -> None:
         self.mc.warm()

@@ -213,6 +213,11 @@ class Chat:
         return self._reply
 
     @property
+    def reading(self) -> bool:
+        """Whether it is being read after a reply; ``end`` waits for that."""
+        return self._reader is not None and self._reader.is_alive()
+
+    @property
     def place(self) -> Place | None:
         """Where the person spoke last, for commands; None where nothing is kept."""
         if self.incognito or self.session_id is None or not self._turns:
