@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from memchat import MemChat
-from memchat.errors import NotFound
+from memchat.errors import NotFound, StoreError
 from memchat.memory import forget
 from memchat.store import keywords
 from memchat.types import InboxItem, Learned
@@ -662,6 +662,16 @@ def test_words_to_be_blanked_do_not_stay_because_what_replaced_them_leaves_its_o
     clock.advance(seconds=11)
     assert mc.run_jobs().failed == []
     assert rows_with(mc, "Zanzibar") == []
+
+
+def test_a_deletion_whose_purge_fails_says_so_and_shows_nothing(mc) -> None:
+    kept = mc.add("fact", "note", "Zanzibar", user="ana")
+    never = "CREATE TRIGGER never BEFORE DELETE ON memories BEGIN SELECT raise(abort, 'no'); END"
+    with mc._database.write() as tx:
+        tx.exec_driver_sql(never)
+    with pytest.raises(StoreError, match=r"out of sight.*tried again"):
+        mc.delete(kept.id, user="ana")
+    assert mc.memories(user="ana") == [] and mc.recall("Zanzibar", user="ana").hits == ()
 
 
 def test_one_memory_that_cannot_be_purged_keeps_no_other_from_being_forgotten(mc, clock) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING
 
 from memchat.app.opened import Opened, found_memory
-from memchat.errors import InputError
+from memchat.errors import InputError, StoreError
 from memchat.store import apps, browse, events, evidence, hidden, insights, jobs, memories, states
 from memchat.store.events import Cause
 from memchat.types import (
@@ -23,9 +22,6 @@ from memchat.types import (
     Scope,
     Wanted,
 )
-
-if TYPE_CHECKING:
-    pass
 
 CLEAR_BATCH = 100
 """Memories forgotten in one transaction: other writers wait for no more than that."""
@@ -220,6 +216,7 @@ class Memories(Opened):
         It is out of sight at once. With ``hold`` its purge waits so many seconds, and ``restore``
         undoes the deletion meanwhile; else it is done when this returns. ``keep_transcript`` leaves
         the words where they were written, but nothing is found in them or learnt from them again.
+        Raises StoreError where the purge did not succeed: it stays out of sight and is tried again.
         """
         from memchat.memory import forget
 
@@ -229,8 +226,13 @@ class Memories(Opened):
             memory = found_memory(tx, Scope(user, app), memory_id)
             purge_at = now + timedelta(seconds=hold)
             self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at, how=how))
-        if not hold:
-            self._parts().worker.run(kinds=("forget",), target_id=memory_id)
+        if hold:
+            return
+        if self._parts().worker.run(kinds=("forget",), target_id=memory_id).failed:
+            raise StoreError(
+                f"memory {memory_id} is out of sight, but its words could not be removed yet; that "
+                "is tried again, and memchat doctor tells how it stands"
+            )
 
     def delete_many(
         self,

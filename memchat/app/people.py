@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sqlalchemy import Connection
 
 from memchat.app.opened import Opened
 from memchat.errors import NotFound
 from memchat.store import apps, jobs, sessions
 from memchat.types import AppInfo, MemorySwitch, Scope
-
-if TYPE_CHECKING:
-    pass
 
 
 class People(Opened):

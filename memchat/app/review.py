@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
 from memchat.app.opened import Opened, found_item
 from memchat.store import apps, inbox
 from memchat.types import Audit, Finding, InboxItem, Memory, Scope
-
-if TYPE_CHECKING:
-    pass
 
 
 class Review(Opened):
