@@ -110,6 +110,15 @@ def test_a_job_in_the_hands_of_a_dead_process_is_work(open_store: Opener) -> Non
     assert not worker.has_work() and claim.attempt == 1
 
 
+def test_vectors_that_nothing_can_make_are_no_work(open_store: Opener) -> None:
+    with open_store() as mc:
+        mc.add("fact", "drink", "tea", user="ana")
+    mc = open_store(embedder=None, embed_model="none")
+    assert not mc._parts().worker.has_work()
+    mc.delete(1, user="ana", hold=-1)
+    assert mc._parts().worker.has_work()
+
+
 def test_a_store_that_fails_for_a_while_does_not_end_it(
     open_store: Opener, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 
 KINDS = ("forget", "extract", "embed", "index", "expire")
 """What a worker does, in this order: what is to be forgotten is gone before anything is read."""
+_EMBEDDED = {"embed", "index"}
 FORGET_BATCH = 100
 """Memories purged in one transaction: other writers wait for no more than that."""
 
@@ -110,9 +111,11 @@ class Worker:
     def has_work(self) -> bool:
         """Whether anything is due, or in the hands of a process that is no more."""
         with self._database.read() as tx:
-            if jobs.due(tx, None, self._clock()):
-                return True
-            return any(processes.is_gone(owner) for owner in jobs.owners(tx))
+            due = jobs.due(tx, None, self._clock())
+            left = any(processes.is_gone(owner) for owner in jobs.owners(tx))
+        if due and due <= _EMBEDDED and self._meaning()[0] is None:
+            return left  # they wait for a service
+        return bool(due) or left
 
     def backfill(
         self, batch: int = BATCH, seen: Callable[[Progress], None] = lambda _: None
