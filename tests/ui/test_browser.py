@@ -278,6 +278,22 @@ def test_no_page_scrolls_sideways(browser: Any, seeded: Server, width: int) -> N
     context.close()
 
 
+def test_on_a_phone_the_sidebar_folds_when_a_chat_was_chosen_in_it(
+    browser: Any, tmp_path: Path
+) -> None:
+    with Server(tmp_path) as server:
+        context = browser.new_context(viewport={"width": 390, "height": 800})
+        page = opened(context.new_page(), server.url)
+        say(page, "I live in Lisbon.")
+        page.get_by_role("button", name="Why this answer").wait_for()
+        for chosen in (".st-key-new button", "[class*=st-key-open-] button"):
+            page.get_by_test_id("stExpandSidebarButton").click()
+            page.locator(chosen).first.click()
+            page.locator("[data-testid=stSidebar][data-collapsed=true]").wait_for(state="attached")
+            settled(page)
+        context.close()
+
+
 def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         page = opened(browser.new_page(), server.url)
