@@ -58,12 +58,13 @@ class Moment:
         """Whether these memories, in whose place or for which it was said, leave nothing of it to
         tell: their quotes are most of it, and what their lines do not hold was not asked for."""
         mine = _words(self.turn.content)
-        quotes = zip(self.taught, self.facts, strict=True)
-        theirs = [_words(fact.quote) for i, fact in quotes if i in shown]
-        if not theirs or len(set().union(*theirs) & mine) < _ONLY_PROOF * len(mine):
+        linked = [(i, fact) for i, fact in zip(self.taught, self.facts, strict=True) if i in shown]
+        proof = {word for _, fact in linked for word in _words(fact.quote)}
+        if not linked or len(proof & mine) < _ONLY_PROOF * len(mine):
             return False
-        lines = [shown[i] for i in self.taught if i in shown]
-        more = mine - _words(" ".join(f"{m.key.replace('_', ' ')} {m.value}" for m in lines))
+        # A line tells what its fact says, and behind it what it replaced.
+        lines = [(one.key, one.value) for i, fact in linked for one in (shown[i], fact)]
+        more = mine - _words(" ".join(f"{key.replace('_', ' ')} {value}" for key, value in lines))
         return len(more) < _SAYS_MORE or not more & self.asked
 
     def told(self, zone: ZoneInfo) -> Hit:
