@@ -91,7 +91,9 @@ class Assembly:
                 learner = Learner(
                     *common, self.prompts, self.clock, self.extract_model, self.meaning
                 )
-                recall = Recall(*common, self.prompts, self.clock, self.meaning_in)
+                recall = Recall(
+                    *common, self.prompts, self.clock, self.meaning, self.meaning_at_hand
+                )
                 patience = Patience(self.settings.embed_patience, recall.question)
                 self._assembled = Parts(
                     database=self.database,
@@ -144,17 +146,21 @@ class Assembly:
     def meaning(self) -> tuple[Meaning | None, str | None]:
         """The store's sense of meaning, or None and why there is none; made at first need, and
         again when another process has changed the service."""
-        with self.database.read() as tx:
-            return self.meaning_in(tx)
-
-    def meaning_in(self, tx: Connection) -> tuple[Meaning | None, str | None]:
-        """The same by a caller's read transaction."""
         with self._lock:
-            state = services.state(tx)
+            with self.database.read() as tx:
+                state = services.state(tx)
             if self._sense is None or self._sense.state != state:
                 self._sense = self._make_meaning(opening=not self._goes_along)
                 self._goes_along = True
             return self._sense.meaning, self._sense.why_not
+
+    def meaning_at_hand(self, tx: Connection) -> tuple[Meaning | None, str | None] | None:
+        """The same in a caller's transaction, or None where it must be made first: that may ask a
+        provider, which no transaction waits for."""
+        sense = self._sense
+        if sense is None or sense.state != services.state(tx):
+            return None
+        return sense.meaning, sense.why_not
 
     def go_along(self) -> None:
         """Take the store's service whatever the settings name: a person just changed it here."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 
@@ -436,3 +437,28 @@ def test_a_replaced_value_is_not_found_when_what_took_its_place_is_over(mc, cloc
     assert mc.recall("Zanzibar", user="ana").hits == (), "the sweep has not brought it back yet"
     mc.run_jobs()
     assert [h.memory.value for h in mc.recall("Zanzibar", user="ana").hits] == ["Zanzibar"]
+
+
+def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, monkeypatch) -> None:
+    with open_store() as mc:
+        mc.add("fact", "boat", "a green kayak", user="ana")
+        mc.embed_pending()
+    mc = open_store()
+    open_reads = []
+    made, read = mc._assembly._make_meaning, mc._database.read
+
+    @contextmanager
+    def counted():
+        with read() as tx:
+            open_reads.append(tx)
+            yield tx
+            open_reads.remove(tx)
+
+    def make(**how):
+        assert open_reads == []
+        return made(**how)
+
+    monkeypatch.setattr(mc._database, "read", counted)
+    monkeypatch.setattr(mc._assembly, "_make_meaning", make)
+    assert [hit.memory.key for hit in mc.recall("kayak", user="ana").hits] == ["boat"]
+    assert mc._assembly._sense is not None

@@ -346,7 +346,8 @@ class Memories(Opened):
             known = recall.known(tx, query)
         if waiting:
             self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
-        return recall.find(scope, known.answered(), limit)
+        question = recall.question(query) if known is None else known.answered()
+        return recall.find(scope, question, limit)
 
 
 def _status(status: str) -> str:

@@ -41,6 +41,8 @@ from memchat.types import Hit, Recalled, Scope, clean_text
 
 RETURNING = 5
 """Turns of this very conversation that come back into its prompt, at most."""
+Sense = tuple[Meaning | None, str | None]
+"""The store's meaning, or None and the reason why there is none."""
 _WEAK = 0.5
 """Of the best moment's score that below which others are left out, though there were room."""
 
@@ -54,26 +56,34 @@ class Recall:
         settings: Settings,
         prompts: Prompts,
         clock: Callable[[], datetime],
-        meaning: Callable[[Connection], tuple[Meaning | None, str | None]],
+        meaning: Callable[[], Sense],
+        at_hand: Callable[[Connection], Sense | None],
     ) -> None:
-        """``meaning`` gives the store's meaning, or None and the reason why there is none."""
+        """``meaning`` gives the store's meaning, made where it must be; ``at_hand`` the one that is
+        made already."""
         self._database = database
         self._settings = settings
         self._clock = clock
         self._meaning = meaning
+        self._at_hand = at_hand
         self._prompts = prompts
 
     def question(self, text: str) -> Question:
         """The question with its vector, or with the reason why only words are searched."""
         with self._database.read() as tx:
             known = self.known(tx, text)
+        if known is not None:
+            return known.answered()
+        sense = self._meaning()
+        with self._database.read() as tx:
+            known = _known(tx, text, sense)
         return known.answered()
 
-    def known(self, tx: Connection, text: str) -> Question:
-        """The question as far as it is known without asking the embedding service."""
-        text = shortened(clean_text(text))
-        meaning, why_not = self._meaning(tx)
-        return Question(text, degraded=why_not) if meaning is None else meaning.known(tx, text)
+    def known(self, tx: Connection, text: str) -> Question | None:
+        """The question as far as it is known without asking the embedding service; None where that
+        service is not made yet."""
+        sense = self._at_hand(tx)
+        return None if sense is None else _known(tx, text, sense)
 
     def keep(self, tx: Connection, question: Question, now: datetime) -> None:
         """Keep a question's vector among the rows, where it is not there yet."""
@@ -240,6 +250,11 @@ class Recall:
 
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()
+
+
+def _known(tx: Connection, text: str, sense: Sense) -> Question:
+    text, (meaning, why_not) = shortened(clean_text(text)), sense
+    return Question(text, degraded=why_not) if meaning is None else meaning.known(tx, text)
 
 
 def _standing(tx: Connection, question: Question) -> Question:

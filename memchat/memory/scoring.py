@@ -97,7 +97,7 @@ class Search:
         """The candidates by meaning and by words, best first, and the BM25 of all of them.
 
         Values that were replaced share one place: what is there now. Where they take places of
-        others, both are asked again without those chains, and what that finds stands behind.
+        others, both lists are filled up without those chains, and what that adds stands behind.
         """
         near = self._nearest(kind, limit, without)
         matches = keywords.matches(self.tx, kind, self.ids, self.words)

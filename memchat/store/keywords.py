@@ -191,14 +191,14 @@ class Matches:
     """Best first, the newest of equal ones first. Rows of others are among them where ``mixed``."""
     mixed: bool = False
 
-    def best(self, limit: int | None = None, without: Collection[int] = ()) -> list[Hit]:
-        """The best of the scopes, so many or all of them."""
+    def best(self, limit: int, without: Collection[int] = ()) -> list[Hit]:
+        """The best of the scopes, so many of them."""
         every = ((i, score) for i, score in self.scores.items() if i not in without)
         if not self.mixed:
             return list(islice(every, limit))
         found: list[Hit] = []
-        while limit is None or len(found) < limit:
-            batch = dict(islice(every, limit and 2 * limit))
+        while len(found) < limit:
+            batch = dict(islice(every, 2 * limit))
             if not batch:
                 break
             mine = plain.rows(self.tx, _MINE, plain.listed(batch), plain.listed(self.app_ids))
@@ -276,11 +276,12 @@ def _within(text: str, stem: str) -> bool:
     begins = stem[:-1] if stem.endswith("i") else stem  # city and cities share "cit"
     at = text.find(begins)
     while at >= 0:
-        end = at + len(begins)
-        while end < len(text) and text[end].isalnum():
-            end += 1
-        if (at == 0 or not text[at - 1].isalnum()) and _stem(text[at:end]) == stem:
-            return True
+        if at == 0 or not text[at - 1].isalnum():  # else each letter of "xxxx…" reads the rest
+            end = at + len(begins)
+            while end < len(text) and text[end].isalnum():
+                end += 1
+            if _stem(text[at:end]) == stem:
+                return True
         at = text.find(begins, at + 1)
     return False
 
