@@ -20,6 +20,7 @@ from memchat.memory import moments
 from memchat.memory.ask import Answer, Asking, Made, asked_pause
 from memchat.memory.meaning import Meaning
 from memchat.memory.pipeline import Finished, Pipeline
+from memchat.providers.failures import foreign
 from memchat.providers.limits import Paused
 from memchat.store import embeddings, jobs, memories, services, usage
 from memchat.store.database import Database
@@ -116,14 +117,13 @@ class Embedding:
         return self.result
 
     def _embed(self, texts: Mapping[str, str]) -> Made:
-        try:
-            return self.meaning.embed(texts)
-        except MemChatError:
-            raise
-        except Exception as error:
+        def told(kind: str) -> ProviderError:
             # A fault of ours: kept with the jobs, by its class alone, as the worker does with all.
             log.exception("%d texts were not embedded", len(texts))
-            raise ProviderError(type(error).__name__) from error
+            return ProviderError(kind)
+
+        with foreign(told):
+            return self.meaning.embed(texts)
 
     def _waited(self, error: MemChatError, times: int) -> bool:
         """Whether the service wanted a pause, and it was given one."""
