@@ -77,6 +77,12 @@ class Assembly:
 
     def parts(self) -> Parts:
         """What every chat of this store is made of."""
+        with self._lock:
+            if self._assembled is None:
+                self._assembled = self._put_together()
+            return self._assembled
+
+    def _put_together(self) -> Parts:
         from memchat.chat import Parts
         from memchat.jobs import Worker
         from memchat.memory.commands import Commands
@@ -85,41 +91,32 @@ class Assembly:
         from memchat.memory.recall import Recall
         from memchat.memory.relevance import Relevance
 
-        with self._lock:
-            if self._assembled is None:
-                common = (self.database, self.settings)
-                learner = Learner(
-                    *common, self.prompts, self.clock, self.extract_model, self.meaning
-                )
-                recall = Recall(
-                    *common, self.prompts, self.clock, self.meaning, self.meaning_at_hand
-                )
-                patience = Patience(self.settings.embed_patience, recall.question)
-                self._assembled = Parts(
-                    database=self.database,
-                    settings=self.settings,
-                    prompts=self.prompts,
-                    clock=self.clock,
-                    model=self.chat_model,
-                    recall=recall,
-                    patience=patience,
-                    relevance=(
-                        Relevance(self.prompts, self.extract_model)
-                        if self.settings.filter_pinned
-                        else None
-                    ),
-                    worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
-                    commands=Commands(
-                        *common,
-                        self.prompts,
-                        self.clock,
-                        recall,
-                        patience,
-                        self.drop_vectors,
-                        self.embeds,
-                    ),
-                )
-            return self._assembled
+        common = (self.database, self.settings)
+        learner = Learner(*common, self.prompts, self.clock, self.extract_model, self.meaning)
+        recall = Recall(*common, self.prompts, self.clock, self.meaning, self.meaning_at_hand)
+        patience = Patience(self.settings.embed_patience, recall.question)
+        return Parts(
+            database=self.database,
+            settings=self.settings,
+            prompts=self.prompts,
+            clock=self.clock,
+            model=self.chat_model,
+            recall=recall,
+            patience=patience,
+            relevance=(
+                Relevance(self.prompts, self.extract_model) if self.settings.filter_pinned else None
+            ),
+            worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
+            commands=Commands(
+                *common,
+                self.prompts,
+                self.clock,
+                recall,
+                patience,
+                self.drop_vectors,
+                self.embeds,
+            ),
+        )
 
     def chat_model(self) -> ChatModel:
         """The model that answers."""

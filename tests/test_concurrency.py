@@ -179,7 +179,7 @@ else:
         with database.read() as tx:
             ids = apps.find(tx, Scope("ana")).ids
             rows = memories.listed(tx, ids, status="active", today=NOON.date())
-            words = keywords.search(tx, "memories", ids, ["city"], 9)
+            words = keywords.matches(tx, "memories", ids, ["city"]).best(9)
         seen.append([[m.id for m in rows], [i for i, _ in words]])
 database.close()
 print(json.dumps(seen))

@@ -456,7 +456,7 @@ def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
     mc.delete(memory_id, user="ana", keep_transcript=True)
     with mc._database.read() as tx:
-        found = keywords.search(tx, "messages", [1, 2], ["zanzibar"], 10)
+        found = keywords.matches(tx, "messages", [1, 2], ["zanzibar"]).best(10)
         sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert found == []
     assert [tuple(row) for row in sessions_say] == [(None, None)]

@@ -39,13 +39,13 @@ def test_the_keyword_index_outlives_thousands_of_deletions_and_keeps_none_of_the
                 blocks = tx.exec_driver_sql("SELECT block FROM messages_fts_data").scalars()
                 assert b"zanzibar" not in b"".join(blocks)
     with Database(database.home).read() as tx:
-        assert len(keywords.search(tx, "messages", [7], ["kept"], 1_000)) == 150
-        assert keywords.search(tx, "messages", [7], ["forget"], 5) == []
+        assert len(keywords.matches(tx, "messages", [7], ["kept"]).best(1_000)) == 150
+        assert keywords.matches(tx, "messages", [7], ["forget"]).best(5) == []
 
 
 def test_a_reader_holds_a_scrub_back_and_neither_holds_up_a_writer(database: Database) -> None:
     with database.read() as reader:
-        assert len(keywords.search(reader, "messages", [7], ["kept"], 1_000)) == 150
+        assert len(keywords.matches(reader, "messages", [7], ["kept"]).best(1_000)) == 150
         with database.write() as tx:
             keywords.remove(tx, "messages", [1])
         began = time.monotonic()

@@ -207,12 +207,12 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
         newer,
     )
     assert [m.id for m in succession.replaced_by(tx, newer)] == [old]
-    found = keywords.search(tx, "memories", [own], ["lisbon"], 5)
+    found = keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)
     assert [i for i, _ in found] == [old], "a replaced value can be searched for"
     memories.reactivate(tx, retired, own, BY_HAND)
     back = memories.get(tx, [own], old)
     assert (back.active, back.inactive_reason, back.replaced_by) == (True, None, None)
-    assert [i for i, _ in keywords.search(tx, "memories", [own], ["lisbon"], 5)] == [old]
+    assert [i for i, _ in keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)] == [old]
     kinds = [e.kind for e in events.of_memory(tx, old)]
     assert kinds == ["add", "supersede", "restore"]
 
@@ -370,9 +370,9 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
         assert set(memories.by_ids(tx, ids, every)) == mine("memory")
         assert {m.user for m in listed} <= {asked.user}
         for kind, table in (("memory", "memories"), ("message", "messages")):
-            assert {i for i, _ in keywords.search(tx, table, ids, ["tea"], 99)} == mine(kind)
+            assert {i for i, _ in keywords.matches(tx, table, ids, ["tea"]).best(99)} == mine(kind)
             rows = [i for (k, i) in owner if k == kind]
-            assert keywords.scores(tx, table, ids, ["tea"], rows).keys() == mine(kind)
+            assert keywords.matches(tx, table, ids, ["tea"]).of(rows).keys() == mine(kind)
         assert {s.id for s in sessions.listed(tx, ids, 99)} == mine("session")
         assert all(
             (sessions.get(tx, ids, i) is None) == (scope != asked)

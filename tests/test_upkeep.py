@@ -225,9 +225,9 @@ def test_a_sound_store_needs_no_repair(home: Path, capsys: pytest.CaptureFixture
     "statement",
     [
         "DELETE FROM {kind}_fts",
-        "INSERT INTO {kind}_fts (rowid, scope, text) VALUES (999, 'a2', 'words of nobody')",
-        "UPDATE {kind}_fts SET text = 'other words'",
-        "UPDATE {kind}_fts SET scope = 'a999'",
+        "INSERT INTO {kind}_fts (rowid, text) VALUES (999, '2qwords 2qof 2qnobody')",
+        "UPDATE {kind}_fts SET text = '1qother 1qwords'",
+        "UPDATE {kind}_fts SET text = '9' || text",
     ],
     ids=["lost", "too many", "other words", "another scope"],
 )

@@ -647,8 +647,10 @@ class InStep(RuleBasedStateMachine):
                 }
         assert embedded <= {row.text_hash for row in every}
         with self.rows.read() as tx:
-            words = dict(tx.exec_driver_sql("SELECT rowid, scope FROM memories_fts").all())
-        assert words == {row.id: f"a{row.app_id}" for row in searched}
+            words = dict(tx.exec_driver_sql("SELECT rowid, text FROM memories_fts").all())
+        assert {i: words[i].partition("q")[0] for i in words} == {
+            row.id: str(row.app_id) for row in searched
+        }
 
     @invariant()
     def the_events_tell_what_the_rows_are(self) -> None:

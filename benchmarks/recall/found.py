@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from contextlib import closing
+from datetime import datetime
 
 import numpy as np
 
@@ -13,8 +15,7 @@ from benchmarks.recall.rows import DEEPEST, HEAD, Row, over_better
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
 from memchat.providers import Embedder
-from memchat.store import apps, keywords
-from memchat.types import Scope
+from memchat.store import keywords
 
 STORES: dict[str, tuple[What, float | None]] = {
     "messages": (What(turns=True), 75),
@@ -23,6 +24,7 @@ STORES: dict[str, tuple[What, float | None]] = {
     "both": (What(turns=True, facts=True), 77),
     "both, with summaries": (What(turns=True, facts=True, summaries=True), 81),
 }
+_BM25 = "SELECT rowid, -rank FROM f WHERE f MATCH ? ORDER BY rank, rowid DESC"
 PLAIN = ("words", "meaning", "both")
 """Plain searches over the bare texts; both is .7 cosine + .3 BM25 / best, over all of them."""
 
@@ -100,23 +102,20 @@ def plain_orders(
 ) -> list[tuple[list[int], list[int], list[int]]]:
     """For each question the texts' places, best first: by words, by meaning, by both."""
     vectors, _ = embedder.embed_documents(texts)
-    at = datetime(2024, 1, 1, tzinfo=UTC)
     found = []
-    with store(embedder, at) as mc, mc._database.write() as tx:
-        own, _ = apps.ensure(tx, Scope("plain"), at)
-        for number, text in enumerate(texts):
-            keywords.write(tx, "memories", number + 1, own, text)
+    with closing(sqlite3.connect(":memory:")) as words:
+        words.execute("CREATE VIRTUAL TABLE f USING fts5(text, tokenize='porter unicode61')")
+        words.executemany("INSERT INTO f (rowid, text) VALUES (?, ?)", enumerate(texts))
         for text in questions:
-            terms = keywords.query_terms(text)
-            ranked = keywords.search(tx, "memories", [own], terms, len(texts))
             bm25 = np.zeros(len(texts))
+            terms = " OR ".join(f'"{term}"' for term in keywords.query_terms(text))
+            ranked = words.execute(_BM25, [terms]).fetchall() if terms else []
             for number, score in ranked:
-                bm25[number - 1] = score
+                bm25[number] = score
             cosine = vectors @ embedder.embed_query(text)[0]
             both = 0.7 * np.maximum(cosine, 0) + 0.3 * bm25 / (bm25.max() or 1)
             near, joint = (np.argsort(-scores, kind="stable") for scores in (cosine, both))
-            words = [number - 1 for number, _ in ranked]
-            found.append((words, [int(i) for i in near], [int(i) for i in joint]))
+            found.append(([n for n, _ in ranked], [int(i) for i in near], [int(i) for i in joint]))
     return found
 
 

@@ -68,6 +68,7 @@ class Product:
         settings = config.load({}).with_(home=folder)
         self._mc = MemChat(settings=settings, embedder=GivenVectors(data), clock=self._clock)
         self._ids: dict[int, int] = {}
+        self._people = int(data.users.max()) + 1
 
     def load(self, start: int, texts: list[str]) -> None:
         """Rows as ``add`` leaves them, many in one transaction; each user's shared row too."""
@@ -92,9 +93,8 @@ class Product:
 
     def _key(self, row: int) -> str:
         """One of as many keys as leave each person about twenty values a key."""
-        people = int(self._data.users.max()) + 1
-        keys = max(len(self._data.users) // people // VALUES_A_KEY, 1)
-        return _key(row // people % keys)
+        keys = max(len(self._data.users) // self._people // VALUES_A_KEY, 1)
+        return _key(row // self._people % keys)
 
     def search(self, question: int) -> list[int]:
         """The public call; facts alone are in the store."""

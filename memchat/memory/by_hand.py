@@ -143,7 +143,8 @@ class ByHand:
 
     def _clear_the_way(self, app_id: int, kind: MemoryType, key: str, value: str) -> None:
         """A person's own word counts, also for what they had forgotten before."""
-        tombstones.lift(self.tx, [app_id], buried.marks_of_words(key, value))
+        if tombstones.any_in(self.tx, app_id):
+            tombstones.lift(self.tx, [app_id], buried.marks_of_words(key, value))
         sha1 = memories.sha1_of(kind, key, value)
         forget.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
 

@@ -82,9 +82,10 @@ def hide(
         if one.inactive_reason == FORGOTTEN:
             continue  # on its own, before: its own purge and undoing stand
         app_id = memories.app_id_of(tx, one.id)
-        tombstones.bury(tx, app_id, one.id, _marks(tx, one), now)
+        facts = _facts(one, events.of_memory(tx, one.id))
+        tombstones.bury(tx, app_id, one.id, _marks(tx, one.id, facts), now)
         hidden.hide(tx, one, app_id, Cause(now, "user"))
-        _blank_inbox(tx, app_id, {value for _, value in _facts(one, events.of_memory(tx, one.id))})
+        _blank_inbox(tx, app_id, {value for _, value in facts})
     app_id = memories.app_id_of(tx, memory.id)
     jobs.enqueue(tx, "forget", app_id, "memory", memory.id, now, run_at=purge_at, how=how)
     return events.scopes(tx, list(gone))
@@ -137,7 +138,8 @@ def forget(
         if bury:
             # What was said between hiding and purging was said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
-            tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory), when)
+            facts = _facts(memory, events.of_memory(tx, memory.id))
+            tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
         _gather(tx, memory, homes[memory.id], traces)
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
@@ -261,11 +263,11 @@ def _facts(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
     return {(s["key"], s["value"]) for s in states if "value" in s} | {(memory.key, memory.value)}
 
 
-def _marks(tx: Connection, memory: Memory) -> set[Mark]:
-    """By what a fact is recognised when it comes again."""
+def _marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
+    """By what a fact, in all these words, is recognised when it comes again."""
     marks: set[Mark] = set()
-    proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
-    for key, value in _facts(memory, events.of_memory(tx, memory.id)):
+    proofs = [p for p in evidence.of_memory(tx, memory_id) if p.role == "user"]
+    for key, value in facts:
         marks |= buried.marks_of(key, value)
         for proof in proofs:
             marks |= buried.marks_of_proof(key, proof.quote, proof.message_id)

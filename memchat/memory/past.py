@@ -150,7 +150,7 @@ def _words(content: str) -> set[str]:
 def _priors(search: Search, session_ids: Collection[int]) -> Mapping[int, float]:
     """What the summary of each of these conversations says for it."""
     ids = sorted(session_ids)
-    bm25 = keywords.scores(search.tx, "sessions", search.ids, search.words, ids)
+    bm25 = keywords.matches(search.tx, "sessions", search.ids, search.words).of(ids)
     cosine: dict[int, float] = {}
     if search.meaning is not None and search.question.vector is not None:
         vector = search.question.vector

@@ -146,7 +146,7 @@ class Reading:
         """Memory ids with their scores, best first. By meaning and by words: a long message that
         says one short thing among others is near to none, and still names what it changes."""
         terms = keywords.query_terms(words)
-        bm25 = dict(keywords.search(tx, "memories", ids, terms, _LOOKED_AT))
+        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_LOOKED_AT))
         best = max(bm25.values(), default=1.0) or 1.0
         cosine: dict[int, float] = {}
         if meaning is not None and vector is not None:

@@ -198,8 +198,17 @@ class Recall:
     def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
         words = keywords.query_terms(question.text)
         timely = Timely.of(question.text, self._clock(), self._settings.zone)
-        ranking = self._settings.ranking
-        return Search(tx, scope_ids.ids, question, words, question.meaning, timely, ranking)
+        days = timely.words if timely else frozenset()
+        return Search(
+            tx,
+            scope_ids.ids,
+            question,
+            words,
+            frozenset(word for word in words if word not in days),
+            question.meaning,
+            timely,
+            self._settings.ranking,
+        )
 
     def _past(
         self, scope_ids: ScopeIds, search: Search, limit: int, session_id: int | None = None
@@ -207,7 +216,7 @@ class Recall:
         """What was said in other conversations of the app, each thing once."""
         if scope_ids.own is None or not sessions.any_in(search.tx, scope_ids.own):
             return []
-        search = replace(search, ids=[scope_ids.own])
+        search = replace(search, ids=[scope_ids.own], reach={})
         first: dict[str, Moment] = {}
         found = past.find(search, self._today(), limit=limit, without_session=session_id)
         for moment in found:
@@ -220,9 +229,9 @@ class Recall:
         """Turns of this very conversation that no longer fit its window, by their words."""
         if not dropped or scope_ids.own is None:
             return []
-        tx, search = search.tx, replace(search, ids=[scope_ids.own])
-        scores = keywords.scores(tx, "messages", search.ids, search.words, dropped)
-        scores = {i: scores[i] for i in search.by_words("messages", scores)}
+        tx, search = search.tx, replace(search, ids=[scope_ids.own], reach={})
+        matches = search.matches("messages", replies=True)
+        scores = matches.of(search.by_words(matches, dropped))
         drawn = evidence.drawn(tx, list(scores))
         barred = _barred(tx, scope_ids, drawn, mute)
         scores = {i: score for i, score in scores.items() if i not in barred}

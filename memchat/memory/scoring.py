@@ -7,8 +7,8 @@ worth more than any tuning. Reciprocal ranks of both lists are the option.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlalchemy import Connection
@@ -16,6 +16,8 @@ from sqlalchemy import Connection
 from memchat.memory.meaning import Meaning, Question
 from memchat.memory.timely import Timely
 from memchat.store import keywords, succession
+from memchat.store.keywords import Matches
+from memchat.vectors.index import latest
 
 CANDIDATES = 20
 Kind = Literal["memories", "messages"]
@@ -54,30 +56,31 @@ class Search:
     ids: Sequence[int]
     question: Question
     words: Sequence[str]
+    telling: Collection[str]
+    """The words that a hit may be asked to hold: those that only name a day are none."""
     meaning: Meaning | None
     timely: Timely | None
     ranking: str = "weighted"
-
-    @property
-    def telling(self) -> list[str]:
-        """The words that a hit may be asked to hold: those that only name a day are none."""
-        days = self.timely.words if self.timely else frozenset()
-        return [word for word in self.words if word not in days]
+    reach: dict[Kind, dict[int, int]] = field(default_factory=dict)
+    """For each kind the scope rows to search, with how far this snapshot of them reaches."""
 
     def found(
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
     ) -> dict[int, Parts]:
         """The candidates of a kind that pass its floor, by id; never one of ``without``."""
         dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
-        near, worded, bm25 = self._lists(kind, limit, without, dated)
+        matches = self.matches(kind)
+        near, worded = self._lists(kind, matches, limit, without)
+        bm25 = matches.of((*_ids(worded), *_ids(near), *dated))
         cosine = dict(near)
         vector = self.question.vector
         if self.meaning is not None and vector is not None:
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
-            cosine |= self.meaning.index.scores(self.tx, self.ids, vector, unscored, kind)
+            reach = self._reach(kind)
+            cosine |= self.meaning.index.scores(self.tx, [*reach], vector, unscored, kind, reach)
         ranks = [[i for i, _ in ranked] for ranked in (near, worded)]
         scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
-        passing = self._passing(kind, cosine, bm25)
+        passing = self._passing(kind, matches, cosine, bm25)
         shares = self.timely.shares(dated) if self.timely else {}
         # On the day asked about one of the words will do: those of the day itself match nothing.
         passing |= {i for i in dated if i in bm25}
@@ -91,16 +94,27 @@ class Search:
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
 
+    def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
+        """What holds any of the question's words."""
+        ids = [*self._reach(kind)]
+        return keywords.matches(self.tx, kind, ids, self.words, replies=replies)
+
+    def _reach(self, kind: Kind) -> dict[int, int]:
+        if kind not in self.reach:
+            newest = {i: latest(self.tx, kind, i) for i in self.ids}
+            # No memory is without an event; the turns of an open conversation come before theirs.
+            self.reach[kind] = {i: n for i, n in newest.items() if n or kind != "memories"}
+        return self.reach[kind]
+
     def _lists(
-        self, kind: Kind, limit: int, without: Collection[int], dated: Sequence[int]
-    ) -> tuple[Ranked, Ranked, dict[int, float]]:
-        """The candidates by meaning and by words, best first, and the BM25 of all of them.
+        self, kind: Kind, matches: Matches, limit: int, without: Collection[int]
+    ) -> tuple[Ranked, Ranked]:
+        """The candidates by meaning and by words, best first.
 
         Values that were replaced share one place: what is there now. Where they take places of
         others, both lists are filled up without those chains, and what that adds stands behind.
         """
         near = self._nearest(kind, limit, without)
-        matches = keywords.matches(self.tx, kind, self.ids, self.words)
         worded = matches.best(limit, without)
         seen = set(without)
         while kind == "memories":
@@ -111,13 +125,13 @@ class Search:
             seen |= chains
             near = _joined(near, self._nearest(kind, limit, seen))
             worded = _joined(worded, matches.best(limit, seen))
-        return near, worded, matches.of((*_ids(worded), *_ids(near), *dated))
+        return near, worded
 
     def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> Ranked:
         if self.meaning is None or self.question.vector is None:
             return []
-        vector, index = self.question.vector, self.meaning.index
-        return index.search(self.tx, self.ids, vector, limit, sorted(without), kind)
+        vector, index, reach = self.question.vector, self.meaning.index, self._reach(kind)
+        return index.search(self.tx, [*reach], vector, limit, sorted(without), kind, reach)
 
     def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
         """The weighted sum, with BM25 as a share of the best."""
@@ -141,45 +155,48 @@ class Search:
                 scores[i] = scores.get(i, 0.0) + (_RRF + 1) / (_RRF + rank) / len(lists)
         return scores
 
-    def _passing(self, kind: Kind, cosine: dict[int, float], bm25: dict[int, float]) -> set[int]:
+    def _passing(
+        self, kind: Kind, matches: Matches, cosine: dict[int, float], bm25: dict[int, float]
+    ) -> set[int]:
         """What says something: near enough in meaning, or all of the words, or a number."""
         if self.meaning is None or self.question.vector is None:
-            return self.by_words(kind, bm25)
+            return self.by_words(matches, bm25)
         service = self.meaning.embedder.service
         floor = service.floor if kind == "memories" else service.message_floor
         passing = {i for i, score in cosine.items() if score >= floor}
         # A row whose vector is still to come has its words to speak for it.
-        waiting = {i: score for i, score in bm25.items() if i not in cosine}
-        passing |= self.by_words(kind, waiting) if kind == "messages" else set(waiting)
-        held = self._held(kind, bm25.keys() - passing)
-        most = _MOST * len(self.telling)
-        halfway = {i for i in held if cosine.get(i, 0.0) >= floor / 2}
-        return passing | {
-            i
-            for i, words in held.items()
-            if len(words) >= (most if i in halfway else len(self.telling)) or _numbers(words)
-        }
+        waiting = bm25.keys() - cosine.keys()
+        passing |= self.by_words(matches, waiting) if kind == "messages" else waiting
+        enough = self._enough(matches)
+        for i in bm25.keys() - passing:
+            if enough(i, _MOST if cosine.get(i, 0.0) >= floor / 2 else 1.0):
+                passing.add(i)
+        return passing
 
-    def by_words(self, kind: Kind, bm25: Collection[int]) -> set[int]:
+    def by_words(self, matches: Matches, ids: Iterable[int]) -> set[int]:
         """Where no vector speaks, a hit holds half of the question's words, or a number of it:
         one common word in a long question says nothing."""
-        needed = _WORDS_ONLY_SHARE * len(self.telling)
-        held = self._held(kind, bm25)
-        return {i for i, words in held.items() if len(words) >= needed or _numbers(words)}
+        enough = self._enough(matches)
+        return {i for i in ids if enough(i, _WORDS_ONLY_SHARE)}
 
-    def _held(self, kind: Kind, ids: Collection[int]) -> dict[int, set[str]]:
-        """Which of the words each of these holds; none where there is none to hold."""
-        return keywords.held(self.tx, kind, self.telling, sorted(ids))
+    def _enough(self, matches: Matches) -> Callable[[int, float], bool]:
+        """Whether a row holds such a share of the words that a hit may be asked for, or a number or
+        a code; a single digit, as many texts have one, not alone."""
+        telling = matches.bits(self.telling)
+        numbers = matches.bits([w for w in self.telling if any(c.isdigit() for c in w)])
+        codes = matches.bits([w for w in self.telling if len(w) > 1]) & numbers
+
+        def enough(i: int, share: float) -> bool:
+            held = matches.bits_of(i) & telling
+            count = held.bit_count()
+            number = held & codes or (held & numbers and count > 1)
+            return bool(count and (number or count >= share * len(self.telling)))
+
+        return enough
 
 
 def _ids(found: Ranked) -> list[int]:
     return [i for i, _ in found]
-
-
-def _numbers(words: Collection[str]) -> bool:
-    """Whether a number or a code is held; a single digit, as many texts have one, not alone."""
-    numbers = [word for word in words if any(c.isdigit() for c in word)]
-    return any(len(word) > 1 for word in numbers) or (bool(numbers) and len(words) > 1)
 
 
 def _joined(found: Ranked, more: Ranked) -> Ranked:

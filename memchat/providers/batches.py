@@ -3,6 +3,7 @@ vector that comes back."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -62,7 +63,7 @@ def unit_vectors(rows: Any, *, model: str, count: int, dimensions: int | None) -
         raise ProviderError(
             f"{model} sent {len(rows)} vectors for {count} texts; name another embedding model"
         )
-    lengths = {len(row) for row in rows}
+    lengths = {*map(len, rows)}
     wanted = dimensions or next(iter(lengths))
     if lengths != {wanted} or not wanted:
         raise ProviderError(
@@ -73,10 +74,10 @@ def unit_vectors(rows: Any, *, model: str, count: int, dimensions: int | None) -
         vectors = np.asarray(rows, np.float64)
     except (TypeError, ValueError) as error:
         raise ProviderError(f"{model} sent vectors that hold no numbers; try again") from error
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if not np.isfinite(norms).all() or (norms == 0).any():
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    if not all(0 < norm < math.inf for norm in norms.tolist()):
         raise ProviderError(f"{model} sent a vector that is zero or not finite; try again")
-    unit: Vectors = (vectors / norms).astype(np.float32)
+    unit: Vectors = (vectors / norms[:, None]).astype(np.float32)
     return unit
 
 

@@ -10,6 +10,7 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
 from alembic import command
 from alembic.config import Config
@@ -17,6 +18,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from memchat.errors import SchemaError, StoreError
+from memchat.store import upkeep
+from memchat.store.keywords import Kind
 
 SCRIPTS = Path(__file__).parent / "migrations"
 
@@ -54,8 +57,11 @@ def back_up(path: Path, revision: str) -> Path:
 
 
 def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
-    """Run every migration that is missing, inside the caller's transaction."""
+    """Run every migration that is missing, inside the caller's transaction, and write the keyword
+    rows that are no longer as they should be."""
     config = Config()
     config.set_main_option("script_location", str(scripts))
     config.attributes["connection"] = tx
     command.upgrade(config, "head")
+    for kind in get_args(Kind):
+        upkeep.mend_words(tx, kind)

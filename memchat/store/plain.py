@@ -7,7 +7,7 @@ these in 5. The texts are constants, so that the driver keeps them prepared.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -33,6 +33,13 @@ def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
         yield found
 
 
+def many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
+    """Run a statement once for each of these rows of values."""
+    raw = tx.connection.driver_connection
+    assert raw is not None
+    raw.executemany(sql, values)
+
+
 def insert(tx: Connection, table: str, **values: Any) -> int:
     """Write one row, with each value as it is stored; the id it got."""
     places = ", ".join("?" * len(values))
@@ -43,13 +50,12 @@ def insert(tx: Connection, table: str, **values: Any) -> int:
 def listed(ids: Iterable[int] | Iterable[str]) -> str:
     """A list as one value, for ``IN (SELECT value FROM json_each(?))``: no two texts for two
     lengths. Raises OverflowError for a number that no row can have."""
-    values: list[int | str] = list(ids)
-    numbers = [i for i in values if isinstance(i, int)]
-    if numbers and not -(2**63) <= min(numbers) <= max(numbers) < 2**63:
-        raise OverflowError("no id is so large")
-    if len(numbers) < len(values):
+    values: list[Any] = [*ids]
+    if values and isinstance(values[0], str):
         return json.dumps(values)
-    return f"[{','.join(map(str, numbers))}]"
+    if values and not -(2**63) <= min(values) <= max(values) < 2**63:
+        raise OverflowError("no id is so large")
+    return str(values)
 
 
 def at(value: str) -> datetime:

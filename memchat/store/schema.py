@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0004"
+HEAD = "0005"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(
@@ -203,7 +203,8 @@ memories = Table(
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
     CheckConstraint("(active = 1) = (inactive_reason IS NULL)", name="inactive_reason"),
     Index("ix_memories_app_id_active_key", "app_id", "active", "key"),
-    Index("ix_memories_replaced_by", "replaced_by"),
+    Index("ix_memories_replaced_by", "replaced_by", sqlite_where=text("replaced_by IS NOT NULL")),
+    Index("ix_memories_superseded", "id", sqlite_where=text("inactive_reason = 'superseded'")),
     Index("ix_memories_text_hash", "text_hash"),
     Index(
         "ix_memories_expiring",

@@ -16,8 +16,11 @@ from memchat.types import Memory
 
 _m = memories.c
 _STALE = """
-    SELECT id FROM memories
+    SELECT id FROM memories INDEXED BY ix_memories_superseded
     WHERE id IN (SELECT value FROM json_each(?)) AND inactive_reason = 'superseded'
+"""
+_REPLACED_ANY = """
+    SELECT 1 FROM memories WHERE replaced_by IN (SELECT value FROM json_each(?)) LIMIT 1
 """
 _REPLACED = """
     WITH RECURSIVE stands(id, head) AS (
@@ -61,6 +64,8 @@ def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
 def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
     """For each of these memories the values that it and its predecessors replaced; newest first."""
     found: dict[int, list[Past]] = {}
+    if not plain.rows(tx, _REPLACED_ANY, plain.listed(ids)):
+        return found  # as for most: a tenth of what the whole chain costs
     rows = plain.rows(tx, _REPLACED, plain.listed(ids), plain.listed(app_ids))
     for row_id, value, retired_at, said_at, head in rows:
         # What replaced it may have been said again since; it was retired at the first time.

@@ -22,14 +22,13 @@ def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now
     The id is 0 for what never was a memory.
     """
     key, at = meta.hash_key(tx), utc_text(now)
-    for kind, text in sorted(set(marks)):
-        plain.rows(
-            tx,
-            "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
-            " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
-            " DO UPDATE SET created_at = excluded.created_at",
-            *(app_id, memory_id, kind, _hash(key, text), at),
-        )
+    plain.many(
+        tx,
+        "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
+        " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
+        " DO UPDATE SET created_at = excluded.created_at",
+        [(app_id, memory_id, kind, _hash(key, text), at) for kind, text in sorted(set(marks))],
+    )
 
 
 def exhume(tx: Connection, memory_id: int) -> None:
@@ -37,13 +36,14 @@ def exhume(tx: Connection, memory_id: int) -> None:
     tx.execute(delete(tombstones).where(_t.memory_id == memory_id))
 
 
+def any_in(tx: Connection, app_id: int) -> bool:
+    """Whether anything was forgotten in a scope."""
+    return bool(plain.rows(tx, "SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
+
+
 def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
-    scopes = plain.listed(app_ids)
-    any_there = "SELECT 1 FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) LIMIT 1"
-    if not plain.rows(tx, any_there, scopes):
-        return
-    key = meta.hash_key(tx)
+    scopes, key = plain.listed(app_ids), meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]

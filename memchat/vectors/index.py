@@ -14,7 +14,7 @@ import logging
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -65,16 +65,20 @@ class VectorIndex:
         limit: int,
         exclude: Sequence[int] = (),
         kind: Kind = "memories",
+        newest: Mapping[int, int] | None = None,
     ) -> list[tuple[int, float]]:
-        """The nearest (id, cosine) of these scope rows, best first."""
+        """The nearest (id, cosine) of these scope rows, best first.
+
+        ``newest`` is what ``latest`` said in this transaction, where that was asked.
+        """
         if limit < 1:
             return []
         with self._lock:
             found: list[tuple[int, float]] = []
             for app_id in app_ids:
-                shard = self._current(tx, kind, app_id)
+                shard = self._current(tx, kind, app_id, newest)
                 if shard.coarse:
-                    near = [i for i, _ in shard.search(query, shard.spared(limit), exclude)]
+                    near = shard.candidates(query, limit, exclude)
                     found += self._exact(tx, app_id, query, near).items()
                 else:
                     found += shard.search(query, limit, exclude)
@@ -87,12 +91,15 @@ class VectorIndex:
         query: Vectors,
         ids: Sequence[int],
         kind: Kind = "memories",
+        newest: Mapping[int, int] | None = None,
     ) -> dict[int, float]:
         """The cosine of those that have a vector in these scope rows."""
+        if not ids:
+            return {}
         with self._lock:
             found: dict[int, float] = {}
             for app_id in app_ids:
-                shard = self._current(tx, kind, app_id)
+                shard = self._current(tx, kind, app_id, newest)
                 found |= (
                     self._exact(tx, app_id, query, ids)
                     if shard.coarse
@@ -162,10 +169,12 @@ class VectorIndex:
                 self._saved.pop((kind, app_id), None)
             unlink(self._folder.parent, self._store_id, [self.service_id], app_id)
 
-    def _current(self, tx: Connection, kind: Kind, app_id: int) -> Shard:
+    def _current(
+        self, tx: Connection, kind: Kind, app_id: int, known: Mapping[int, int] | None = None
+    ) -> Shard:
         kept = self._shards.get((kind, app_id))
         shard = self._load(tx, kind, app_id) if kept is None else kept
-        newest = _latest(tx, kind, app_id)
+        newest = latest(tx, kind, app_id) if known is None else known[app_id]
         ahead = shard.seq > newest > 0
         same = shard is kept and shard.seq == newest
         if shard.seq > newest:
@@ -276,7 +285,8 @@ def strays(
     return sorted(set(folder.iterdir()) - ours) if folder.is_dir() else []
 
 
-def _latest(tx: Connection, kind: Kind, app_id: int) -> int:
+def latest(tx: Connection, kind: Kind, app_id: int) -> int:
+    """How far a snapshot of the rows reaches: the newest change of a scope row; 0 for none."""
     return events.latest(tx, app_id) if kind == "memories" else changes.latest(tx, kind, app_id)
 
 

@@ -139,12 +139,18 @@ class Shard:
         if limit < 1:
             return []
         if self._quick is not None:
-            near = [i for i, _ in self._quick.search(query, self._quick.spared(limit), exclude)]
+            near = self._quick.candidates(query, limit, exclude)
             found = list(self.scores(query, near).items())
         else:
             found = self._widening(query, limit, exclude)
         found.sort(key=lambda hit: (-round(hit[1], 6), hit[0]))
         return found[:limit]
+
+    def candidates(self, query: Vectors, limit: int, exclude: Sequence[int] = ()) -> list[int]:
+        """What a coarse one takes for the nearest, with some to spare: the exact ones are among
+        them."""
+        found = self._widening(query, self.spared(limit), exclude)
+        return [i for i, _ in found]
 
     def _widening(
         self, query: Vectors, limit: int, exclude: Sequence[int]
@@ -170,7 +176,8 @@ class Shard:
         if self.largest is not None:  # a question's own length changes no order
             asked = _bytes(asked, float(abs(query).max()))
         scores, ids = self._index.search(asked, limit, params=parameters)
-        return [(int(i), float(s)) for i, s in zip(ids[0], scores[0], strict=True) if i >= 0]
+        pairs = zip(ids[0].tolist(), scores[0].tolist(), strict=True)
+        return [(i, score) for i, score in pairs if i >= 0]
 
     def _as_held(self, vectors: Vectors) -> Vectors:
         """In the numbers that the index holds."""

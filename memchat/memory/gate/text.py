@@ -62,7 +62,7 @@ class Span:
 @lru_cache(maxsize=512)
 def fold(text: str) -> Folded:
     """Marks translated, NFKC, zero-width dropped, white space, case and digits folded."""
-    if text.isascii() and "  " not in (plain := text.lower().translate(_PLAIN)):
+    if (plain := _plain(text)) is not None:
         places = range(len(text) + 1)
         return Folded(plain, tuple(places[:-1]), tuple(places[1:]), (True,) * len(places))
     out: list[str] = []
@@ -83,6 +83,12 @@ def fold(text: str) -> Folded:
                 whole.append(number == 0)
         at = end
     return Folded("".join(out), tuple(offsets), tuple(ends), (*whole, True))
+
+
+def _plain(text: str) -> str | None:
+    """What is folded letter by letter; None where it takes more."""
+    plain = text.lower().translate(_PLAIN) if text.isascii() else ""
+    return plain if len(plain) == len(text) and "  " not in plain else None
 
 
 def _cluster_end(text: str, at: int) -> int:
@@ -351,7 +357,8 @@ def content_words(text: str) -> set[str]:
 
 def normal_value(text: str) -> str:
     """Text for comparing values: equal results mean the same words."""
-    return _trim(fold(text).text)
+    plain = _plain(text)
+    return _trim(fold(text).text if plain is None else plain)
 
 
 def visible(text: str) -> str:

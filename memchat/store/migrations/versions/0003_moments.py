@@ -1,19 +1,14 @@
 """Turns searched by meaning, the prompt behind each reply, and memories set aside for a while.
 
-Summaries have keyword rows from now on, and so have replies, under a mark of their own.
-
 Revision ID: 0003
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-from memchat.store.keywords import terms
-
 revision = "0003"
 down_revision = "0002"
 
-FTS = """porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"""
 NOW = "(strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'))"
 
 
@@ -82,7 +77,6 @@ def upgrade() -> None:
     )
     op.create_index("ix_changes_app_id_kind_id", "changes", ["app_id", "kind", "id"])
     _tighten_jobs()
-    _index_conversations(op.get_bind())
 
 
 def _tighten_jobs() -> None:
@@ -93,30 +87,3 @@ def _tighten_jobs() -> None:
         batch.create_check_constraint(op.f("ck_jobs_status"), is_code)
     waiting = sa.text("status = -1")
     op.create_index("ix_jobs_due", "jobs", ["kind", "run_at"], sqlite_where=waiting)
-
-
-def _index_conversations(tx: sa.Connection) -> None:
-    """Keyword rows with a place for the neighbours' words; of replies under a mark of their own."""
-    tx.exec_driver_sql("DROP TABLE messages_fts")
-    columns = {"messages": "scope, text, context", "sessions": "scope, text"}
-    for kind, names in columns.items():
-        tx.exec_driver_sql(
-            f'CREATE VIRTUAL TABLE {kind}_fts USING fts5({names}, tokenize = "{FTS}")'
-        )
-    rows = tx.exec_driver_sql(
-        "SELECT m.id, CASE m.role WHEN 'user' THEN 'a' ELSE 'r' END || s.app_id, m.content"
-        " FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.memory = 1"
-    ).all()
-    for message_id, scope, words in rows:
-        tx.exec_driver_sql(
-            "INSERT INTO messages_fts (rowid, scope, text, context) VALUES (?, ?, ?, '')",
-            (message_id, scope, terms(words)),
-        )
-    rows = tx.exec_driver_sql(
-        "SELECT id, 'a' || app_id, summary FROM sessions WHERE summary IS NOT NULL"
-    ).all()
-    for session_id, scope, words in rows:
-        tx.exec_driver_sql(
-            "INSERT INTO sessions_fts (rowid, scope, text) VALUES (?, ?, ?)",
-            (session_id, scope, terms(words)),
-        )
