@@ -113,18 +113,21 @@ def _file(tx: Connection) -> Iterator[str]:
 
 
 def _keyword_rows(tx: Connection) -> Iterator[str]:
-    searched = _rows(tx, f"SELECT id, 'a' || app_id FROM memories WHERE {_SEARCHED}")
-    yield from _differ(
-        "keyword rows of memories", searched, _rows(tx, "SELECT rowid, scope FROM memories_fts")
-    )
+    searched = _rows(tx, f"SELECT id, app_id || 'q' FROM memories WHERE {_SEARCHED}")
+    yield from _differ("keyword rows of memories", searched, _scopes(tx, "memories", searched))
     said = _rows(
         tx,
-        "SELECT m.id, CASE m.role WHEN 'user' THEN 'a' ELSE 'r' END || s.app_id"
+        "SELECT m.id, s.app_id || CASE m.role WHEN 'user' THEN 'q' ELSE 'r' END"
         " FROM messages m JOIN sessions s ON s.id = m.session_id WHERE m.memory = 1",
     )
-    yield from _differ(
-        "keyword rows of messages", said, _rows(tx, "SELECT rowid, scope FROM messages_fts")
-    )
+    yield from _differ("keyword rows of messages", said, _scopes(tx, "messages", said))
+
+
+def _scopes(tx: Connection, kind: str, wanted: list[Any]) -> list[Any]:
+    """Each keyword row's scope, which stands before its words; one without words has any."""
+    of = {row[0]: row[1] for row in wanted}
+    rows = _rows(tx, f"SELECT rowid, text FROM {kind}_fts")
+    return [(i, re.match(r"\d+[qr]", text).group() if text else of.get(i)) for i, text in rows]
 
 
 def _index(tx: Connection, indexes: list[VectorIndex]) -> Iterator[str]:

@@ -24,6 +24,8 @@ from memchat.types import Service
 if TYPE_CHECKING:
     from memchat.chat import Parts
     from memchat.memory.meaning import Meaning
+    from memchat.memory.patience import Patience
+    from memchat.memory.recall import Recall
     from memchat.providers import ChatModel, Embedder
 
 log = logging.getLogger(__name__)
@@ -59,6 +61,8 @@ class Assembly:
         self._lock = threading.RLock()
         self._sense: _Sense | None = None
         self._goes_along = False
+        self._recall: Recall | None = None
+        self._patience: Patience | None = None
         self._assembled: Parts | None = None
 
     @property
@@ -75,6 +79,25 @@ class Assembly:
                     sense.meaning.index.save(tx)
         self.database.close()
 
+    def recall(self) -> Recall:
+        """The search, which is made without all else: a question waits for nothing that reads."""
+        with self._lock:
+            if self._recall is None:
+                from memchat.memory.recall import Recall
+
+                common = (self.database, self.settings, self.prompts, self.clock)
+                self._recall = Recall(*common, self.meaning, self.meaning_at_hand)
+            return self._recall
+
+    def patience(self) -> Patience:
+        """How long an answer waits for a question's vector."""
+        with self._lock:
+            if self._patience is None:
+                from memchat.memory.patience import Patience
+
+                self._patience = Patience(self.settings.embed_patience, self.recall().question)
+            return self._patience
+
     def parts(self) -> Parts:
         """What every chat of this store is made of."""
         with self._lock:
@@ -87,22 +110,18 @@ class Assembly:
         from memchat.jobs import Worker
         from memchat.memory.commands import Commands
         from memchat.memory.learn import Learner
-        from memchat.memory.patience import Patience
-        from memchat.memory.recall import Recall
         from memchat.memory.relevance import Relevance
 
         common = (self.database, self.settings)
         learner = Learner(*common, self.prompts, self.clock, self.extract_model, self.meaning)
-        recall = Recall(*common, self.prompts, self.clock, self.meaning, self.meaning_at_hand)
-        patience = Patience(self.settings.embed_patience, recall.question)
         return Parts(
             database=self.database,
             settings=self.settings,
             prompts=self.prompts,
             clock=self.clock,
             model=self.chat_model,
-            recall=recall,
-            patience=patience,
+            recall=self.recall(),
+            patience=self.patience(),
             relevance=(
                 Relevance(self.prompts, self.extract_model) if self.settings.filter_pinned else None
             ),
@@ -111,8 +130,8 @@ class Assembly:
                 *common,
                 self.prompts,
                 self.clock,
-                recall,
-                patience,
+                self.recall(),
+                self.patience(),
                 self.drop_vectors,
                 self.embeds,
             ),

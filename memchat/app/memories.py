@@ -335,9 +335,9 @@ class Memories(Opened):
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
-        scope, recall = Scope(user, app), self._parts().recall
+        scope, recall = Scope(user, app), self._assembly.recall()
         if patience is not None:
-            patient = self._parts().patience
+            patient = self._assembly.patience()
             question = patient.wait(patient.ask(query), patience)
             if question.degraded is not None:
                 return recall.find(scope, question, limit)
