@@ -89,6 +89,21 @@ database.close()
         assert meta.get(tx, "count") == "600"
 
 
+def test_two_processes_that_make_the_same_store_at_once_both_open_it(tmp_path: Path) -> None:
+    together(
+        tmp_path / "store",
+        """
+for n in range(40):
+    (home.parent / f"{n} {name}").touch()
+    while not all((home.parent / f"{n} p{other}").exists() for other in (0, 1)):
+        pass
+    Database(home.parent / f"store {n}").close()
+""",
+    )
+    with closing(Database(tmp_path / "store 39")) as database, database.read() as tx:
+        assert apps.find(tx, ANA).ids == ()
+
+
 def test_the_same_facts_said_to_two_processes_are_kept_once_and_counted(tmp_path: Path) -> None:
     together(
         tmp_path / "store",

@@ -276,6 +276,10 @@ def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
                 " VALUES ('profile', 'city', ?, ?, 1, ?, ?, ?, ?, 'x')",
                 (value, value, active, reason, None if active else 1, f"city {value}"),
             )
+        tx.exec_driver_sql(
+            "INSERT INTO memory_events (memory_id, app_id, kind, actor, cause)"
+            " SELECT id, app_id, 'add', 'user', '' FROM memories"
+        )
     engine.dispose()
     with MemChat(settings=Settings(home=home, timezone="Europe/Berlin", embed_model="none")) as mc:
         (hit,) = mc.recall("Lisbon", user="ana").hits

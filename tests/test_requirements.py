@@ -538,6 +538,7 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     wanted = mc.add("fact", "car", "the automobile is in the repair shop", user="ana", app="home")
     mc.add("fact", "car", "the automobile is red", user="ana", app="work")
     mc.embed_pending()
+    assert mc.recall("automobile", user="ana", app="work").hits
     meaning = mc._meaning()[0]
     texts = [f"fact | shelf | jar {n} holds plum jam" for n in range(199)]
     vectors, _ = meaning.documents(texts)

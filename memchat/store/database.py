@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -176,10 +177,27 @@ def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
     # Of a new file: five vectors of 384 numbers fit such a page, and two half of one.
     for pragma in ("page_size=8192", *pragmas):
         raw.execute(f"PRAGMA {pragma}")
-    if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-        tables = {row[0] for row in raw.execute(_TABLES)}
-        if not tables or _OURS in tables:  # else it is not ours to change; _revision refuses it
-            raw.execute("PRAGMA journal_mode=WAL")
+    until = time.monotonic() + BUSY_SECONDS
+    while not _in_wal(raw):
+        # Two processes that make a store at once: SQLite itself does not wait here.
+        if time.monotonic() > until:
+            raise sqlite3.OperationalError("database is locked")
+        time.sleep(0.01)
+
+
+def _in_wal(raw: Any) -> bool:
+    """Have the file written by way of a WAL, unless it is not ours to change, which _revision says;
+    False where another process is about to."""
+    try:
+        if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            tables = {row[0] for row in raw.execute(_TABLES)}
+            if not tables or _OURS in tables:
+                raw.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as error:
+        if "locked" not in str(error):
+            raise
+        return False
+    return True
 
 
 def _on_begin(connection: Connection) -> None:
