@@ -93,10 +93,11 @@ def test_two_processes_that_make_the_same_store_at_once_both_open_it(tmp_path: P
     together(
         tmp_path / "store",
         """
+until = time.monotonic() + 60
 for n in range(40):
     (home.parent / f"{n} {name}").touch()
     while not all((home.parent / f"{n} p{other}").exists() for other in (0, 1)):
-        pass
+        assert time.monotonic() < until, "the other one died"
     Database(home.parent / f"store {n}").close()
 """,
     )
