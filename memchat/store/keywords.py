@@ -28,10 +28,11 @@ Hit = tuple[int, float]
 CONTEXT_WEIGHT = 0.44
 """What a word in a neighbouring turn counts, against 1 in the turn itself."""
 _COLUMNS: dict[Kind, tuple[str, ...]] = {
-    "memories": ("text",),
-    "messages": ("text", "context"),
-    "sessions": ("text",),
+    "memories": ("",),
+    "messages": ("text:", "context:"),
+    "sessions": ("",),
 }
+"""Where a word may stand: in the row itself, and beside it."""
 
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -138,9 +139,9 @@ def matches(
     count = [0] * len(words)
     for k, word in enumerate(words):
         any_of = " OR ".join(f'"{name}{_coded(word)}"' for name in names)
-        found = {column: _rows(tx, kind, f"{{{column}}}:({any_of})") for column in _COLUMNS[kind]}
-        count[k] = len(set(chain.from_iterable(found.values())))
-        for place, rows in enumerate(found.values()):
+        found = [_rows(tx, kind, f"{column}({any_of})") for column in _COLUMNS[kind]]
+        count[k] = len(set(chain.from_iterable(found)))
+        for place, rows in enumerate(found):
             bit = 1 << k + place * len(words)
             for i in rows:
                 held[i] = held.get(i, 0) | bit

@@ -12,12 +12,16 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    columns = {"memories": "text", "messages": "text, context", "sessions": "text"}
-    for kind, names in columns.items():
+    tables = {
+        "memories": "text, detail = none",
+        "messages": "text, context, detail = column",
+        "sessions": "text, detail = none",
+    }
+    for kind, columns in tables.items():
         op.execute(f"DROP TABLE IF EXISTS {kind}_fts")
         op.execute(
             f"CREATE VIRTUAL TABLE {kind}_fts"
-            f" USING fts5({names}, columnsize = 0, tokenize = 'porter ascii')"
+            f" USING fts5({columns}, columnsize = 0, tokenize = 'porter ascii')"
         )
     op.drop_index("ix_memories_replaced_by", "memories")
     op.create_index(
