@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -259,3 +260,15 @@ def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
         thread.join()
     assert failures == []
     assert [mc.count_memories(user="ana", app=app) for app in ("a", "b", "c")] == [8, 8, 8]
+
+
+def test_a_store_that_is_closed_while_it_is_read_leaves_nothing_open(tmp_path: Path) -> None:
+    database = Database(tmp_path)
+    with database.read() as tx:
+        meta.get(tx, "count")
+        with database.write() as other:
+            meta.put(other, "count", "1")
+        database.close()
+    del tx, other
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == ["memchat.db"]

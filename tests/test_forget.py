@@ -14,25 +14,31 @@ from sqlalchemy import event
 from memchat import MemChat
 from memchat.errors import NotFound, StoreError
 from memchat.memory import forget
-from memchat.store import keywords
+from memchat.store import keywords, upkeep
 from memchat.types import InboxItem, Learned
 from memchat.vectors import index
 from tests.conftest import answer, fact
 from tests.test_learn import talk
 
 
+def forms(word: str) -> list[str]:
+    """How a word may stand in a file: as it is, and as the keyword index has it."""
+    return [word.lower(), *(keywords._coded(term) for term in keywords.query_terms(word))]
+
+
 def files_with(mc: MemChat, word: str) -> list[str]:
     found = []
     for path in Path(mc.settings.home).rglob("*"):
-        if path.is_file() and word.lower().encode() in path.read_bytes().lower():
-            found.append(path.name)
+        if path.is_file():
+            held = path.read_bytes().lower()
+            found += [path.name for form in forms(word) if form.encode() in held]
     return found
 
 
 def rows_with(mc: MemChat, word: str) -> list[str]:
     with mc._database.read() as tx:
-        lines = tx.connection.driver_connection.iterdump()
-        return [line[:200] for line in lines if word.lower() in line.lower()]
+        lines = [line.lower() for line in tx.connection.driver_connection.iterdump()]
+        return [line[:200] for line in lines if any(form in line for form in forms(word))]
 
 
 def learn_zanzibar(mc, extract_model, chat_model) -> int:
@@ -47,6 +53,17 @@ def learn_zanzibar(mc, extract_model, chat_model) -> int:
     )
     talk(mc, "I moved to Zanzibar and I keep bees. Do you know Zanzibar?")
     return next(m.id for m in mc.memories(user="ana") if m.key == "city")
+
+
+@pytest.mark.parametrize("word", ["Новосибирск", "上海", "São"])
+def test_after_a_delete_a_word_of_any_script_is_in_no_keyword_segment(mc, word: str) -> None:
+    kept = mc.add("fact", "tea", "oolong", user="ana")
+    gone = mc.add("fact", "town", word, user="ana")
+    (coded, *_) = forms(word)[1:]
+    assert any(coded in row for row in rows_with(mc, word)) and files_with(mc, word)
+    mc.delete(gone.id, user="ana")
+    assert rows_with(mc, word) == [] == files_with(mc, word)
+    assert [hit.id for hit in mc.recall("oolong", user="ana").hits] == [kept.id]
 
 
 def test_after_a_delete_the_words_are_in_no_row_and_no_file(mc, extract_model, chat_model) -> None:
@@ -706,6 +723,8 @@ def test_each_of_two_held_deletions_in_a_row_of_values_is_undone_on_its_own(
     mc.delete(new.id, user="ana", hold=100)
     assert mc.restore(new.id, user="ana").active
     assert mc.restore(old.id, user="ana").inactive_reason == "superseded"
+    with mc._database.read() as tx:
+        assert upkeep.words_astray(tx, "memories") == set(), "it can be searched for again"
 
 
 def test_undoing_one_deletion_leaves_others_that_share_its_words_forgotten(

@@ -77,6 +77,10 @@ def matched(tx, question: str, app_ids=(1,), kind="memories") -> Matches:
         ("flight KL1699 on gate 7", "KL1699"),
         ("favourite_drink: oat milk", "favourite drink"),
         ("the file is 日本語.txt", "日本語"),
+        ("𝚨𝛉𝛈𝛎𝛂 in capitals for mathematics", "αθηνα"),
+        ("a Nintendo DS", "ds"),
+        ("vitamin D", "d?"),
+        ("I like ❤️ and tea", "tea ❤️"),
     ],
 )
 def test_a_sentence_in_any_script_is_found_by_its_words(tx, text: str, question: str) -> None:
@@ -92,6 +96,9 @@ def test_a_sentence_in_any_script_is_found_by_its_words(tx, text: str, question:
         ("ผมชอบกาแฟ", "ลูก"),
         ("I live in Lisbon", "Lisbonnais"),
         ("मुझे चाय पसंद है", "चावल"),
+        ("a Nintendo DS", "vitamin D?"),
+        ("degree: CS", "the C language"),
+        ("happy ☕️", "❤️"),
     ],
 )
 def test_another_word_is_not_found(tx, text: str, question: str) -> None:
@@ -199,6 +206,13 @@ def test_a_rarer_word_says_more_and_one_beside_the_turn_less(tx) -> None:
     beside = keywords.CONTEXT_WEIGHT
     assert matched(tx, "tea samovar", kind="messages").bits_of(10) == 0b11
     assert score[10] == pytest.approx(beside * (score[9] + (1 - beside) * score[1]))
+
+
+def test_a_row_that_holds_all_the_words_that_are_known_scores_one(tx) -> None:
+    keywords.write(tx, "memories", 1, 1, "green tea")
+    keywords.write(tx, "memories", 2, 1, "tea")
+    assert matched(tx, "green tea samovar").of([1]) == {1: 1.0}
+    assert 0 < matched(tx, "green tea samovar").of([2])[2] < 0.5
 
 
 def test_how_rare_a_word_is_counts_nobody_else_s_rows(tx) -> None:

@@ -150,6 +150,17 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
         )
 
 
+def test_a_process_that_comes_second_leaves_the_first_one_s_backup_as_it_is(
+    home: Path, next_version
+) -> None:
+    next_version("0006", SECOND)
+    Database(home).close()
+    backup = (home / BACKUP).read_bytes()
+    migrate.back_up(home / FILE, "0005")  # as it had read before the other one was done
+    assert (home / BACKUP).read_bytes() == backup
+    assert sorted(files(home)) == [FILE, BACKUP]
+
+
 def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_version) -> None:
     dump = (
         ask(home / FILE, "SELECT * FROM memories"),

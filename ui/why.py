@@ -65,7 +65,7 @@ def _line(line: Given, session_id: int, n: int) -> None:
     with st.container(key=f"given-{n}", horizontal=not amending, vertical_alignment="top"):
         parts = [CHANNELS.get(hit.channel, hit.channel), f"score {hit.score:.2f}"]
         parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []
-        parts += [f"words {hit.bm25:.1f}"] if hit.bm25 is not None else []
+        parts += [f"words {hit.bm25:.2f}"] if hit.bm25 is not None else []
         parts.append(ui.plural(hit.tokens, "token"))
         gone = hit.kind == "memory" and ui.can_restore(hit.id)
         if gone:

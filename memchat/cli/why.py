@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from memchat.app import MemChat
 
 QUESTION_COLUMNS = 200
-_SHOWN = 0.05
-"""BM25 says nothing by its size where there are but a few memories."""
 
 
 def why(
@@ -130,7 +128,7 @@ def _how(line: Given) -> str:
     if hit.cosine is not None:
         parts.append(f"meaning {hit.cosine:.2f}")
     if hit.bm25 is not None:
-        parts.append(f"words {hit.bm25:.1f}" if hit.bm25 >= _SHOWN else "words")
+        parts.append(f"words {hit.bm25:.2f}")
     if hit.prior:
         parts.append(f"its conversation {hit.prior:.2f}")
     if hit.dated:

@@ -216,7 +216,7 @@ class Recall:
         """What was said in other conversations of the app, each thing once."""
         if scope_ids.own is None or not sessions.any_in(search.tx, scope_ids.own):
             return []
-        search = replace(search, ids=[scope_ids.own], reach={})
+        search = replace(search, ids=[scope_ids.own])
         first: dict[str, Moment] = {}
         found = past.find(search, self._today(), limit=limit, without_session=session_id)
         for moment in found:
@@ -229,7 +229,7 @@ class Recall:
         """Turns of this very conversation that no longer fit its window, by their words."""
         if not dropped or scope_ids.own is None:
             return []
-        tx, search = search.tx, replace(search, ids=[scope_ids.own], reach={})
+        tx, search = search.tx, replace(search, ids=[scope_ids.own])
         matches = search.matches("messages", replies=True)
         scores = matches.of(search.by_words(matches, dropped))
         drawn = evidence.drawn(tx, list(scores))

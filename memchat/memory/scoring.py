@@ -61,8 +61,8 @@ class Search:
     meaning: Meaning | None
     timely: Timely | None
     ranking: str = "weighted"
-    reach: dict[Kind, dict[int, int]] = field(default_factory=dict)
-    """For each kind the scope rows to search, with how far this snapshot of them reaches."""
+    asked: dict[tuple[Kind, int], int] = field(default_factory=dict)
+    """How far this snapshot of a kind and scope row reaches, as far as that was asked."""
 
     def found(
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
@@ -76,8 +76,8 @@ class Search:
         vector = self.question.vector
         if self.meaning is not None and vector is not None:
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
-            reach = self._reach(kind)
-            cosine |= self.meaning.index.scores(self.tx, [*reach], vector, unscored, kind, reach)
+            newest, index = self._newest(kind), self.meaning.index
+            cosine |= index.scores(self.tx, [*newest], vector, unscored, kind, newest)
         ranks = [[i for i, _ in ranked] for ranked in (near, worded)]
         scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
         passing = self._passing(kind, matches, cosine, bm25)
@@ -96,15 +96,16 @@ class Search:
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
         """What holds any of the question's words."""
-        ids = [*self._reach(kind)]
-        return keywords.matches(self.tx, kind, ids, self.words, replies=replies)
+        return keywords.matches(self.tx, kind, [*self._newest(kind)], self.words, replies=replies)
 
-    def _reach(self, kind: Kind) -> dict[int, int]:
-        if kind not in self.reach:
-            newest = {i: latest(self.tx, kind, i) for i in self.ids}
-            # No memory is without an event; the turns of an open conversation come before theirs.
-            self.reach[kind] = {i: n for i, n in newest.items() if n or kind != "memories"}
-        return self.reach[kind]
+    def _newest(self, kind: Kind) -> dict[int, int]:
+        """The scope rows to search, each with its newest change."""
+        for i in self.ids:
+            if (kind, i) not in self.asked:
+                self.asked[kind, i] = latest(self.tx, kind, i)
+        newest = {i: self.asked[kind, i] for i in self.ids}
+        # No memory is without an event; the turns of an open conversation come before theirs.
+        return {i: change for i, change in newest.items() if change or kind != "memories"}
 
     def _lists(
         self, kind: Kind, matches: Matches, limit: int, without: Collection[int]
@@ -130,8 +131,8 @@ class Search:
     def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> Ranked:
         if self.meaning is None or self.question.vector is None:
             return []
-        vector, index, reach = self.question.vector, self.meaning.index, self._reach(kind)
-        return index.search(self.tx, [*reach], vector, limit, sorted(without), kind, reach)
+        vector, index, newest = self.question.vector, self.meaning.index, self._newest(kind)
+        return index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
 
     def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
         """The weighted sum, with BM25 as a share of the best."""

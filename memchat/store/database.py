@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 FILE = "memchat.db"
 BUSY_SECONDS = 30
-_IDLE = 4
+_IDLE = 2
 """Connections of a kind that wait open for the next reader or writer."""
 _OURS = "alembic_version"
 _TABLES = "SELECT name FROM sqlite_master"
@@ -55,7 +55,7 @@ class Database:
             ) from error
         self._engine = _engine(self.path)
         # The pool takes longer to hand one out than most reads take.
-        self._idle: dict[str, list[Connection]] = {"BEGIN": [], "BEGIN IMMEDIATE": []}
+        self._idle = _none_idle()
         try:
             self._migrate()
         except BaseException:
@@ -64,9 +64,9 @@ class Database:
 
     def close(self) -> None:
         """Give back every connection. The last one out folds the WAL into the file."""
-        for idle in self._idle.values():
-            while idle:
-                idle.pop().close()
+        idle, self._idle = self._idle, _none_idle()
+        for connection in (*idle["BEGIN"], *idle["BEGIN IMMEDIATE"]):
+            connection.close()
         self._engine.dispose()
 
     def read(self) -> AbstractContextManager[Connection]:
@@ -91,7 +91,7 @@ class Database:
             except BaseException:
                 connection.close()
                 raise
-            if len(idle) < _IDLE:
+            if len(idle) < _IDLE and idle is self._idle[begin]:  # else it was closed meanwhile
                 idle.append(connection)
             else:
                 connection.close()
@@ -143,6 +143,10 @@ class Database:
             if _revision(tx) != schema.HEAD:
                 migrate.upgrade(tx)
                 log.info("store migrated from %s to %s", found, schema.HEAD)
+
+
+def _none_idle() -> dict[str, list[Connection]]:
+    return {"BEGIN": [], "BEGIN IMMEDIATE": []}
 
 
 def _revision(tx: Connection) -> str | None:

@@ -37,7 +37,7 @@ def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
         .values(active=int(active), updated_at=cause.at, **before)
         .returning(rows.c.search_text)
     ).one()
-    if active:
+    if active or before.get("inactive_reason") == "superseded":
         keywords.write(tx, "memories", memory_id, app_id, row.search_text)
     events.record(tx, memory_id, app_id, "show", cause, new={"active": active})
 

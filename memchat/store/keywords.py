@@ -38,8 +38,10 @@ _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-_MARKS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-\u065f\u0670]")
-"""Accents, and the vowel signs that Hebrew and Arabic are mostly written without."""
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-\u065f\u0670\ufe00-\ufe0f]"
+)
+"""Accents, the vowel signs that Hebrew and Arabic are mostly written without, an emoji's colour."""
 _ASIDE = re.compile(
     "[你我您他她吗呢吧嘛的了是在有]|什么|哪[里儿]?|谁|怎么|为什么|多少|几点|(?:です|ます|ました|でした)[かね]?|どこ|いつ|だれ|なに|なぜ"
     "|(?<=[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff])[はがをにでのともかへや]"
@@ -85,7 +87,7 @@ class Matches:
     """Every row of some scopes that holds any of a question's words: which, and what that tells.
 
     A row's score is BM25 with the row as a set of words: for each that it holds how rare that is
-    among these rows. What only stands beside it counts for less.
+    among these rows, as a share of what all of them make. What stands beside it counts for less.
     """
 
     words: Sequence[str] = ()
@@ -145,7 +147,7 @@ def matches(
             bit = 1 << k + place * len(words)
             for i in rows:
                 held[i] = held.get(i, 0) | bit
-    rare = [math.log(1 + (len(held) - n + 0.5) / (n + 0.5)) for n in count]
+    rare = [math.log(1 + (len(held) - n + 0.5) / (n + 0.5)) if n else 0.0 for n in count]
     scores = {bits: _score(bits, rare) for bits in set(held.values())}
     by_score = defaultdict(list)
     for i, bits in held.items():
@@ -169,7 +171,7 @@ def _score(bits: int, rare: Sequence[float]) -> float:
             total += weight
         elif beside >> k & 1:
             total += CONTEXT_WEIGHT * weight
-    return round(total, 9)
+    return round(total / sum(rare), 9)
 
 
 def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
@@ -249,8 +251,9 @@ def _told(text: str) -> list[str]:
 
 
 def _coded(word: str) -> str:
-    """The word in ASCII letters and digits: what the tokenizer made of others would be its own."""
-    return word if word.isascii() else word.encode().hex().translate(_LETTERS)
+    """The word in ASCII letters and digits, since what the tokenizer makes of others is its own; a
+    short one so that the stemmer leaves it alone, which behind a name would take "ds" for "d"."""
+    return word if word.isascii() and len(word) > 2 else word.encode().hex().translate(_LETTERS)
 
 
 def _asked(run: re.Match[str]) -> str:
@@ -263,5 +266,6 @@ def _pairs(run: str) -> str:
 
 
 def _folded(text: str) -> str:
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    # Letters for mathematics fall apart into capitals.
+    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()).casefold())
     return unicodedata.normalize("NFC", bare.translate(_STROKES))

@@ -46,7 +46,9 @@ def back_up(path: Path, revision: str) -> Path:
         os.close(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
             source.backup(copy)
-        os.replace(temporary, target)
+            (held,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
+        if held == revision:  # else another process was quicker, and its backup is the right one
+            os.replace(temporary, target)
     except (OSError, sqlite3.Error) as error:
         raise StoreError(
             f"no backup {target} can be made ({error}), so nothing was changed; make room for it"

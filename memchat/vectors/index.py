@@ -170,11 +170,11 @@ class VectorIndex:
             unlink(self._folder.parent, self._store_id, [self.service_id], app_id)
 
     def _current(
-        self, tx: Connection, kind: Kind, app_id: int, known: Mapping[int, int] | None = None
+        self, tx: Connection, kind: Kind, app_id: int, asked: Mapping[int, int] | None = None
     ) -> Shard:
         kept = self._shards.get((kind, app_id))
         shard = self._load(tx, kind, app_id) if kept is None else kept
-        newest = latest(tx, kind, app_id) if known is None else known[app_id]
+        newest = latest(tx, kind, app_id) if asked is None else asked[app_id]
         ahead = shard.seq > newest > 0
         same = shard is kept and shard.seq == newest
         if shard.seq > newest:
