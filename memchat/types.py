@@ -214,7 +214,8 @@ class Hit:
 
     ``cosine`` and ``bm25`` are None where that list could not score it (no vector, no word in
     common); ``bm25`` is 1 where it holds all words of the question that anything holds, the rarer
-    counting for more; ``prior`` is the share that the summary of a message's conversation has in its score.
+    counting for more; ``prior`` is the share that the summary of a message's conversation has in
+    its score.
     ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command.
     """
 

@@ -49,7 +49,7 @@ def there(tx: Connection, ids: Collection[int]) -> set[int]:
 
 def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
     """The rows of these scopes that wait for their purge; with ``sha1`` that very fact."""
-    # The reason stands in the text: SQLite makes a plan anew for each bound one, for an index's sake.
+    # The reason stands in the text: for a bound one SQLite plans anew each time, an index's sake.
     hidden = (
         f"{PLAIN} WHERE m.app_id IN (SELECT value FROM json_each(?))"
         f" AND m.inactive_reason = '{FORGOTTEN}'"
