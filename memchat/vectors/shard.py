@@ -30,6 +30,7 @@ Vectors = NDArray[np.float32]
 _FORMAT = 3
 _FEW = 1_000
 _BATCH = 4_096
+_PIECE = 1 << 20
 _TIE = 1e-6
 """Scores this close may change places with the order of adding up."""
 _SPARE = 10
@@ -234,13 +235,15 @@ class Shard:
         try:
             with path.open("rb") as file:
                 known = json.loads(file.readline())
-                body = np.fromfile(file, np.uint8)
-            if known["format"] != _FORMAT or known["dimensions"] != dimensions:
-                raise ValueError("another format")
-            if hashlib.sha256(body.data).hexdigest() != known["sha256"]:
-                raise ValueError("not what was written")  # FAISS itself trusts what it reads
-            shard = cls(dimensions, largest=known["largest"])
-            shard._index = faiss.deserialize_index(body)
+                start = file.tell()
+                if known["format"] != _FORMAT or known["dimensions"] != dimensions:
+                    raise ValueError("another format")
+                if hashlib.file_digest(file, "sha256").hexdigest() != known["sha256"]:
+                    raise ValueError("not what was written")  # FAISS itself trusts what it reads
+                shard = cls(dimensions, largest=known["largest"])
+                file.seek(start)  # in pieces: no second copy of all of it
+                reader = faiss.PyCallbackIOReader(file.read, _PIECE)  # type: ignore[attr-defined]
+                shard._index = faiss.read_index(reader)
             shard.seq, shard.mark = int(known["seq"]), str(known["mark"])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
