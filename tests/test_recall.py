@@ -462,3 +462,13 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
     monkeypatch.setattr(mc._assembly, "_make_meaning", make)
     assert [hit.memory.key for hit in mc.recall("kayak", user="ana").hits] == ["boat"]
     assert mc._assembly._sense is not None
+
+
+def test_by_words_alone_a_rare_word_of_three_is_enough_and_a_common_one_is_not(open_store) -> None:
+    mc = open_store(embedder=None, embed_model="none")
+    for number in range(20):
+        mc.add("fact", "plot", f"bed {chr(97 + number)} of the garden", user="ana")
+    samovar = mc.add("fact", "kitchen", "an old samovar", user="ana")
+    hits = mc.recall("What colour is the samovar in the garden?", user="ana", limit=30).hits
+    assert [hit.id for hit in hits] == [samovar.id]
+    assert hits[0].bm25 > 0.9 and mc.recall("What colour is the garden?", user="ana").hits

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from benchmarks.recall.feed import Fed, What, feed
 from benchmarks.recall.rows import DEEPEST, HEAD, Row, over_better
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
+from memchat.errors import ProviderError
 from memchat.providers import Embedder
 from memchat.store import keywords
 
@@ -29,6 +31,19 @@ PLAIN = ("words", "meaning", "both")
 """Plain searches over the bare texts; both is .7 cosine + .3 BM25 / best, over all of them."""
 
 
+class Down:
+    """The embedder on a day when it does not answer: words alone are searched."""
+
+    def __init__(self, other: Embedder) -> None:
+        self.service = other.service
+
+    def embed_documents(self, texts: Sequence[str]) -> Any:
+        raise ProviderError("out of reach")
+
+    def embed_query(self, text: str) -> Any:
+        raise ProviderError("out of reach")
+
+
 def table(embedder: Embedder, people: Sequence[Person], only: Sequence[str] = ()) -> None:
     """Print a row for each way of searching; ``only`` those stores."""
     print(f"{sum(len(p.asked) for p in people)} questions about {len(people)} people\n\n{HEAD}")
@@ -41,12 +56,14 @@ def table(embedder: Embedder, people: Sequence[Person], only: Sequence[str] = ()
     for name, (what, goal) in STORES.items():
         if not only or name in only:
             rrf, seen[name] = Row(f"{name}: memchat, rrf"), Row(f"{name}: memchat", goal)
+            down = Row(f"{name}: memchat, no embedder")
             for person in people:
                 with store(embedder, asked_at(person)) as mc:
                     fed = feed(mc, person, what)
                     ask(mc, person, fed, seen[name])
-                    ask_by_ranks(embedder, mc, person, fed, rrf)
-            print(f"{rrf.line()}\n{seen[name].line()}", flush=True)
+                    ask_anew(mc, person, fed, rrf, embedder, ranking="rrf")
+                    ask_anew(mc, person, fed, down, Down(embedder))
+            print(f"{down.line()}\n{rrf.line()}\n{seen[name].line()}", flush=True)
     if not only or "together" in only:
         print(together(embedder, people).line(), flush=True)
     for kind in ("messages", "memories"):
@@ -63,15 +80,17 @@ def ask(mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
         row.add(asked, ranked, sum(len(hit.text) for hit in hits[:10]))
 
 
-def ask_by_ranks(embedder: Embedder, mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
-    """The same with reciprocal ranks, over the same store."""
-    settings = mc.settings.with_(ranking="rrf")
-    with MemChat(settings=settings, embedder=embedder, clock=mc._clock) as other:
+def ask_anew(
+    mc: MemChat, person: Person, fed: Fed, row: Row, embedder: Embedder, **settings: str
+) -> None:
+    """The same with other settings, over the same store."""
+    changed = mc.settings.with_(**settings)
+    with MemChat(settings=changed, embedder=embedder, clock=mc._clock) as other:
         ask(other, person, fed, row)
 
 
 def together(embedder: Embedder, people: Sequence[Person]) -> Row:
-    """Everybody in one store, as on a server: others' words count in how rare a word is."""
+    """Everybody in one store, as on a server."""
     row = Row("both, with summaries: all in one store")
     what, _ = STORES["both, with summaries"]
     with store(embedder, max(map(asked_at, people))) as mc:

@@ -25,7 +25,9 @@ Ranked = list[tuple[int, float]]
 """Ids with their scores, best first."""
 _RRF = 60
 _WORDS_ONLY_SHARE = 0.5
-"""Of a question's words those that a hit must hold where only words are searched."""
+"""Of a question's words those that are enough where only words are searched."""
+_WORDS_ONLY_RARE = 0.2
+"""And of what they tell, the rarer the more, the part that is."""
 _MOST = 0.6
 """Of a question's words those with which half the floor's cosine is enough: two weak witnesses."""
 
@@ -175,10 +177,11 @@ class Search:
         return passing
 
     def by_words(self, matches: Matches, ids: Iterable[int]) -> set[int]:
-        """Where no vector speaks, a hit holds half of the question's words, or a number of it:
-        one common word in a long question says nothing."""
-        enough = self._enough(matches)
-        return {i for i in ids if enough(i, _WORDS_ONLY_SHARE)}
+        """Where no vector speaks, a hit holds half of the question's words, rare ones among few, or
+        a number of it: one common word in a long question says nothing."""
+        enough, rare = self._enough(matches), _WORDS_ONLY_RARE / (matches.known or 1.0)
+        told = matches.of(ids)
+        return {i for i in told if enough(i, 0.0 if told[i] >= rare else _WORDS_ONLY_SHARE)}
 
     def _enough(self, matches: Matches) -> Callable[[int, float], bool]:
         """Whether a row holds such a share of the words that a hit may be asked for, or a number or

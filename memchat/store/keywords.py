@@ -97,6 +97,9 @@ class Matches:
     """For each such set of bits its score."""
     ranked: Sequence[tuple[float, Sequence[int]]] = ()
     """The rows by their score, the best first, of equal ones the newest."""
+    known: float = 0.0
+    """What the words that any row holds have of all that the question's words tell: one that nobody
+    ever used tells the most."""
 
     def best(self, limit: int, without: Collection[int] = ()) -> list[Hit]:
         """The best of them, so many."""
@@ -147,13 +150,14 @@ def matches(
             bit = 1 << k + place * len(words)
             for i in rows:
                 held[i] = held.get(i, 0) | bit
-    rare = [math.log(1 + (len(held) - n + 0.5) / (n + 0.5)) if n else 0.0 for n in count]
-    scores = {bits: _score(bits, rare) for bits in set(held.values())}
+    rare = [math.log(1 + (len(held) - n + 0.5) / (n + 0.5)) for n in count]
+    known = sum(weight for weight, n in zip(rare, count, strict=True) if n)
+    scores = {bits: round(_score(bits, rare) / known, 9) for bits in set(held.values())}
     by_score = defaultdict(list)
     for i, bits in held.items():
         by_score[scores[bits]].append(i)
     ranked = [(s, sorted(by_score[s], reverse=True)) for s in sorted(by_score, reverse=True)]
-    return Matches(words, held, scores, ranked)
+    return Matches(words, held, scores, ranked, known / sum(rare))
 
 
 def _rows(tx: Connection, kind: Kind, match: str) -> list[int]:
@@ -171,7 +175,7 @@ def _score(bits: int, rare: Sequence[float]) -> float:
             total += weight
         elif beside >> k & 1:
             total += CONTEXT_WEIGHT * weight
-    return round(total / sum(rare), 9)
+    return total
 
 
 def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
