@@ -178,7 +178,7 @@ def _engine(path: Path) -> Engine:
 def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
     raw.isolation_level = None  # transactions are begun by _on_begin alone
     pragmas = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-12000")
-    # Of a new file: five vectors of 384 numbers fit such a page, and two half of one.
+    # For a new file: such a page holds five vectors of 384 numbers, one of half its size but two.
     for pragma in ("page_size=8192", *pragmas):
         raw.execute(f"PRAGMA {pragma}")
     until = time.monotonic() + BUSY_SECONDS

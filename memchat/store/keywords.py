@@ -221,7 +221,7 @@ def astray(tx: Connection, kind: Kind, wanted: Mapping[int, Words]) -> set[int]:
 
 
 def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
-    """The rows of a scope that are indexed with any word."""
+    """The rows of a scope that are indexed with any word; all rows of the kind are read for it."""
     sql = f"SELECT rowid FROM {kind}_fts WHERE text GLOB ?"
     return {row[0] for row in plain.rows(tx, sql, f"{app_id}[qr]*")}
 
