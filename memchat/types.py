@@ -112,6 +112,10 @@ class Memory:
     replaced_by: int | None = None
     pinned: bool = False
     """Whether the person wants it at hand in every chat."""
+    starts_at: date | None = None
+    """The first day it holds, where it was said to come; before that day it is told as coming."""
+    cues: tuple[str, ...] = ()
+    """Plain words for the situations that need it. For search alone: never shown as a fact."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
@@ -149,6 +153,8 @@ class Event:
     """The other memory of the change, e.g. the one that superseded this."""
     old: dict[str, Any] | None
     new: dict[str, Any] | None
+    detail: dict[str, Any] | None = None
+    """What a second look by the model said of it: ``verdict``, ``reason`` and ``model``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +212,41 @@ class InboxItem:
     """Whether a secret was hidden in value and quote; the words stand in the message alone."""
     memory_id: int | None
     related_id: int | None
+    relation: str = "new"
+    """What a yes does: new, updates (it takes the place of ``target_id``), ends, same or beside."""
+    target_id: int | None = None
+    """The memory that ``relation`` speaks of."""
+    starts_at: date | None = None
+    sentence: str | None = None
+    """The sentence that ``quote`` stands in."""
+    cues: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What a conversation's reading proposed and did not keep, and why.
+
+    Only ``reason`` is there where the words may not be kept: a secret, what the person asked not
+    to keep, and what was forgotten.
+    """
+
+    id: int
+    session_id: int
+    reason: str
+    created_at: datetime
+    message_id: int | None = None
+    start: int | None = None
+    """Where the words stand in the message, from ``start`` up to ``end``, in characters."""
+    end: int | None = None
+    memory_type: MemoryType | None = None
+    key: str | None = None
+    value: str | None = None
+    relation: str = "new"
+    target_id: int | None = None
+    expires_at: date | None = None
+    starts_at: date | None = None
+    many: bool = True
+    cues: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

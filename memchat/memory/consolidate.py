@@ -43,6 +43,10 @@ class Fact:
     """(message id, start, quote)."""
     near: tuple[tuple[int, float], ...] = ()
     """(memory id, cosine) of its nearest neighbours."""
+    starts_at: date | None = None
+    cues: tuple[str, ...] = ()
+    detail: dict[str, str] | None = None
+    """What a second look said of it, for its events."""
 
     @property
     def quotes(self) -> tuple[str, ...]:
@@ -238,6 +242,8 @@ class Consolidation:
                 said_at=fact.said_at,
                 created_by=fact.created_by,
                 expires_at=fact.expires_at,
+                starts_at=fact.starts_at,
+                cues=fact.cues,
             ),
             self.cause,
         )

@@ -25,6 +25,8 @@ class Cause:
     cause: str = ""
     session_id: int | None = None
     message_id: int | None = None
+    detail: dict[str, Any] | None = None
+    """What a second look said: its verdict, its reason and which model gave it."""
 
 
 def record(
@@ -53,6 +55,7 @@ def record(
         related_id=related_id,
         old=_dump(old),
         new=_dump(new),
+        detail=_dump(cause.detail),
     )
 
 
@@ -66,8 +69,8 @@ def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None
 def of_memory(tx: Connection, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
     sql = (
-        "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old, new"
-        " FROM memory_events WHERE memory_id = ? ORDER BY id"
+        "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old, new,"
+        " detail FROM memory_events WHERE memory_id = ? ORDER BY id"
     )
     found = []
     for row in plain.rows(tx, sql, memory_id):
@@ -157,7 +160,7 @@ def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
     tx.execute(
         update(memory_events)
         .where(e.memory_id.in_(list(memory_ids)))
-        .values(old=None, new=None, cause="")
+        .values(old=None, new=None, cause="", detail=None)
     )
 
 
@@ -188,6 +191,7 @@ def _event(row: Row[Any]) -> Event:
         related_id=row.related_id,
         old=_load(row.old),
         new=_load(row.new),
+        detail=_load(row.detail),
     )
 
 

@@ -15,7 +15,7 @@ from memchat.types import EVERY_APP, InboxItem, MemoryType
 
 _i = inbox.c
 _TEXTS = """
-    SELECT i.id, i.value, i.quote, i.reason FROM apps here
+    SELECT i.id, i.value, i.quote, i.sentence, i.reason FROM apps here
     JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
     WHERE here.id = ? AND (a.id = here.id OR here.name = ?)
 """
@@ -37,6 +37,11 @@ class Held:
     masked: bool = False
     memory_id: int | None = None
     related_id: int | None = None
+    relation: str = "new"
+    target_id: int | None = None
+    starts_at: date | None = None
+    sentence: str | None = None
+    cues: tuple[str, ...] = ()
 
 
 def add(tx: Connection, app_id: int, held: Held, now: datetime) -> None:
@@ -51,6 +56,7 @@ def add(tx: Connection, app_id: int, held: Held, now: datetime) -> None:
     )
     if tx.execute(same).first() is None:
         values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
+        values["cues"] = " ".join(held.cues)
         tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
 
 
@@ -108,4 +114,9 @@ def _item(row: Row[Any]) -> InboxItem:
         masked=bool(row.masked),
         memory_id=row.memory_id,
         related_id=row.related_id,
+        relation=row.relation,
+        target_id=row.target_id,
+        starts_at=row.starts_at,
+        sentence=row.sentence,
+        cues=tuple(row.cues.split()),
     )

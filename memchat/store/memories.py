@@ -50,6 +50,8 @@ class NewMemory:
     said_at: datetime
     created_by: CreatedBy
     expires_at: date | None = None
+    starts_at: date | None = None
+    cues: tuple[str, ...] = ()
 
     @property
     def sha1(self) -> str:
@@ -83,6 +85,8 @@ def insert_new(tx: Connection, app_id: int, new: NewMemory, cause: Cause) -> int
         value=new.value,
         sha1=new.sha1,
         expires_at=new.expires_at.isoformat() if new.expires_at else None,
+        starts_at=new.starts_at.isoformat() if new.starts_at else None,
+        cues=" ".join(new.cues),
         many=int(new.many),
         created_by=new.created_by,
         search_text=new.search_text,
@@ -207,6 +211,8 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
             value=new.value,
             sha1=new.sha1,
             expires_at=new.expires_at,
+            starts_at=new.starts_at,
+            cues=" ".join(new.cues),
             many=int(new.many),
             search_text=new.search_text,
             text_hash=text_hash(new.search_text),
@@ -430,6 +436,7 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
         "value": fact.value,
         "expires_at": fact.expires_at.isoformat() if fact.expires_at else None,
         "many": fact.many,
+        **({"starts_at": fact.starts_at.isoformat()} if fact.starts_at else {}),
     }
 
 
@@ -455,4 +462,6 @@ def to_memory(row: Row[Any]) -> Memory:
         inactive_reason=row.inactive_reason,
         replaced_by=row.replaced_by,
         pinned=bool(row.pinned),
+        starts_at=row.starts_at,
+        cues=tuple(row.cues.split()),
     )

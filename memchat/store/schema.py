@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0005"
+HEAD = "0006"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(
@@ -198,6 +198,8 @@ memories = Table(
     _count("match_count"),
     _count("read_count"),
     _count("pinned"),
+    Column("starts_at", Date),
+    Column("cues", Text, nullable=False, server_default=text("''")),
     UniqueConstraint("app_id", "sha1"),
     CheckConstraint("memory_type IN ('preference', 'profile', 'fact', 'other')", name="type"),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
@@ -211,6 +213,12 @@ memories = Table(
         "app_id",
         "expires_at",
         sqlite_where=text("active = 1 AND expires_at IS NOT NULL"),
+    ),
+    Index(
+        "ix_memories_starting",
+        "app_id",
+        "starts_at",
+        sqlite_where=text("active = 1 AND starts_at IS NOT NULL"),
     ),
     sqlite_autoincrement=True,
 )
@@ -271,6 +279,7 @@ memory_events = Table(
     Column("related_id", Integer),
     Column("old", Text),
     Column("new", Text),
+    Column("detail", Text),
     Index("ix_memory_events_app_id_id", "app_id", "id"),
     Index("ix_memory_events_memory_id_id", "memory_id", "id"),
     sqlite_autoincrement=True,
@@ -384,12 +393,43 @@ inbox = Table(
     Column("memory_id", Integer, ForeignKey("memories.id", ondelete="CASCADE")),
     Column("related_id", Integer, ForeignKey("memories.id", ondelete="CASCADE")),
     _time("created_at"),
+    Column("relation", String, nullable=False, server_default=text("'new'")),
+    Column("target_id", Integer),
+    Column("starts_at", Date),
+    Column("sentence", Text),
+    Column("cues", Text, nullable=False, server_default=text("''")),
     CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
     Index("ix_inbox_app_id_status", "app_id", "status"),
     Index("ix_inbox_message_id", "message_id"),
     Index("ix_inbox_memory_id", "memory_id"),
     Index("ix_inbox_related_id", "related_id"),
 )
+
+refusals = Table(
+    "refusals",
+    metadata,
+    _id(),
+    _fk("apps.id"),
+    _fk("sessions.id"),
+    _fk("messages.id", nullable=True),
+    Column("reason", Text, nullable=False),
+    Column("start", Integer),
+    Column("end", Integer),
+    Column("memory_type", String),
+    Column("key", String),
+    Column("value", Text),
+    Column("relation", String, nullable=False, server_default=text("'new'")),
+    Column("target_id", Integer),
+    Column("expires_at", Date),
+    Column("starts_at", Date),
+    _count("many", 1),
+    Column("cues", Text, nullable=False, server_default=text("''")),
+    _time("created_at"),
+    Index("ix_refusals_app_id", "app_id"),
+    Index("ix_refusals_session_id", "session_id"),
+    Index("ix_refusals_message_id", "message_id"),
+)
+"""What was proposed and not kept, with the reason; reason alone where the words may not be kept."""
 
 usage = Table(
     "usage",

@@ -21,7 +21,10 @@ MAX_QUOTES = 3
 _STARTS = 60
 Relation = Literal["new", "same", "updates", "ends", "beside"]
 RELATIONS = ("new", "same", "updates", "ends", "beside")
-FLAGS = ("sensitive", "unsure", "asked")
+FLAGS = ("sensitive", "unsure", "asked", "not_meant")
+MAX_CUES = 10
+CUE_LIMIT = 24
+"""The longest a cue may be, in characters."""
 
 
 class _Part(BaseModel):
@@ -61,9 +64,14 @@ class Candidate(_Part):
     many: bool = False
     until_said: str | None = None
     until: str | None = None
+    from_said: str | None = None
+    starts: str | None = Field(None, alias="from")
+    """From when it holds, as a code like ``until``, where that lies ahead."""
     to: str | None = None
     relation: Relation = Field("new", alias="is")
     flags: tuple[str, ...] = ()
+    cues: tuple[str, ...] = ()
+    """Plain words for the situations that need the fact; for search alone, never evidence."""
 
     @model_validator(mode="before")
     @classmethod
@@ -82,7 +90,7 @@ class Candidate(_Part):
         ref = data.get("ref")
         if not isinstance(ref, Ref) and not (isinstance(ref, dict) and ref.get("span")):
             data.pop("ref", None)
-        for name in ("to", "until", "until_said"):
+        for name in ("to", "until", "until_said", "from", "from_said"):
             if str(data.get(name, "")).strip().casefold() in ("", "null", "none", "n/a"):
                 data.pop(name, None)
         return data
@@ -107,6 +115,14 @@ class Candidate(_Part):
     def _known_flags(cls, value: Any) -> Any:
         given = value if isinstance(value, (list, tuple)) else (value,)
         return tuple(flag for flag in FLAGS if flag in given)
+
+    @field_validator("cues", mode="before")
+    @classmethod
+    def _plain_cues(cls, value: Any) -> Any:
+        given = value if isinstance(value, (list, tuple)) else ()
+        words = (clean_text(cue).strip().casefold() for cue in given if isinstance(cue, str))
+        plain = (word for word in words if word.isalpha() and len(word) <= CUE_LIMIT)
+        return tuple(dict.fromkeys(plain))[:MAX_CUES]
 
     @field_validator("value", "key")
     @classmethod

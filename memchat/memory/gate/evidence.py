@@ -83,6 +83,8 @@ class Verdict:
     spans: tuple[Proof, ...]
     candidate: Candidate
     until: date | None = None
+    starts: date | None = None
+    """The first day it holds, where that lies ahead."""
 
 
 @dataclass
