@@ -143,6 +143,23 @@ def test_what_a_fact_s_line_tells_as_its_past_is_not_told_again(
     assert len(shown) == 1 and "city: Turin" in shown[0] and "before: Faro" in shown[0]
 
 
+@pytest.mark.parametrize(
+    ("key", "name", "values"),
+    [("timezone", "time zone", ("Lisbon", "Helsinki")), ("stand_up", "stand-up", ("9:30", "9:45"))],
+)
+def test_a_key_written_apart_or_together_is_the_same_word(
+    mc, extract_model, clock, key, name, values
+) -> None:
+    for value, links in zip(values, ({}, {"to": "k1", "is": "updates"}), strict=True):
+        said = f"Well, my {name} is {value} now"
+        talk(mc, extract_model, said, facts=[fact(said, key, value, **links)])
+        clock.advance(days=1)
+    reply = mc.session(user="ana").send(f"What is my {name}?")
+    assert reply.text
+    (shown,) = [hit.text for hit in reply.shown.hits]
+    assert f"{key}: {values[1]}" in shown and f"before: {values[0]}" in shown
+
+
 def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) -> None:
     said = "I live in Lisbon and I work as a potter"
     facts = [

@@ -6,6 +6,7 @@ what was said in the right conversation is more likely meant.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -65,6 +66,8 @@ class Moment:
         # A line tells what its fact says, and behind it what it replaced.
         lines = [(one.key, one.value) for i, fact in linked for one in (shown[i], fact)]
         more = mine - _words(" ".join(f"{key.replace('_', ' ')} {value}" for key, value in lines))
+        if len(more) >= _SAYS_MORE:
+            more -= _naming(self.turn.content, {key for key, _ in lines})
         return len(more) < _SAYS_MORE or not more & self.asked
 
     def told(self, zone: ZoneInfo) -> Hit:
@@ -141,6 +144,14 @@ def _asks_the_same(content: str, asked: str) -> bool:
     if text.normal_value(content) == text.normal_value(asked):
         return True
     return content.rstrip().endswith(("?", "？")) and _words(content) <= _words(asked)
+
+
+def _naming(content: str, keys: Collection[str]) -> set[str]:
+    """The words of a text that write a key in another way: "time zone" and "time-zone" are the
+    words of the key ``timezone``."""
+    spelt = (r"[\s_-]?".join(map(re.escape, key.replace("_", ""))) for key in keys)
+    found = [re.findall(rf"(?<!\w){one}(?!\w)", content, re.IGNORECASE) for one in spelt]
+    return {word for places in found for place in places for word in _words(place)}
 
 
 def _words(content: str) -> set[str]:
