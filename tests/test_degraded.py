@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from threading import Event
 from typing import Any
 
 import pytest
 
 from memchat import MemChat
-from memchat.errors import ProviderError, SchemaError
+from memchat.errors import InputError, ProviderError, SchemaError
 from memchat.memory import patience as patience_room
 from memchat.memory.meaning import Question
 from memchat.memory.patience import LOST, STRETCH, Patience
@@ -18,7 +20,7 @@ from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
-from tests.conftest import Opener
+from tests.conftest import Opener, answer
 
 PATIENCE = 0.15
 WAIT = 30.0
@@ -286,3 +288,102 @@ def test_a_slow_service_is_told_on_the_command_line_once(
     for text in ("the red kayak", "the red kayak again"):
         assert talk._turn(chat, text, told)
     assert capsys.readouterr().err.count("did not answer within 0.15 s") == 1
+
+
+# The end of a conversation
+
+
+class Synonyms(HashEmbedder):
+    """Knows that a puppy is a dog, which no search by words sees."""
+
+    def __init__(self) -> None:
+        self.go = Event()
+        self.together: list[list[str]] = []
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+        return super().embed_documents([text.replace("puppy", "dog") for text in texts])
+
+    def embed_query(self, text: str) -> tuple[Any, Usage]:
+        assert self.go.wait(WAIT)
+        return super().embed_query(text)
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+        self.together.append(list(texts))
+        return super().embed_queries(texts)
+
+
+class OneByOne:
+    """An embedder that takes one question a call: the least that one must be able to do."""
+
+    def __init__(self) -> None:
+        self._inner = Synonyms()
+        self.go, self.service = self._inner.go, self._inner.service
+        self.asked: list[str] = []
+        self.embed_documents = self._inner.embed_documents
+
+    def embed_query(self, text: str) -> tuple[Any, Usage]:
+        found = self._inner.embed_query(text)
+        self.asked.append(text)
+        if text == "bad":
+            raise InputError("this text cannot be read")
+        return found
+
+
+SAID = ("My puppy barks all night", "bad", "Does a puppy ever sleep?")
+
+
+def known_at_the_end(
+    open_store: Opener, extract_model: ScriptedModel, home: Path, embedder: Any, *, waits: bool
+) -> list[dict[str, Any]]:
+    """What the extraction model is shown as known after a chat that had its vectors, or not."""
+    waited = WAIT if waits else 0.01
+    mc = open_store(embedder=embedder, home=home, embed_patience=waited)
+    mc.add("fact", "dog", "Bruno, a grey dog", user="ana")
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    mc.embed_pending()
+    if waits:
+        embedder.go.set()
+    extract_model.requests.clear()
+    extract_model.replies.append(answer())
+    with mc.session(user="ana") as chat:
+        for text in SAID:
+            reply = chat.send(text)
+            assert reply.text and (waits or reply.shown.degraded)
+        if isinstance(embedder, OneByOne):
+            embedder.go.set()  # what is asked one by one is asked at the end in the same way
+    assert chat.failure is None
+    (request,) = extract_model.requests
+    known: list[dict[str, Any]] = json.loads(request.messages[1].content.split("\n")[1])["known"]
+    embedder.go.set()
+    return known
+
+
+@pytest.mark.parametrize("kind", [Synonyms, OneByOne])
+def test_what_is_shown_as_known_at_the_end_does_not_depend_on_how_quick_the_service_was(
+    open_store, extract_model, tmp_path, kind
+) -> None:
+    quick, slow = (
+        known_at_the_end(open_store, extract_model, tmp_path / str(waits), kind(), waits=waits)
+        for waits in (True, False)
+    )
+    assert quick == slow and slow[0]["value"] == "Bruno, a grey dog"
+
+
+def test_the_messages_that_the_chat_had_no_vector_of_are_asked_for_in_one_call(
+    open_store, extract_model, tmp_path
+) -> None:
+    quick, slow = Synonyms(), Synonyms()
+    known_at_the_end(open_store, extract_model, tmp_path / "quick", quick, waits=True)
+    known_at_the_end(open_store, extract_model, tmp_path / "slow", slow, waits=False)
+    assert quick.together == [] and slow.together == [list(SAID)]
+
+
+def test_a_service_that_fails_at_the_end_leaves_the_known_facts_to_words(
+    open_store, extract_model, tmp_path
+) -> None:
+    class FailsAtTheEnd(Synonyms):
+        def embed_queries(self, texts: Sequence[str]) -> tuple[Any, Usage]:
+            raise ProviderError("the service is down", retryable=True)
+
+    embedder = FailsAtTheEnd()
+    assert known_at_the_end(open_store, extract_model, tmp_path, embedder, waits=False) == []

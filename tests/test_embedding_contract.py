@@ -15,7 +15,7 @@ import pytest
 from memchat.config import MINILM, Settings
 from memchat.errors import InputError, ProviderError
 from memchat.memory.ask import embedded
-from memchat.providers import Embedder, choose, fast, minilm
+from memchat.providers import AsksTogether, Embedder, choose, fast, minilm
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.remote_embed import LiteLLMEmbedder
 from memchat.store import services
@@ -194,6 +194,16 @@ def test_a_question_has_one_vector_in_the_same_space(case: Case) -> None:
     assert vector.shape == (case.embedder.service.dimensions,) and vector.dtype == np.float32
     assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-5)
     assert usage.purpose == "embed"
+
+
+def test_questions_asked_together_have_the_vectors_of_each_alone(case: Case) -> None:
+    assert isinstance(case.embedder, AsksTogether)
+    vectors, usage = case.embedder.embed_queries(TEXTS)
+    assert vectors.shape == (len(TEXTS), case.embedder.service.dimensions)
+    for text, row in zip(TEXTS, vectors, strict=True):
+        alone, _ = case.embedder.embed_query(text)
+        assert row == pytest.approx(alone, abs=1e-4)
+    assert usage.purpose == "embed" and usage.prompt_tokens > 0
 
 
 def test_no_texts_have_no_vectors_and_cost_nothing(case: Case) -> None:

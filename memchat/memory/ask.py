@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memchat.errors import InputError, MemChatError, ProviderError
+from memchat.providers import AsksTogether
 from memchat.types import Usage
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ IN_VAIN = 32
 PLAIN = {"": "hello"}
 ABOUT_THE_TEXTS = (400, 413, 422)
 """Statuses by which a service refuses what it was sent, and not who sends or how much."""
+QUESTIONS = 100
+"""Questions in one call at most."""
 USUAL_PAUSE = 20.0
 """Seconds, where a service at its limit does not say how long."""
 
@@ -56,6 +59,26 @@ def embedded(embedder: Embedder, texts: Mapping[str, str]) -> Made:
     with foreign_to(embedder):
         vectors, usage = embedder.embed_documents(list(texts.values()))
     return dict(zip(texts, checked(embedder, vectors, len(texts)), strict=True)), usage
+
+
+def questioned(embedder: Embedder, texts: Mapping[str, str]) -> Answer:
+    """Vectors of questions by their hash, fresh from the service, together where it can do that.
+
+    A question at fault costs no other its vector.
+    """
+    together = isinstance(embedder, AsksTogether)
+
+    def ask(some: Mapping[str, str]) -> Made:
+        with foreign_to(embedder):
+            if isinstance(embedder, AsksTogether):
+                vectors, usage = embedder.embed_queries(list(some.values()))
+            else:
+                (text,) = some.values()
+                vector, usage = embedder.embed_query(text)
+                vectors = vector[None]
+        return dict(zip(some, checked(embedder, vectors, len(some)), strict=True)), usage
+
+    return Asking(ask, QUESTIONS if together else 1).ask(texts)
 
 
 def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:

@@ -123,6 +123,7 @@ class Learner:
 
     def _read(self, extractor: Extractor, reading: Reading, window: Window) -> None:
         meaning, _ = self._meaning()  # its first making writes: never inside a snapshot
+        reading.ask(meaning, window)
         with self._database.read() as tx:
             shown = reading.show(tx, meaning, window, self._today(), self._settings.zone)
             in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)

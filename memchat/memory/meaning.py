@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.memory.ask import checked, embedded, foreign_to
+from memchat.memory.ask import checked, embedded, foreign_to, questioned
 from memchat.store import embeddings
 from memchat.store.database import Database
 from memchat.store.memories import text_hash
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from memchat.providers import Embedder, Vectors
     from memchat.vectors.index import VectorIndex
+
+log = logging.getLogger(__name__)
 
 ASKED = 256
 """Questions whose vectors a process has at hand: a megabyte or two."""
@@ -78,11 +81,35 @@ class Meaning:
             (vector,) = checked(self.embedder, [vector], 1)
         except (ProviderError, ConfigError, InputError) as error:
             return Question(text, degraded=f"searched by words only: {error}")
-        self.asked[embeddings.query_hash(text)] = vector
+        self._keep(embeddings.query_hash(text), vector)
+        return Question(text, vector, meaning=self, usage=usage)
+
+    def questions(self, texts: Sequence[str]) -> tuple[dict[str, Vectors], list[Usage]]:
+        """Vectors of questions by query hash: those known by now, the rest asked for together.
+
+        A failing service, or a text it can make nothing of, leaves that text without one.
+        """
+        wanted = {embeddings.query_hash(text): text for text in texts}
+        with self.database.read() as tx:
+            known = embeddings.get(tx, self.service_id, list(wanted))
+        at_hand = {key: self.asked.get(key) for key in wanted.keys() - known.keys()}
+        known |= {key: vector for key, vector in at_hand.items() if vector is not None}
+        new = {key: text for key, text in wanted.items() if key not in known}
+        if not new:
+            return known, []
+        answer = questioned(self.embedder, new)
+        if answer.faults:
+            why = answer.down or next(iter(answer.faults.values()))
+            log.warning("%d messages are searched by words only: %s", len(answer.faults), why)
+        for key, vector in answer.vectors.items():
+            self._keep(key, vector)
+        return known | answer.vectors, answer.spent
+
+    def _keep(self, key: str, vector: Vectors) -> None:
+        self.asked[key] = vector
         while len(self.asked) > ASKED:
             with suppress(KeyError):  # another thread was quicker
                 self.asked.popitem(last=False)
-        return Question(text, vector, meaning=self, usage=usage)
 
     def documents(self, texts: Sequence[str]) -> tuple[dict[str, Vectors], Usage | None]:
         """Vectors by text hash: those among the rows, the rest embedded in one batch."""

@@ -43,6 +43,8 @@ class Reading:
     injected: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+    """Of the user's messages in the window that is read now, by query hash."""
     title: str | None = None
     summary: str = ""
 
@@ -114,18 +116,25 @@ class Reading:
         self.known |= {fact.id: fact for fact, _ in shown}
         return shown
 
+    def ask(self, meaning: Meaning | None, window: Window) -> None:
+        """Have the vectors of the user's messages, before ``show`` and outside of any transaction.
+
+        The chat waits only so long for them: those that it did without are made here, so that what
+        is shown does not depend on how busy the machine was.
+        """
+        self.vectors = {}
+        if meaning is not None:
+            self.vectors, spent = meaning.questions(self._asked(window))
+            self.usage += [replace(one, purpose="embed") for one in spent]
+
     def _near(
         self, tx: Connection, meaning: Meaning | None, ids: Sequence[int], window: Window
     ) -> dict[int, float]:
         """Memory id → how near it is to any of the user's messages."""
-        asked = self._asked(window)
-        vectors = {}
-        if meaning is not None:
-            wanted = [embeddings.query_hash(words) for words in asked]
-            vectors = embeddings.get(tx, meaning.service_id, wanted)
         near: dict[int, float] = {}
-        for words in asked:
-            found = self._found(tx, meaning, ids, words, vectors.get(embeddings.query_hash(words)))
+        for words in self._asked(window):
+            vector = self.vectors.get(embeddings.query_hash(words))
+            found = self._found(tx, meaning, ids, words, vector)
             in_use = succession.present(tx, ids, [i for i, _ in found])
             nearest: dict[int, float] = {}
             for found_id, score in found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from memchat.types import ChatMessage, Service, Usage
 
@@ -115,4 +115,16 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (dimensions,)."""
+        ...
+
+
+@runtime_checkable
+class AsksTogether(Protocol):
+    """An ``Embedder`` that takes many questions in one call; others are asked for each alone.
+
+    Not documents: many services embed the two differently.
+    """
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """``embed_query`` of each, in the order given, shape (n, dimensions)."""
         ...

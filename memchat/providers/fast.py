@@ -123,8 +123,12 @@ class FastEmbedder:
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
-        vectors, usage = self._embed([text], self._before_question, "query_embed")
+        vectors, usage = self.embed_queries([text])
         return vectors[0], usage
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """The same for many."""
+        return self._embed(texts, self._before_question, "query_embed")
 
     def _embed(self, texts: Sequence[str], before: str, verb: str) -> tuple[Vectors, Usage]:
         import numpy as np

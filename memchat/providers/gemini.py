@@ -72,8 +72,12 @@ class GeminiEmbedder:
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (768,). Raises as ``embed_documents`` does."""
-        vectors, usage = self._embed([text], "RETRIEVAL_QUERY", "task: search result | query: ")
+        vectors, usage = self.embed_queries([text])
         return vectors[0], usage
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """The same for many."""
+        return self._embed(texts, "RETRIEVAL_QUERY", "task: search result | query: ")
 
     def _embed(self, texts: Sequence[str], task: str, prefix: str) -> tuple[Vectors, Usage]:
         started = time.perf_counter()

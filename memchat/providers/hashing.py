@@ -69,6 +69,10 @@ class HashEmbedder:
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
 
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """The same for many."""
+        return self.embed_documents(texts)
+
     def _place(self, word: str) -> int:
         digest = blake2b(word.encode(), digest_size=8, salt=self._salt).digest()
         return int.from_bytes(digest, "little") % self.service.dimensions

@@ -104,6 +104,10 @@ class MiniLM:
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
 
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """The same for many."""
+        return self.embed_documents(texts)
+
     def verify(self) -> None:
         """Read the weights again, whatever is remembered. Raises ConfigError if damaged."""
         for name in DIGESTS:

@@ -95,8 +95,12 @@ class PluginEmbedder:
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
-        vectors, usage = self._embed([text], question=True)
+        vectors, usage = self.embed_queries([text])
         return vectors[0], usage
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """The same for many."""
+        return self._embed(texts, question=True)
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, Usage]:
         started = time.perf_counter()

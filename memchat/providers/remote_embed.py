@@ -84,6 +84,10 @@ class LiteLLMEmbedder:
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
 
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """The same for many."""
+        return self.embed_documents(texts)
+
     def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
         key = find_key(self._model, REMEDY)
         options = {"api_key": key} if key else {}
