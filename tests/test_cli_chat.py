@@ -551,6 +551,13 @@ def test_a_person_tells_the_chat_to_remember_to_list_and_to_forget(env: Env) -> 
         assert not path.is_file() or b"nuts" not in path.read_bytes(), path
 
 
+def test_a_yes_in_the_chat_may_have_more_behind_it(env: Env) -> None:
+    said = "remember that I am vegan\nforget my diet\nYes. What do you remember about me?\n"
+    done = env.memchat("chat", said=said)
+    assert "Forgotten: 1 memory.\n\nI remember nothing about you yet." in done.out
+    assert done.code == 0 and env.remembered() == ""
+
+
 def test_commands_work_in_a_piped_chat_and_a_no_keeps_everything(env: Env) -> None:
     done = env.memchat("chat", said="remember that I am vegan\nforget my diet\nno\nyes\n")
     assert "Saved: diet: vegan." in done.out and "Nothing was forgotten." in done.out

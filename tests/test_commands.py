@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memchat import MemChat
+from memchat.chat import Chat
 from memchat.errors import ProviderError
 from memchat.memory import asked, told
 from memchat.memory.commands import TOOLS
@@ -367,9 +368,148 @@ def test_anything_else_than_an_answer_keeps_everything_and_the_talk_goes_on(open
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send("Yes, but what is the weather?").text == f"{told.KEPT}\n\nIt rains."
+    assert chat.send("Wait, what is the weather?").text == f"{told.KEPT}\n\nIt rains."
     assert chat.send("yes").text == "Fine."
     assert values(mc) == ["Lisbon"]
+
+
+def asked_about_nuts(open_store: Opener, *replies: Any, tools: bool = True) -> tuple[MemChat, Chat]:
+    """A conversation with the open question whether to forget an allergy."""
+    first = [drop("my allergy")] if tools else []
+    model = ScriptedModel([*first, *replies], name="scripted/chat", tools=tools)
+    mc = open_store(chat_model=model)
+    mc.add("profile", "allergy", "nuts", user="ana")
+    mc.add("profile", "city", "Lisbon", user="ana")
+    chat = mc.session(user="ana")
+    assert "allergy: nuts" in chat.send("Forget my allergy.").text
+    return mc, chat
+
+
+@pytest.mark.parametrize("tools", [True, False])
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Yes. And what is a good recipe for lentils?",
+        "yes, please!\nWhat is a good recipe for lentils?",
+        "Sure, go ahead. Give me a recipe for lentils.",
+        "Ja, bitte. Wie koche ich Linsen?",
+        "Oui, s'il te plaît. Comment cuire des lentilles ?",
+        "Sí. ¿Cómo se cocinan las lentejas?",
+        "Sì, grazie. Come si cucinano le lenticchie?",
+        "Ja graag. Hoe kook ik linzen?",
+        "Да. Как варить чечевицу?",
+        "はい。レンズ豆のレシピは？",
+        "好的。扁豆怎么煮？",
+        "نعم. كيف أطبخ العدس؟",
+    ],
+)
+def test_a_yes_with_more_behind_it_forgets_and_the_rest_is_answered(
+    open_store: Opener, message: str, tools: bool
+) -> None:
+    mc, chat = asked_about_nuts(open_store, "Boil them.", tools=tools)
+    reply = chat.send(message)
+    assert reply.text == "Forgotten: 1 memory.\n\nBoil them."
+    assert [change.kind for change in reply.done] == ["forgotten"]
+    assert values(mc) == ["Lisbon"] and said(mc)[2] == message
+    sent = chat.parts.model().requests[-1].messages
+    assert sent[-1].content == message and not any("nuts" in one.content for one in sent)
+    assert rows_with(mc, "nuts") == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "No, leave it. What's for dinner?",
+        "no\nWhat's for dinner?",
+        "Nein, lass es. Was koche ich heute?",
+        "Non, garde-le. Que manger ce soir ?",
+        "No, déjala. ¿Qué hay de cena?",
+        "いいえ。夕食は何？",
+    ],
+)
+def test_a_no_with_more_behind_it_keeps_everything_and_the_rest_is_answered(
+    open_store: Opener, message: str
+) -> None:
+    mc, chat = asked_about_nuts(open_store, "Soup.", "Fine.")
+    assert chat.send(message).text == f"{told.KEPT}\n\nSoup."
+    assert chat.send("yes").text == "Fine.", "the question is gone"
+    assert len(values(mc)) == 2
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Yes I know, but what about my other allergies?",
+        "Yes, and what is a good recipe for lentils?",
+        "Yes. But wait, what happens then?",
+        "Yes. What's for dinner? No wait.",
+        "Yes. On second thought, keep it.",
+        "Yes. What can I eat instead of nuts?",
+        "Yes... what else is there?",
+        "Yes? What do you mean?",
+        "Ja. Aber was passiert dann?",
+        "Oui. Mais pas tout de suite.",
+        "Igen. De mi lesz akkor?",
+        "はい？何のこと？",
+        "نعم؟",
+    ],
+)
+def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again(
+    open_store: Opener, message: str
+) -> None:
+    mc, chat = asked_about_nuts(open_store, "Well.")
+    again = chat.send(message)
+    assert again.text.startswith(f"Well.\n\n{told.STILL_ASKED} I found 1 memory:\n1. #1 allergy")
+    assert again.text.endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
+    assert [hit.memory.value for hit in again.told.hits] == ["nuts"], "they are on the receipt"
+    assert chat.send("yes").text == "Forgotten: 1 memory." and values(mc) == ["Lisbon"]
+
+
+def test_what_went_meanwhile_is_not_asked_about_again(open_store: Opener) -> None:
+    mc, chat = asked_about_nuts(open_store, "Well.", "Fine.")
+    mc.delete(1, user="ana")
+    assert chat.send("Yes, but why?").text == "Well."
+    assert chat.send("yes").text == "Fine." and values(mc) == ["Lisbon"]
+
+
+def test_what_follows_a_yes_may_be_a_command_of_its_own(open_store: Opener) -> None:
+    mc, chat = asked_about_nuts(open_store, tools=False)
+    reply = chat.send("Yes. Forget my city, too.").text
+    assert reply.startswith("Forgotten: 1 memory.\n\nI found 1 memory:\n1. #2 city: Lisbon")
+    assert chat.send("yes").text == "Forgotten: 1 memory." and values(mc) == []
+
+
+def test_what_follows_a_yes_is_learnt_from_like_anything_said(
+    open_store: Opener, extract_model: ScriptedModel
+) -> None:
+    mc, chat = asked_about_nuts(open_store, "Lovely.")
+    extract_model.replies.append(answer(fact("I work as a baker", "job", "baker", msg="u3")))
+    with chat:
+        assert chat.send("Yes. I work as a baker.").text == "Forgotten: 1 memory.\n\nLovely."
+    assert sorted(values(mc)) == ["Lisbon", "baker"]
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Both. And what's for dinner?", []),
+        ("The second one. And what's for dinner?", ["nuts"]),
+        ("Yes, 1. What's for dinner?", ["Lisbon"]),
+        ("Yes. The second stays.", ["Lisbon", "nuts"]),
+        ("2. I work as a baker", ["Lisbon", "nuts"]),
+    ],
+)
+def test_of_several_those_go_that_the_first_sentence_names(
+    open_store: Opener, message: str, left: list[str]
+) -> None:
+    calls = Calls(("forget", {"what": "allergy: nuts"}), ("forget", {"what": "city: Lisbon"}))
+    mc = open_store(chat_model=caller(calls, "Soup."))
+    mc.add("profile", "allergy", "nuts", user="ana")
+    mc.add("profile", "city", "Lisbon", user="ana")
+    chat = mc.session(user="ana")
+    assert "2. #2 city: Lisbon" in chat.send("Forget my allergy and my city.").text
+    chat.send(message).text
+    assert sorted(values(mc)) == left
 
 
 @pytest.mark.parametrize(
@@ -731,7 +871,20 @@ def test_an_answer_with_more_in_it_is_none(more: str) -> None:
 
 TURNS = st.lists(
     st.sampled_from(
-        ["hello", "forget my city", "yes", "no", "1", "what is it?", "forget my shoe", "ja", "#1"]
+        [
+            "hello",
+            "forget my city",
+            "yes",
+            "no",
+            "1",
+            "what is it?",
+            "forget my shoe",
+            "ja",
+            "#1",
+            "Yes. Who won?",
+            "Yes, but who won?",
+            "Yes. But who won?",
+        ]
     ),
     max_size=6,
 )
@@ -754,8 +907,9 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
             asked_before = gone = False
             for turn in turns:
                 chat.send(turn).text
-                gone = gone or (asked_before and turn in ("yes", "1", "ja", "#1"))
-                asked_before = turn == "forget my city" and not gone
+                gone = gone or (asked_before and turn in ("yes", "1", "ja", "#1", "Yes. Who won?"))
+                again = asked_before and "but" in turn.casefold()
+                asked_before = (turn == "forget my city" or again) and not gone
                 assert (values(mc) == []) is gone
 
 

@@ -149,10 +149,12 @@ class Chat:
         self._settle_reply()
         switch = self.memory
         choice, self._choice = self._choice, None
-        command = asked.command(content)
+        answer = choice.answered_by(content) if choice is not None else None
+        rest = content if answer is None else answer.rest
+        command = asked.command(rest)
         # There is nothing to learn from a message that only tells memory what to do.
         bare = command is not None and command.whole and command.kind != "remember"
-        bare = bare or (choice is not None and choice.answered_by(content) is not None)
+        bare = bare or not rest
         now = self._parts.clock()
         if self.incognito:
             self._turns.append(Message(0, 0, "user", content, now))
@@ -182,9 +184,7 @@ class Chat:
         Gives the stored turns, the latest first. Raises InputError where nothing was said yet.
         """
         self._settle_reply()
-        if self.session_id is not None:
-            with self._parts.database.read() as tx:
-                self._look_back(tx, self.session_id)
+        self.look_again()
         asked_at = max((n for n, t in enumerate(self._turns) if t.role == "user"), default=None)
         if asked_at is None:
             raise InputError("nothing was said yet; write a message first")
@@ -308,6 +308,12 @@ class Chat:
         turns = messages.of_session(tx, session_id)
         self._turns = [turn for turn in turns if turn.id not in self._aside]
         self._taught = meanwhile.taught(tx, self._turns)
+
+    def look_again(self) -> None:
+        """See the turns as they are on disk by now: words of them may have been forgotten."""
+        if self.session_id is not None:
+            with self._parts.database.read() as tx:
+                self._look_back(tx, self.session_id)
 
     def _lease_end(self, now: datetime) -> datetime:
         return now + timedelta(seconds=LEASE_SECONDS)

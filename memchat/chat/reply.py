@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING
 
 from memchat.errors import InputError, MemChatError
-from memchat.memory import render, told
+from memchat.memory import assent, render, told
 from memchat.memory.asked import Command
 from memchat.memory.commands import TOOLS
 from memchat.memory.patience import Asked
@@ -119,18 +119,34 @@ class Reply:
             after(kept)
 
     def _say(self) -> Iterator[str]:
+        """What comes of an open question, and the reply to all else that the message says."""
+        choice = self._choice
+        answer = choice.answered_by(self._said) if choice is not None else None
+        if choice is None or (answer is None and assent.wavers(self._said)):
+            yield from self._respond()
+            if choice is not None and not (self._stopped or self.told.choice):
+                again = self._parts.commands.ask_again(choice)
+                self.told += again
+                if again.text:
+                    yield f"\n\n{again.text}"
+            return
+        chosen = answer.chosen if answer is not None else ()
+        self.told = self._parts.commands.answer(choice, chosen)
+        if answer is not None and not answer.rest:
+            yield self.told.text
+            return
+        yield f"{self.told.text}\n\n"
+        self._chat.look_again()  # what was forgotten just now goes to no model
+        yield from self._respond()
+
+    def _respond(self) -> Iterator[str]:
         """The model's words, then code's; code's alone where the message is but a command."""
-        if self._choice is not None:
-            answered = self._parts.commands.answer(self._choice, self._said)
-            self.told = answered or told.kept()
-            yield self.told.text if answered else f"{self.told.text}\n\n"
-            if answered:
-                return
         model = self._parts.model()
         by_model = self.switch.on and model.tools
         if self._command is not None and self._command.whole and not by_model:
-            self.told += self._obey(self._command)
-            yield self.told.text
+            acted = self._obey(self._command)
+            self.told += acted
+            yield acted.text
             return
         self.stream = model.stream(self._prompt(by_model), TOOLS if by_model else ())
         yield from self.stream

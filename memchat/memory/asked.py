@@ -225,7 +225,10 @@ _ALL = frozenset(
 )
 _NO = frozenset(
     """no|n|no thanks|no thank you|nope|nah|don t|don t do it|do not|cancel|stop|never mind
-    |nevermind|none|none of them|neither|keep it|keep them|nein|nein danke|keine|keins|abbrechen
+    |nevermind|none|none of them|neither|keep it|keep them|leave it|leave them|let it be|nein
+    |nein danke|keine|keins|abbrechen|lass es|lass sie|lass das|behalte es|behalte sie|laisse
+    |laisse tomber|garde le|garde la|déjalo|déjala|déjalos|déjalas|lascia|lascia stare|lascialo
+    |lasciala|deixa|deixa estar|laat maar|laat het|оставь|zostaw
     |non|non merci|aucun|annule|ninguno|ninguna|cancela|no gracias|no grazie|nessuno|annulla|não
     |não obrigado|não obrigada|nenhum|nee|nee bedankt|geen|нет|nie|hayır|いいえ|不|不要|不用|아니요
     |아니|لا|नहीं|ไม่|không|tidak""".replace("\n", "")
@@ -252,18 +255,38 @@ _ITEM = re.compile(
 )
 
 
+_ASKED = re.compile(r"[?？؟]|;\s*$")
+"""A question mark; Greek's looks like a semicolon."""
+
+
+def is_yes(word: str) -> bool:
+    """Whether a word alone agrees to forget."""
+    return word.casefold() in _YES | _ALL
+
+
+def names_place(sentence: str, count: int) -> bool:
+    """Whether a sentence may speak of one of so many numbered memories: "the second stays"."""
+    words = re.findall(r"\w+", sentence.casefold())
+    return any(w in _ORDINALS or (w.isdecimal() and int(w) <= count) for w in words)
+
+
 def answer(message: str, ids: list[int]) -> tuple[int, ...] | None:
     """Which of the memories a whole message agrees to forget: none for a no, None for no answer.
 
     ``ids`` are those that were shown as 1, 2, …; ``#12`` names one by its id.
     """
-    if "?" in message or re.search(r"\d\s*[-–…]\s*\d", message):
+    if _ASKED.search(message) or re.search(r"\d\s*[-–…]\s*\d", message):
         return None  # a doubt, or a range: nothing is forgotten on either
     said = " ".join(re.sub(r"[^\w\s,;&#]", " ", message.strip().casefold()).split()).strip(" ,;&")
     words = " ".join(re.sub(r"[,;&]", " ", said).split())
     if words in _NO:
         return ()
     if words in _YES or words in _ALL:
+        return tuple(ids)
+    parts = [part.strip() for part in re.split(r"[,;&]", said)]
+    if all(part in _NO for part in parts):
+        return ()  # "No, leave it"
+    if all(part in _YES or part in _ALL for part in parts):
         return tuple(ids)
     head, _, rest = said.partition(" ")
     if head.rstrip(",;") in _YES and rest:

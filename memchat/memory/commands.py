@@ -37,6 +37,7 @@ from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage
 from memchat.store import evidence as proofs
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.memories import FORGOTTEN
 from memchat.types import MEMORY_TYPES, Memory, Message, Scope
 
 NEAR = 0.8
@@ -136,11 +137,8 @@ class Commands:
             said += self._look_up(what, place)
         return said
 
-    def answer(self, choice: Choice, message: str) -> Told | None:
-        """What comes of the answer to a question; None where the message is no answer to it."""
-        chosen = choice.answered_by(message)
-        if chosen is None:
-            return None
+    def answer(self, choice: Choice, chosen: Sequence[int]) -> Told:
+        """What comes of the answer to a question: these are to be forgotten, or none."""
         if not chosen:
             return told.kept()
         with self.database.write() as tx:
@@ -155,6 +153,18 @@ class Commands:
             self.purge(tx, forget.forget(tx, gone, self.settings.zone, self.clock()))
         forget.scrub(self.database)
         return told.forgotten(len(gone), len(chosen))
+
+    def ask_again(self, choice: Choice) -> Told:
+        """The question of before, about those that are still as they were shown."""
+        with self.database.read() as tx:
+            found = memories.by_ids(
+                tx, apps.find(tx, choice.scope).ids, [m.id for m in choice.memories]
+            )
+        same = [m for m in choice.memories if m.id in found and found[m.id].sha1 == m.sha1]
+        same = [m for m in same if found[m.id].inactive_reason != FORGOTTEN]
+        if not same:
+            return Told()
+        return told.asked_again(replace(choice, memories=tuple(same)), self.settings.zone)
 
     def _tie(self, tx: Connection, choice: Choice, gone: Sequence[Memory]) -> None:
         """Where the request itself says what is to go ("forget that I live in Lisbon"), it is one

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
-from memchat.memory import asked, render
+from memchat.memory import assent, render
+from memchat.memory.assent import Assent
 from memchat.types import EVERY_APP, MEMORY_TYPES, Change, Hit, Memory, MemorySwitch, Message, Scope
 
 INCOGNITO = {
@@ -27,6 +28,7 @@ LATER = "Not saved yet: I read our conversation when it ends, and note it then i
 NOT_DONE = "That did not work: nothing was saved or forgotten. Please say it again."
 UNWANTED = "Not saved: you asked for it not to be."
 KEPT = "Nothing was forgotten."
+STILL_ASKED = "Nothing was forgotten yet."
 NOTHING_FOUND = "I remember nothing about that, so there is nothing to forget."
 NOTHING_KNOWN = "I remember nothing about you yet."
 _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
@@ -40,9 +42,9 @@ class Choice:
     turn: Message
     memories: tuple[Memory, ...]
 
-    def answered_by(self, message: str) -> tuple[int, ...] | None:
-        """The ids that a message agrees to forget; None where it is no answer."""
-        return asked.answer(message, [memory.id for memory in self.memories])
+    def answered_by(self, message: str) -> Assent | None:
+        """What a message agrees to forget, and what else it says; None where it is no answer."""
+        return assent.read(message, self.memories)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,12 @@ def question(choice: Choice, more: int, zone: ZoneInfo) -> Told:
     else:
         lines.append(f"Forget these {len(found)} for good? (yes, no, or the numbers)")
     return Told("\n".join(lines), hits=_quoted(found, zone), choice=choice)
+
+
+def asked_again(choice: Choice, zone: ZoneInfo) -> Told:
+    """The question once more, after a message that was no plain answer to it."""
+    once_more = question(choice, 0, zone)
+    return replace(once_more, text=f"{STILL_ASKED} {once_more.text}")
 
 
 def listing(found: Sequence[Memory], most: int, zone: ZoneInfo) -> Told:
