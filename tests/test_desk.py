@@ -420,3 +420,14 @@ def test_the_app_listens_on_this_machine_alone_and_tells_nobody() -> None:
     assert options["browser.gatherUsageStats"] is False
     assert options["server.enableAgentApi"] is False
     assert options["server.allowedHosts"] == ["127.0.0.1", "localhost"]
+
+
+def test_in_the_app_too_a_yes_forgets_and_what_follows_it_is_answered(
+    desk: Desk, mc: MemChat
+) -> None:
+    mc.add("profile", "allergy", "nuts", **ANA)
+    talk = desk.open("default")
+    assert desk.say(talk, "Forget my allergy.").wait(30)
+    assert desk.say(talk, "Yes. And what is a good recipe for lentils?").wait(30)
+    assert mc.messages(talk.session_id or 0, **ANA)[-1].content == "Forgotten: 1 memory.\n\nFine."
+    assert mc.memories(**ANA) == []
