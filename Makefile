@@ -3,6 +3,7 @@
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
 # make bench-switch  a store of 150,000 facts changes its embedding service while others search it
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
+# make bench-learn  what the checks and the second look let stand, right and wrong (ARGS="--judges holds,not --signals")
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
 # make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
 # make bench-queue  jobs under kill -9, pace of a backfill
@@ -11,7 +12,7 @@
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-switch bench-crash bench-cost lifecycle bench-extract bench-recall bench-answers bench-speed bench-queue bench-ui lint lock clean
+.PHONY: demo chat ui test bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -60,6 +61,9 @@ lifecycle: $(READY)
 
 bench-extract: $(READY)
 	@$(BIN)/python -m benchmarks.extract_quality $(if $(DATA),--data '$(DATA)') $(ARGS)
+
+bench-learn: $(READY)
+	@$(BIN)/python -m benchmarks.second_look $(ARGS)
 
 bench-recall: $(READY)
 	@$(BIN)/python -m benchmarks.recall --data '$(or $(DATA),data)' $(ARGS)

@@ -117,6 +117,10 @@ class Settings:
     """MEMCHAT_IDLE_MINUTES: a session silent for so long, and whose lease ran out, is ended."""
     mask_before_extraction: bool = False
     """MEMCHAT_MASK: ``on`` hides secrets from the extraction model too, each behind its kind."""
+    verify: str = "always"
+    """MEMCHAT_VERIFY: ``always`` has the extraction model look once more at what a conversation
+    taught, before it is kept; ``auto`` only where words near it may turn its meaning; ``off``
+    never, and what is doubtful waits for you."""
     filter_pinned: bool = False
     """MEMCHAT_FILTER: ``on`` has the extraction model choose among more than 50 pinned facts."""
     why: Mapping[str, str] = field(default_factory=dict)
@@ -167,6 +171,7 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         context_tokens=_whole(values, "MEMCHAT_CONTEXT", 256, 10_000_000),
         idle_minutes=int(_number(values, "MEMCHAT_IDLE_MINUTES", 30, 1, 10_000)),
         mask_before_extraction=_one_of(values, "MEMCHAT_MASK", ("off", "on")) == "on",
+        verify=_one_of(values, "MEMCHAT_VERIFY", ("always", "auto", "off")),
         filter_pinned=_one_of(values, "MEMCHAT_FILTER", ("off", "on")) == "on",
         why=why,
     )

@@ -32,6 +32,8 @@ __all__ = [
     "Request",
     "ScriptedModel",
     "ScriptedStream",
+    "all_hold",
+    "same_answer",
 ]
 
 
@@ -97,6 +99,8 @@ class ScriptedModel:
         self.stand_in = False
         self.schema_mode = schema_mode
         self.tools = tools
+        self.second_look: Callable[[Request], str] = all_hold
+        """What it answers when it is asked to look again at proposals: that all of them hold."""
 
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
@@ -111,7 +115,12 @@ class ScriptedModel:
     def complete(
         self, messages: Sequence[ChatMessage], *, purpose: str, schema: dict[str, Any] | None = None
     ) -> Completion:
-        """The next reply, whole."""
+        """The next reply, whole. A second look is not in the script: ``second_look`` answers it."""
+        if purpose == "verify":
+            request = Request(tuple(messages), purpose, schema)
+            self.requests.append(request)
+            text = self.second_look(request)
+            return Completion(text, _usage(purpose, self.name, messages, text))
         reply = self._next(Request(tuple(messages), purpose, schema))
         if isinstance(reply, Broken):
             raise reply.error
@@ -171,6 +180,18 @@ class ScriptedStream:
     def usage(self) -> Usage:
         """Estimated tokens; a scripted model costs nothing."""
         return _usage("chat", self._model.name, self._messages, self._text)
+
+
+def all_hold(request: Request) -> str:
+    """The answer to a second look by a model that believes every proposal."""
+    return same_answer(request, {"answer": "holds"})
+
+
+def same_answer(request: Request, answer: dict[str, Any]) -> str:
+    """The answer to a second look that says the same of every proposal."""
+    sent = request.messages[1].content.partition("\n")[2].rpartition("\n")[0]
+    verdicts = [{"id": item["id"], **answer} for item in json.loads(sent)["candidates"]]
+    return json.dumps({"verdicts": verdicts})
 
 
 class FakeClock:

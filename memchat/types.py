@@ -21,6 +21,8 @@ CreatedBy = Literal["manual", "auto", "import", "mcp"]
 
 NAME_LIMIT = 200
 CHUNK_TOKENS = 2_000
+ONLY_REPEATS = "it only repeats"
+"""How the reason begins of a refusal that would have taught nothing."""
 EVERY_APP = ""
 """The app name under which the memories are kept that a user has in every app."""
 
@@ -247,6 +249,19 @@ class Refusal:
     starts_at: date | None = None
     many: bool = True
     cues: tuple[str, ...] = ()
+
+    @property
+    def repeats(self) -> bool:
+        """Whether it would have taught nothing: it is known already, or was only recited."""
+        return self.reason.startswith(ONLY_REPEATS)
+
+    @property
+    def proposes(self) -> str:
+        """What it would have remembered, on one line; nothing where only the reason was noted."""
+        if self.key is None:
+            return ""
+        words = f"{self.key}: {self.value}" if self.value else self.key
+        return f"end of {words}" if self.relation == "ends" else words
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import ExtractionError
-from memchat.memory.gate.candidate import MAX_FACTS, Candidate, json_schema, parse
+from memchat.memory.candidate import MAX_FACTS, Candidate, json_schema, parse
 
 FACT: dict[str, Any] = {
     "quotes": [{"msg": "u1", "text": "I live in Bergen"}],
@@ -20,9 +20,12 @@ FACT: dict[str, Any] = {
     "many": False,
     "until_said": None,
     "until": None,
+    "from_said": None,
+    "from": None,
     "to": None,
     "is": "new",
     "flags": [],
+    "cues": [],
 }
 WHOLE = {"facts": [FACT], "forget": [], "title": "Moving", "summary": "Talk about a move."}
 
@@ -75,14 +78,41 @@ def test_a_broken_item_drops_itself_and_is_named() -> None:
     assert [b.split()[0] for b in answer.broken] == ["facts[1]", "facts[2]", "facts[3]"]
 
 
+def read_one(**odd: Any) -> Candidate:
+    (found,) = parse(json.dumps({"facts": [{**FACT, **odd}]})).facts
+    return found
+
+
+def test_odd_answers_lose_no_fact() -> None:
+    numbers = read_one(until=2027, **{"from": 2026, "from_said": 1, "until_said": 2, "to": 3})
+    assert (numbers.until, numbers.starts, numbers.to) == ("2027", "2026", "3")
+    assert (numbers.from_said, numbers.until_said) == ("1", "2")
+    text = FACT["quotes"][0]["text"]
+    assert read_one(quotes=[{"msg": None, "text": text}]).quotes[0].msg == ""
+    assert read_one(quotes=[{"msg": 1, "text": text}]).quotes[0].msg == "1"
+    assert read_one(ref={"msg": None, "span": "x"}).ref is None
+    assert read_one(many="perhaps").many is False
+    assert read_one(value=["tea", "milk", 2]).value == "tea, milk, 2"
+    dated = read_one(until={"day": 1}, **{"from": {"day": 1}})
+    assert (dated.until, dated.starts) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "flags", ["sensitive, unsure", {"sensitive": True, "unsure": 1, "asked": False}]
+)
+def test_flags_are_read_in_whatever_shape_they_come(flags: Any) -> None:
+    assert read_one(flags=flags).flags == ("sensitive", "unsure")
+
+
 def test_an_end_needs_no_value() -> None:
     assert parse(json.dumps({"facts": [{**FACT, "value": None, "is": "ends", "to": "k1"}]})).facts
 
 
-def test_fifteen_items_keep_ten_and_ask_for_more() -> None:
-    answer = parse(json.dumps({"facts": [FACT] * 15}))
-    assert len(answer.facts) == MAX_FACTS
+def test_twenty_items_keep_fifteen_and_ask_for_more() -> None:
+    answer = parse(json.dumps({"facts": [FACT] * 20}))
+    assert len(answer.facts) == MAX_FACTS == 15
     assert answer.more
+    assert not parse(json.dumps({"facts": [FACT] * 15})).more
 
 
 def test_a_cut_off_answer_keeps_its_whole_items_and_asks_for_more() -> None:
@@ -138,7 +168,7 @@ def test_no_json_breaks_the_reader(data: Any) -> None:
 
 
 def test_the_schema_is_strict_and_short() -> None:
-    assert len(json.dumps(json_schema(), separators=(",", ":"))) <= 1350
+    assert len(json.dumps(json_schema(), separators=(",", ":"))) <= 1500
 
     def walk(node: Any) -> None:
         if isinstance(node, dict):
@@ -157,7 +187,7 @@ def test_the_schema_names_the_fields_the_reader_reads() -> None:
 
 
 def test_an_unknown_type_is_read_as_other_and_that_is_logged(caplog) -> None:
-    caplog.set_level("INFO", logger="memchat.memory.gate.candidate")
+    caplog.set_level("INFO", logger="memchat.memory.candidate")
     item = {
         "quotes": [{"msg": "u1", "text": "I fence"}],
         "type": "Hobby!",

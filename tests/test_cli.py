@@ -566,3 +566,14 @@ def test_every_command_and_option_is_in_the_documentation() -> None:
                     assert flag in sections[name], f"{flag} of {name}"
     for variable in VARIABLES.values():
         assert variable in page
+
+
+def test_a_first_day_is_entered_and_shown(run: Run) -> None:
+    number = add(run, "profile", "city", "Porto", "--starts", "2999-12-01")
+    listed = run("memories", "list").out
+    assert "coming" in listed and "from 2999-12-01" in listed
+    told = run("memories", "show", number).out
+    assert "from      2999-12-01" in told
+    late = ("--starts", "2999-12-01", "--expires", "2999-11-01")
+    refused = run("memories", "add", "profile", "job", "cook", *late)
+    assert refused.code == 1 and "before it starts" in refused.err

@@ -18,6 +18,7 @@ from memchat.memory.commands import TOOLS
 from memchat.testing import Broken, Calls, ScriptedModel
 from tests.conftest import Opener, answer, fact
 from tests.test_forget import files_with, rows_with
+from tests.test_starts import tell
 from tests.wire import Call, GeminiServer, OpenAIServer, WireServer
 from tests.wire.case import chat_of
 
@@ -112,11 +113,22 @@ def test_words_of_the_model_come_first_and_code_s_own_after_them(open_store: Ope
 
 def test_a_newer_value_takes_the_place_of_the_one_before(open_store: Opener, clock) -> None:
     mc = open_store(chat_model=caller(keep("I moved to Porto", "city", "Porto")))
-    mc.add("profile", "city", "Lisbon", user="ana")
+    tell(mc, "Lisbon")
     clock.advance(days=1)
     reply = mc.session(user="ana").send("Remember that I moved to Porto.")
     assert reply.text == "Saved: city: Porto (before: Lisbon)."
     assert values(mc) == ["Porto"]
+
+
+def test_what_was_entered_by_hand_is_asked_about_before_it_changes(
+    open_store: Opener, clock
+) -> None:
+    mc = open_store(chat_model=caller(keep("I moved to Porto", "city", "Porto")))
+    mc.add("profile", "city", "Lisbon", user="ana")
+    clock.advance(days=1)
+    reply = mc.session(user="ana").send("Remember that I moved to Porto.")
+    assert "Replace city: Lisbon? It waits for your yes" in reply.text
+    assert values(mc) == ["Lisbon"]
 
 
 def test_what_is_known_already_is_not_called_saved(open_store: Opener, clock) -> None:
@@ -240,11 +252,14 @@ def test_the_usual_ways_of_asking_pass_the_gate(open_store: Opener, message: str
         ("Remember that I do not live in Rome.", "live in Rome"),
     ],
 )
-def test_a_quote_cut_out_of_its_sentence_waits_for_a_yes(open_store, message, quote) -> None:
+def test_a_quote_cut_out_of_its_sentence_waits_for_a_yes_and_no_model_is_asked(
+    open_store, extract_model, message, quote
+) -> None:
     mc = open_store(chat_model=caller(keep(quote, "city", "Rome")))
     text = mc.session(user="ana").send(message).text
     assert text.startswith("Not saved yet: ") and text.endswith("`memchat inbox list`.")
     assert values(mc) == [] and len(mc.inbox(user="ana")) == 1
+    assert extract_model.requests == []
 
 
 def test_what_the_person_wants_not_remembered_is_not(open_store: Opener) -> None:
@@ -391,7 +406,8 @@ def asked_about_nuts(open_store: Opener, *replies: Any, tools: bool = True) -> t
     [
         "Yes. And what is a good recipe for lentils?",
         "yes, please!\nWhat is a good recipe for lentils?",
-        "Sure, go ahead. Give me a recipe for lentils.",
+        "Sure, go ahead. I am hungry. What is a good recipe for lentils?",
+        "Ναι. Πώς μαγειρεύω φακές;",
         "Ja, bitte. Wie koche ich Linsen?",
         "Oui, s'il te plaît. Comment cuire des lentilles ?",
         "Sí. ¿Cómo se cocinan las lentejas?",
@@ -452,6 +468,16 @@ def test_a_no_with_more_behind_it_keeps_everything_and_the_rest_is_answered(
         "Igen. De mi lesz akkor?",
         "はい？何のこと？",
         "نعم؟",
+        "Yes. Cancel that.",
+        "Yes. Stop!",
+        "Yes. Undo that.",
+        "Yes. Can you undo that?",
+        "Yes. Before that, export it.",
+        "Sure. Let me check first.",
+        "Sure, go ahead. Give me a recipe for lentils.",
+        "Yes. Remember that I like lentils. Let me check first.",
+        "Ja. Abbrechen.",
+        "Sí. Cancela eso.",
     ],
 )
 def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again(
@@ -485,7 +511,10 @@ def test_what_follows_a_yes_is_learnt_from_like_anything_said(
     mc, chat = asked_about_nuts(open_store, "Lovely.")
     extract_model.replies.append(answer(fact("I work as a baker", "job", "baker", msg="u3")))
     with chat:
-        assert chat.send("Yes. I work as a baker.").text == "Forgotten: 1 memory.\n\nLovely."
+        assert (
+            chat.send("Yes. I work as a baker. What do I wear?").text
+            == "Forgotten: 1 memory.\n\nLovely."
+        )
     assert sorted(values(mc)) == ["Lisbon", "baker"]
 
 

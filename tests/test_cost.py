@@ -12,7 +12,7 @@ from benchmarks import extraction_cost as cost
 
 
 @pytest.mark.parametrize("count", cost.SIZES)
-def test_a_session_end_costs_one_call_and_one_batch_and_stays_within_its_characters(
+def test_a_session_end_costs_one_reading_one_look_and_one_batch_within_its_characters(
     tmp_path: Path, count: int
 ) -> None:
     filled = tmp_path / "filled"
@@ -22,7 +22,7 @@ def test_a_session_end_costs_one_call_and_one_batch_and_stays_within_its_charact
         shutil.copytree(filled, home)
         seen = cost.measure(home, schema_mode=schema_mode)
         assert {name: size for name, size in seen.sizes.items() if size > cost.LIMITS[name]} == {}
-        assert seen.calls == 1
+        assert (seen.calls, seen.looks) == (1, 1)
         # Three facts, four turns, the reply (each time the same words), the summary.
         assert seen.batches == [3 + 4 + 1 + 1]
         assert seen.questions == 0

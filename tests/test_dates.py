@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.memory.gate.dates import until_date
+from memchat.language.dates import from_date, until_date
 
 UTC_ZONE = ZoneInfo("UTC")
 FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)
@@ -43,10 +43,46 @@ FRIDAY = datetime(2026, 11, 20, 10, tzinfo=UTC)
         ("11-20", "2026-11-20"),
         ("11-19", "2027-11-19"),
         ("02-29", "2028-02-29"),
+        ("day:21", "2026-11-21"),
+        ("day:20", "2026-11-20"),
+        ("day:3", "2026-12-03"),
+        ("day:31", "2026-12-31"),
+        ("before:weekday:wed", "2026-11-24"),
+        ("before:weekday:fri", "2026-11-26"),
+        ("before:month:may", "2027-04-30"),
+        ("before:12-24", "2026-12-23"),
+        ("before:next:week", "2026-11-22"),
+        ("end:next_week", "2026-11-29"),
+        ("end:next_month", "2026-12-31"),
+        ("end:next_year", "2027-12-31"),
+        ("next:month", "2026-12-31"),
+        ("year:next", "2027-12-31"),
     ],
 )
 def test_a_form_names_the_last_day_it_holds(code: str, day: str) -> None:
     assert until_date(code, FRIDAY, UTC_ZONE).isoformat() == day
+
+
+@pytest.mark.parametrize(
+    ("code", "day"),
+    [
+        ("tomorrow", "2026-11-21"),
+        ("+2w", "2026-12-04"),
+        ("weekday:mon", "2026-11-23"),
+        ("day:21", "2026-11-21"),
+        ("month:may", "2027-05-01"),
+        ("month:nov", "2026-11-01"),
+        ("next:week", "2026-11-23"),
+        ("next:month", "2026-12-01"),
+        ("next:year", "2027-01-01"),
+        ("year:next", "2027-01-01"),
+        ("end:month", "2026-11-30"),
+        ("2027-03-14", "2027-03-14"),
+        ("05-01", "2027-05-01"),
+    ],
+)
+def test_a_form_names_the_first_day_it_holds(code: str, day: str) -> None:
+    assert from_date(code, FRIDAY, UTC_ZONE).isoformat() == day
 
 
 def test_a_month_is_cut_to_the_days_it_has() -> None:

@@ -23,9 +23,15 @@ from tests.wire.server import Cut, Empty, Fail, Hang, Raw, Say, Step, WireServer
 LISBON = answer(fact("I moved to Lisbon", "city", "Lisbon"), title="Moving", summary="")
 
 
+HOLDS = json.dumps({"verdicts": [{"id": "c1", "answer": "holds", "why": None, "now": None}]})
+
+
 def scripted(messages: list[dict[str, Any]]) -> str:
-    """A model that chats, and reads a session when it is shown one."""
-    return LISBON if "transcript" in json.dumps(messages) else "Lisbon is lovely."
+    """A model that chats, reads a session when it is shown one, and finds that a proposal holds."""
+    sent = json.dumps(messages)
+    if "candidates" in sent:
+        return HOLDS
+    return LISBON if "transcript" in sent else "Lisbon is lovely."
 
 
 @pytest.fixture(params=["openai", "gemini"])
@@ -71,17 +77,17 @@ def test_a_conversation_is_held_read_embedded_and_used_with_one_key_set(
     assert "Lisbon" in json.dumps(server.requests[-1].body)
     assert len(server.requests) - before == 2, "one embedding of the question, one chat call"
     assert server.refusals == []
-    assert {u.purpose for u in mc.usage(user="ana")} == {"chat", "extract", "embed"}
+    assert {u.purpose for u in mc.usage(user="ana")} == {"chat", "extract", "verify", "embed"}
 
 
-def test_a_session_end_costs_one_chat_call_and_one_embedding_batch(
+def test_a_session_end_costs_a_reading_a_look_and_one_embedding_batch(
     mc: MemChat, server: WireServer
 ) -> None:
     chat = mc.session(user="ana")
     chat.send("I moved to Lisbon last week.").text
     before = len(server.requests)
     chat.end()
-    assert len(server.requests) - before == 2
+    assert len(server.requests) - before == 3
 
 
 def test_adding_by_hand_waits_for_no_provider_and_recall_catches_up(

@@ -234,14 +234,15 @@ def test_a_conversation_that_was_given_it_keeps_it_in_neither_title_nor_summary(
 
 
 def test_what_waits_with_the_forgotten_value_goes_and_the_rest_waits_on(mc, extract_model) -> None:
+    love = "The harbour is lovely"
     extract_model.replies.append(
         answer(
             fact("I moved to Zanzibar", "city", "Zanzibar"),
-            fact("I really love it there", "favourite_place", "Zanzibar", msg="u3"),
-            fact("I really love it there", "favourite_city", "Porto", msg="u3"),
+            fact(love, "favourite_place", "Zanzibar", msg="u3"),
+            fact(love, "favourite_city", "Porto", msg="u3"),
         )
     )
-    talk(mc, "I moved to Zanzibar", "I really love it there")
+    talk(mc, "I moved to Zanzibar", "The harbour is lovely")
     assert {item.value for item in mc.inbox(user="ana")} == {"Zanzibar", "Porto"}
     (city,) = mc.memories(user="ana")
     mc.delete(city.id, user="ana")
@@ -817,3 +818,56 @@ def test_what_is_forgotten_while_a_reply_comes_in_is_not_kept_with_it(
     assert reply.content == f"You live in {'·' * 8}, as I recall."
     assert mc.receipt(reply.id, user="ana") == []
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
+
+
+def test_no_cue_of_anything_else_tells_what_is_forgotten(mc, extract_model) -> None:
+    cues = ["zanzibar", "zanzibari", "beach"]
+    extract_model.replies.append(
+        answer(
+            fact("I moved to Zanzibar", "city", "Zanzibar"),
+            fact("I keep bees", "hobby", "keep bees", cues=cues),
+            fact("I have asthma", "health", "asthma", flags=["sensitive"], cues=cues),
+            fact("I drink tea", "drink", "tea", flags=["not_meant"], cues=cues),
+        )
+    )
+    talk(mc, "I moved to Zanzibar. I keep bees. I have asthma. I drink tea.")
+    city = next(m for m in mc.memories(user="ana") if m.key == "city")
+    before = len(rows_with(mc, "zanzibari"))
+    mc.delete(city.id, user="ana")
+    assert before == 3 and rows_with(mc, "zanzibar") == []
+    assert [m.cues for m in mc.memories(user="ana")] == [("beach",)]
+
+
+def test_another_value_by_hand_takes_the_cues_of_the_one_before_away(mc, extract_model) -> None:
+    extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto", cues=["harbour"])))
+    talk(mc, "I live in Porto.")
+    (city,) = mc.memories(user="ana")
+    assert mc.edit(city.id, user="ana", memory_type="fact").cues == ("harbour",)
+    assert mc.edit(city.id, user="ana", value="Oslo").cues == ()
+
+
+def test_a_very_short_value_that_waits_goes_with_the_one_that_is_forgotten(
+    mc, extract_model
+) -> None:
+    extract_model.replies.append(
+        answer(fact("I have HD", "health", "HD", flags=["sensitive"], memory_type="fact"))
+    )
+    talk(mc, "I have HD.")
+    assert [item.value for item in mc.inbox(user="ana")] == ["HD"]
+    other = mc.add("fact", "screen", "hd", user="ana")
+    mc.delete(other.id, user="ana")
+    assert len(mc.inbox(user="ana")) == 1, "it is another fact"
+    same = mc.add("profile", mc.inbox(user="ana")[0].key, "hd", user="ana")
+    mc.delete(same.id, user="ana")
+    assert mc.inbox(user="ana") == []
+
+
+def test_what_waits_with_the_words_of_a_deleted_message_goes_with_it(mc, extract_model) -> None:
+    illness = fact("It is asthma", "health", "asthma from Zanzibar", flags=["sensitive"], msg="u3")
+    faith = fact("It is asthma", "faith", "asthma", flags=["sensitive"], msg="u3")
+    extract_model.replies.append(answer(illness, faith))
+    talk(mc, "I was ill in Zanzibar", "It is asthma")
+    assert {i.value for i in mc.inbox(user="ana")} == {"asthma from Zanzibar", "asthma"}
+    (session,) = mc.sessions(user="ana")
+    mc.delete_message(mc.messages(session.id, user="ana")[0].id, user="ana")
+    assert [i.value for i in mc.inbox(user="ana")] == ["asthma"]

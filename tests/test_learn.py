@@ -9,10 +9,15 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.testing import FakeClock, ScriptedModel
+from memchat.testing import FakeClock, ScriptedModel, same_answer
 from tests.conftest import Opener, answer, fact
+from tests.test_starts import tell
 
 LISBON = fact("I moved to Lisbon", "city", "Lisbon")
+
+
+THINGS = ("kayak", "violin", "drone", "loom", "kiln", "tent", "lathe", "globe", "sled", "harp")
+"""More facts than a reading is shown beside those that its words are near to."""
 
 
 def talk(mc: MemChat, *lines: str, user: str = "ana", app: str = "default"):
@@ -23,7 +28,9 @@ def talk(mc: MemChat, *lines: str, user: str = "ana", app: str = "default"):
 
 
 def sent_data(model: ScriptedModel, call: int = -1) -> dict:
-    content = model.requests[call].messages[1].content
+    """The data of one call to read, of all that were made."""
+    read = [request for request in model.requests if request.purpose == "extract"]
+    content = read[call].messages[1].content
     return json.loads(content.partition("\n")[2].rpartition("\n")[0])
 
 
@@ -81,7 +88,7 @@ def test_broken_json_is_repaired_by_asking_once_more(mc, extract_model) -> None:
     extract_model.replies.extend(["Sure! Here are the facts:", answer(LISBON)])
     talk(mc, "I moved to Lisbon.")
     assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
-    assert len(extract_model.requests) == 2
+    assert [request.purpose for request in extract_model.requests] == ["extract"] * 2 + ["verify"]
     assert extract_model.requests[1].messages[-2].content == "Sure! Here are the facts:"
 
 
@@ -150,21 +157,30 @@ def test_a_conversation_goes_on_after_its_extraction_and_only_the_rest_is_read(
 
 
 def test_a_full_answer_is_asked_for_the_rest(mc, extract_model) -> None:
-    words = [f"I own a {c}{c}{c} lamp." for c in "abcdefghijkl"]
+    words = [f"I own a {c}{c}{c} lamp." for c in "abcdefghijklmnopq"]
     facts = [fact(w[:-1], "lamp", w[8:-1], many=True) for w in words]
-    extract_model.replies.extend([answer(*facts[:10]), answer(*facts[10:])])
+    extract_model.replies.extend([answer(*facts[:15]), answer(*facts[15:])])
     talk(mc, " ".join(words))
-    assert len(mc.memories(user="ana")) == 12
-    assert len(extract_model.requests) == 2
+    assert len(mc.memories(user="ana")) == 17
+    assert [request.purpose for request in extract_model.requests] == ["extract"] * 2 + ["verify"]
+
+
+def test_a_first_session_of_fifteen_facts_costs_one_reading_and_one_look(mc, extract_model) -> None:
+    words = [f"I own a {c}{c}{c} lamp." for c in "abcdefghijklmn"]
+    facts = [fact(w[:-1], "lamp", w[8:-1], many=True) for w in words]
+    extract_model.replies.append(answer(*facts))
+    talk(mc, " ".join(words))
+    assert len(mc.memories(user="ana")) == 14
+    assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
 
 def test_a_model_that_only_repeats_itself_is_not_asked_for_ever(mc, extract_model) -> None:
-    words = [f"I own a {c}{c}{c} lamp." for c in "abcdefghij"]
+    words = [f"I own a {c}{c}{c} lamp." for c in "abcdefghijklmno"]
     facts = [fact(w[:-1], "lamp", w[8:-1], many=True) for w in words]
     extract_model.replies.extend([answer(*facts, summary="Lamps.")] * 2)
     chat = talk(mc, " ".join(words))
-    assert len(extract_model.requests) == 2
-    assert [c.kind for c in chat.learned.changes] == ["added"] * 10
+    assert [request.purpose for request in extract_model.requests] == ["extract"] * 2 + ["verify"]
+    assert [c.kind for c in chat.learned.changes] == ["added"] * 15
     assert mc.sessions(user="ana")[0].summary == "Lamps."
 
 
@@ -207,8 +223,7 @@ def test_one_huge_message_is_read_in_pieces_and_none_of_it_is_lost(open_store: O
 
 
 def test_known_facts_are_shown_so_that_a_change_names_what_it_changes(mc, extract_model) -> None:
-    mc.add("fact", "thesis_deadline", "15 October", user="ana")
-    mc.embed_pending()
+    tell(mc, "15 October", key="thesis_deadline", memory_type="fact")
     extract_model.replies.append(
         lambda messages: answer(
             fact(
@@ -352,9 +367,8 @@ def test_a_short_id_means_the_same_fact_in_every_window(open_store: Opener, cloc
         return answer()
 
     mc = open_store(extract_model=ScriptedModel([reader] * 30, window=2048))
-    mc.add("fact", "plan", "buy a kayak", user="ana")
-    mc.add("fact", "plan", "go to the dentist", user="ana")
-    mc.embed_pending()
+    tell(mc, "buy a kayak", key="plan", memory_type="fact")
+    tell(mc, "go to the dentist", key="plan", memory_type="fact")
     talk(mc, "The dentist is over.", *["Some words. " * 60] * 8, "What about the kayak?")
     assert [m.value for m in mc.memories(user="ana")] == ["buy a kayak"]
 
@@ -394,3 +408,46 @@ def test_a_secret_is_not_in_the_title_either(mc, extract_model) -> None:
     extract_model.replies.append(answer(title="About hunter2xyz", summary="It is hunter2xyz."))
     talk(mc, "My password is hunter2xyz.")
     assert "hunter2xyz" not in str(mc.sessions(user="ana"))
+
+
+def teach(mc: MemChat, model: ScriptedModel, *told: tuple[str, str, str]) -> None:
+    """A conversation of these lines, each with the key and value that is learnt from it."""
+    facts = (fact(line, key, value, memory_type="fact") for line, key, value in told)
+    model.replies.append(answer(*facts))
+    talk(mc, *(f"{line}." for line, _, _ in told))
+
+
+def hide(mc: MemChat, model: ScriptedModel) -> None:
+    """Teach so many other facts that an earlier one is not shown to the next reading."""
+    things = (fact(f"I own a {thing}", f"thing_{n}", thing) for n, thing in enumerate(THINGS))
+    model.replies.append(answer(*things))
+    talk(mc, *(f"I own a {thing}." for thing in THINGS))
+
+
+def test_a_new_value_of_a_slot_whose_fact_was_not_shown_takes_its_place(mc, extract_model) -> None:
+    """A model is shown few facts: what it files under a key in use may be that one's new value."""
+    teach(mc, extract_model, ("My model speaks 20 languages", "model_languages", "20"))
+    hide(mc, extract_model)
+    teach(mc, extract_model, ("It got to 50 with a lot of work", "model_languages", "50"))
+    assert [m.value for m in mc.memories(user="ana") if m.key == "model_languages"] == ["50"]
+
+
+def test_such_a_value_stands_beside_where_the_second_look_says_it_is_another_thing(
+    mc, extract_model
+) -> None:
+    teach(mc, extract_model, ("My model speaks 20 languages", "model_languages", "20"))
+    hide(mc, extract_model)
+    extract_model.second_look = lambda request: same_answer(
+        request, {"answer": "not", "why": "wrong_target"}
+    )
+    teach(mc, extract_model, ("It got to 50 with a lot of work", "model_languages", "50"))
+    held = sorted(m.value for m in mc.memories(user="ana") if m.key == "model_languages")
+    assert held == ["20", "50"]
+
+
+def test_how_many_items_of_an_answer_were_lost_is_in_the_log(mc, extract_model, caplog) -> None:
+    good = fact("I live in Porto", "city", "Porto")
+    extract_model.replies.append(answer(good, {"key": "swordfish"}, {"key": "swordfish"}))
+    talk(mc, "I live in Porto.")
+    assert "2 items of an answer could not be read" in caplog.text
+    assert "swordfish" not in caplog.text

@@ -26,7 +26,7 @@ from benchmarks.lifecycle.pairs import Pair, play, read
 from benchmarks.lifecycle.stage import Stage, answer, fact
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.gate import guards
-from memchat.testing import HashEmbedder
+from memchat.testing import HashEmbedder, all_hold, same_answer
 from tests.conftest import answer as model_answer
 from tests.conftest import fact as model_fact
 from tests.test_consolidate import said, state, updates
@@ -100,7 +100,8 @@ def test_the_order_of_words_counts_where_nobody_judged() -> None:
 
 
 def test_one_of_several_values_is_replaced_only_where_the_words_say_so(mc, extract_model) -> None:
-    mc.add("fact", "plan", "a trip to Riga", user="ana")
+    riga = model_fact("I plan a trip to Riga", "plan", "a trip to Riga", memory_type="fact")
+    said(mc, extract_model, "I plan a trip to Riga.", riga)
     line = "I plan a trip to Narvik."
     said(mc, extract_model, line, updates(line[:-1], "plan", "a trip to Narvik", "k1"))
     assert state(mc) == {"a trip to Riga": (True, None)}
@@ -110,16 +111,26 @@ def test_one_of_several_values_is_replaced_only_where_the_words_say_so(mc, extra
     assert state(mc)["a trip to Riga"] == (False, "superseded")
 
 
-def test_what_is_added_stands_beside_whatever_the_verdict(mc, extract_model) -> None:
-    mc.add("profile", "allergy", "cashews", user="ana")
+def test_what_a_word_says_is_added_is_looked_at_again_before_it_replaces(mc, extract_model) -> None:
+    cashews = model_fact("I am allergic to cashews", "allergy", "cashews")
+    said(mc, extract_model, "I am allergic to cashews.", cashews)
     line = "I am also allergic to kiwis."
+    extract_model.second_look = lambda request: same_answer(
+        request, {"answer": "not", "why": "wrong_target"}
+    )
     said(mc, extract_model, line, updates(line[:-1], "allergy", "kiwis", "k1"))
-    assert state(mc) == {"cashews": (True, None), "kiwis": (True, None)}
+    assert state(mc) == {"cashews": (True, None)} and mc.inbox(user="ana") == []
+    (refused,) = mc.refusals(user="ana")
+    assert (refused.value, refused.relation) == ("kiwis", "updates")
 
 
 def test_a_fact_ends_only_with_words_that_say_it_is_over(mc, extract_model) -> None:
-    mc.add("fact", "project", "the beehive", user="ana")
+    built = model_fact("I build the beehive", "project", "the beehive", memory_type="fact")
+    said(mc, extract_model, "I build the beehive.", built)
     ends = {"memory_type": "fact", "to": "k1", "is": "ends"}
+    extract_model.second_look = lambda request: same_answer(
+        request, {"answer": "not", "why": "never_said"}
+    )
     said(
         mc,
         extract_model,
@@ -127,6 +138,7 @@ def test_a_fact_ends_only_with_words_that_say_it_is_over(mc, extract_model) -> N
         model_fact("I showed Ida the beehive", "project", "", **ends),
     )
     assert state(mc) == {"the beehive": (True, None)}
+    extract_model.second_look = all_hold
     said(
         mc,
         extract_model,
@@ -137,7 +149,9 @@ def test_a_fact_ends_only_with_words_that_say_it_is_over(mc, extract_model) -> N
 
 
 def test_a_restatement_that_says_more_stands_for_both_and_can_be_undone(mc, extract_model) -> None:
-    old = mc.add("profile", "pet", "terrier Bruno", user="ana")
+    terrier = model_fact("I have a terrier Bruno", "pet", "terrier Bruno")
+    said(mc, extract_model, "I have a terrier Bruno.", terrier)
+    (old,) = mc.memories(user="ana")
     line = "My grey terrier Bruno snores."
     same = {"to": "k1", "is": "same"}
     said(mc, extract_model, line, model_fact("My grey terrier Bruno snores", "pet",
@@ -200,7 +214,10 @@ def recorded(path: Path, **more: str) -> Path:
     new = fact(PAIR.message.rstrip("."), "city", "Porto", kind="profile", relation="updates",
                to="k1")  # fmt: skip
     line = {"case": PAIR.id, "model": "made/up", "answer": answer(new), **more}
-    path.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    claim = {"fact": "city: Porto", "is": "updates"}
+    looked = {"verdicts": [{"id": claim, "answer": "holds", "why": None, "now": None}]}
+    look = {**line, "purpose": "verify", "answer": json.dumps(looked)}
+    path.write_text(f"{json.dumps(line)}\n{json.dumps(look)}\n", encoding="utf-8")
     return path
 
 
@@ -210,7 +227,10 @@ def test_recorded_answers_are_judged_and_the_model_is_named(tmp_path) -> None:
     assert (right.seen, right.met, right.by) == ("1 of 1", True, "recorded answers (made/up)")
     assert same.seen == "0 of 0"
     answers.save(tmp_path / "again.jsonl")
-    assert json.loads((tmp_path / "again.jsonl").read_text())["case"] == PAIR.id
+    assert [
+        (line["case"], line["purpose"])
+        for line in map(json.loads, (tmp_path / "again.jsonl").read_text().splitlines())
+    ] == [(PAIR.id, "extract"), (PAIR.id, "verify")]
 
 
 def test_a_wrong_or_missing_answer_is_not_right(tmp_path) -> None:

@@ -295,3 +295,46 @@ def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
     with MemChat(settings=Settings(home=home, timezone="Europe/Berlin", embed_model="none")) as mc:
         (hit,) = mc.recall("Lisbon", user="ana").hits
         assert hit.memory.value == "Porto" and "before: Lisbon" in hit.text
+
+
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005"])
+def test_a_store_of_any_earlier_revision_opens_with_its_rows_and_a_backup(
+    tmp_path: Path, revision: str
+) -> None:
+    home = tmp_path / "store"
+    home.mkdir()
+    with closing(sqlite3.connect(home / FILE)) as connection:
+        _make_at(home / FILE, revision)
+        connection.executescript(
+            """
+            INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default');
+            INSERT INTO memories (id, memory_type, key, value, sha1, app_id, created_by,
+                search_text, text_hash, said_at, last_seen_at, updated_at, created_at)
+            VALUES (1, 'profile', 'city', 'Lisbon', 'x', 1, 'manual', 'city Lisbon', 'y',
+                '2026-05-01T12:00:00.000000Z', '2026-05-01T12:00:00.000000Z',
+                '2026-05-01T12:00:00.000000Z', '2026-05-01T12:00:00.000000Z');
+            INSERT INTO inbox (id, app_id, reason, memory_type, key, value)
+            VALUES (1, 1, 'the model was not sure', 'fact', 'hobby', 'bees');
+            """
+        )
+        connection.commit()
+    with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
+        assert [(m.key, m.value, m.starts_at) for m in mc.memories(user="ana")] == [
+            ("city", "Lisbon", None)
+        ]
+        (item,) = mc.inbox(user="ana")
+        assert (item.relation, item.target_id, item.value) == ("new", None, "bees")
+        assert mc.accept(item.id, user="ana").value == "bees"
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
+    assert ask(home / f"{FILE}.{revision}.bak", "SELECT value FROM memories") == [("Lisbon",)]
+
+
+def _make_at(path: Path, revision: str) -> None:
+    """A store as the version of that revision made it."""
+    engine = create_engine(f"sqlite:///{path}")
+    with engine.begin() as tx:
+        config = Config()
+        config.set_main_option("script_location", str(migrate.SCRIPTS))
+        config.attributes["connection"] = tx
+        command.upgrade(config, revision)
+    engine.dispose()

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memchat.memory.gate.candidate import parse
+from memchat.memory.candidate import parse
 from memchat.providers.offline import answer, register
 from memchat.providers.offline.extract import FACT_LIMIT, extract, extract_messages
 from memchat.providers.offline.reply import STAND_IN, memories, reply

@@ -36,6 +36,7 @@ from memchat.types import Scope
 from tests.conftest import NOON, WAIT, Opener, answer, fact
 from tests.test_learn import sent_data, talk
 from tests.test_secrets import SECRET
+from tests.test_starts import known, tell
 from tests.wire import Empty, Fail, GeminiServer, OpenAIServer
 from tests.wire.case import HELLO, chat_of
 
@@ -116,7 +117,9 @@ def test_a_local_endpoint_may_read_what_another_provider_s_model_talked(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = answer(fact("I moved to Lisbon", "city", "Lisbon"))
-    with GeminiServer() as far, OpenAIServer(reply=lambda _: read) as local:
+    looked = json.dumps({"verdicts": [{"id": "c1", "answer": "holds", "why": None, "now": None}]})
+    replies = iter((read, looked))
+    with GeminiServer() as far, OpenAIServer(reply=lambda _: next(replies)) as local:
         monkeypatch.setenv("GEMINI_API_KEY", far.key)
         monkeypatch.setenv("OPENAI_API_KEY", local.key)
         monkeypatch.setenv("OPENAI_BASE_URL", local.base)
@@ -134,9 +137,9 @@ def test_a_local_endpoint_may_read_what_another_provider_s_model_talked(
                 assert chat.send("I moved to Lisbon.").text
             assert chat.failure is None
             assert values(mc) == {"Lisbon"}
-    (talked,), (asked,) = far.requests, local.requests
+    (talked,), asked = far.requests, local.requests
     assert "gemini-2.5-flash:" in talked.path and "lite" not in talked.path
-    assert asked.body["model"] == "small-model-on-this-machine"
+    assert [request.body["model"] for request in asked] == ["small-model-on-this-machine"] * 2
 
 
 # Reading a conversation
@@ -163,7 +166,9 @@ def test_a_conversation_beyond_32_000_tokens_is_read_from_end_to_end(open_store:
     turns = mc.messages(said.session_id, user="ana")
     assert sum(estimate_tokens(turn.content) for turn in turns) > 32_000
     assert values(mc) == {"Lisbon", "Otto"}
-    read = [sent_data(extract, call) for call in range(len(extract.requests))]
+    calls = [request.purpose for request in extract.requests]
+    assert calls == ["extract"] * (len(calls) - 1) + ["verify"]
+    read = [sent_data(extract, call) for call in range(len(calls) - 1)]
     assert len(read) >= 3
     ids = [line["id"] for data in read for line in data["transcript"]]
     assert len(ids) == len(set(ids)) == len(turns), "each turn is read, and once"
@@ -236,7 +241,7 @@ def test_a_conversation_gone_silent_is_ended_and_read_once(mc, extract_model, cl
     assert not chat._renew()
     assert mc.sessions(user="ana")[0].status == "extracted" and values(mc) == {"Lisbon"}
     chat.end()
-    assert len(extract_model.requests) == 1
+    assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
 
 def test_what_was_open_when_the_store_closed_is_read_at_a_later_start(
@@ -249,7 +254,8 @@ def test_what_was_open_when_the_store_closed_is_read_at_a_later_start(
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     again = open_store()
     assert len(again.run_jobs().learned) == 1 and values(again) == {"Lisbon"}
-    assert again.run_jobs().learned == [] and len(extract_model.requests) == 1
+    assert again.run_jobs().learned == []
+    assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
 
 def test_an_unknown_type_becomes_other_and_is_kept(mc, extract_model) -> None:
@@ -343,10 +349,10 @@ def test_whatever_made_a_memory_inactive_it_can_be_brought_back(
 ) -> None:
     mc = open_store(merge_threshold=0.5)
     tea = "green tea in the morning"
-    old = mc.add("preference", "drink", tea, user="ana", expires_at=None)
+    old = known(tell(mc, tea, key="drink", memory_type="preference", many=True))
     if how == "expired":
         mc.edit(old.id, user="ana", expires_at=NOON.date())
-    mc.embed_pending()
+    mc.backfill()
     clock.advance(days=2)
     change = {
         "merged": {"value": "green tea in the mornings"},

@@ -10,8 +10,8 @@ from benchmarks.lifecycle import secrets
 from benchmarks.lifecycle.secrets import Outcome
 from memchat.config import load
 from memchat.errors import ConfigError, InputError
+from memchat.language.secrets import find_answered, find_secrets, mask
 from memchat.memory import render
-from memchat.memory.gate.secrets import find_answered, find_secrets, mask
 from memchat.types import Message
 from tests.conftest import Opener, answer, fact
 

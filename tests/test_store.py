@@ -272,8 +272,9 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
     assert listed("inactive") == {"ended"}
     assert listed("all") == {*kept, "ended"}
     assert memories.expired_ids(tx, [own], TODAY) == [kept["over"]]
-    assert memories.expired_anywhere(tx, TODAY, "ana") == [(own, kept["over"])]
-    assert memories.expired_anywhere(tx, TODAY, "bo") == []
+    shared = apps.find(tx, ANA).shared
+    assert [{*ids} for ids in memories.due_anywhere(tx, TODAY, "ana")] == [{own, shared}]
+    assert memories.due_anywhere(tx, TODAY, "bo") == []
 
 
 def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> None:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memchat.memory.gate.foreign import foreign_spans, mark_foreign
-from memchat.memory.gate.text import (
+from memchat.language.text import (
     content_words,
     find_span,
     fold,
@@ -15,6 +14,7 @@ from memchat.memory.gate.text import (
     numbers,
     sentence_around,
 )
+from memchat.memory.gate.foreign import foreign_spans, mark_foreign
 
 SENTENCES = [
     "I don't eat meat – it's been 3 years, mostly",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from memchat.testing import FakeClock, ScriptedModel
 from tests.conftest import NOON, answer, fact
 from tests.test_forget import files_with, rows_with
 from tests.test_learn import talk
+from tests.test_starts import Rule, coming, in_force, store, tell
 
 
 def says(
@@ -296,3 +298,107 @@ def test_titles_of_other_conversations_stay(mc, extract_model, clock) -> None:
     talk(mc, "What could I do?")
     mc.delete_session(first, user="ana")
     assert mc.sessions(user="ana")[0].title == "Ideas for the weekend"
+
+
+@dataclass(frozen=True)
+class Said:
+    """A conversation in which the city is told, some days after the one before."""
+
+    wait: int
+    value: str
+    start: int | None
+    """From so many days later on."""
+
+
+def told(mc: MemChat, said: Said, day: int) -> int:
+    """That conversation, with a first day where it names one; its id."""
+    session_id = talk(mc, f"I live in {said.value}.").session_id
+    message = mc.messages(session_id, user="ana")[0]
+    start = None if said.start is None else NOON.date() + timedelta(days=day + said.start)
+    proof = (message.id, 0, f"I live in {said.value}")
+    tell(mc, said.value, (session_id, message.id), starts_at=start, proofs=(proof,))
+    return session_id
+
+
+@settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(
+        st.builds(
+            Said,
+            wait=st.integers(0, 3),
+            value=st.sampled_from("ABC"),
+            start=st.one_of(st.none(), st.integers(0, 5)),
+        ),
+        min_size=2,
+        max_size=6,
+    ),
+    st.randoms(use_true_random=False),
+    st.integers(0, 6),
+)
+def test_what_is_in_force_is_what_would_be_had_the_deleted_never_been_said(
+    tmp_path_factory, sayings, random, later
+) -> None:
+    with store(tmp_path_factory.mktemp("store")) as (mc, clock):
+        day, stays = 0, {}
+        for said in sayings:
+            day += said.wait
+            clock.advance(days=said.wait, seconds=1)
+            stays[told(mc, said, day)] = (said, day)
+        clock.advance(days=later)
+        day += later
+        order = sorted(stays, key=lambda _: random.random())
+        for session_id in order:
+            if random.random() < 0.3:
+                mc.run_jobs()
+            if random.random() < 0.3:
+                clock.advance(days=1)
+                day += 1
+            mc.delete_session(session_id, user="ana")
+            del stays[session_id]
+            rule = Rule()
+            for at, (said, then) in enumerate(stays.values()):
+                rule.says(at, said.value, then, said.start)
+            holds = rule.holds(day)
+            assert in_force(mc) == ([holds] if holds else [])
+            begins = {value: start for value, (_, start) in rule.said.items() if start > day}
+            assert sorted(coming(mc)) == sorted(begins)
+        assert mc.memories(user="ana", status="all") == []
+
+
+def test_a_value_that_was_to_come_back_is_there_where_nothing_replaced_it(tmp_path) -> None:
+    with store(tmp_path) as (mc, clock):
+        ids = []
+        for said in (Said(0, "A", None), Said(0, "B", None), Said(0, "A", 5)):
+            clock.advance(seconds=1)
+            ids.append(told(mc, said, 0))
+        assert (in_force(mc), coming(mc)) == (["B"], ["A"])
+        mc.delete_session(ids[1], user="ana")
+        assert (in_force(mc), coming(mc)) == (["A"], [])
+        mc.delete_session(ids[0], user="ana")
+        assert (in_force(mc), coming(mc)) == ([], ["A"])
+
+
+def test_what_waits_on_its_day_is_in_force_once_the_later_words_are_gone(tmp_path) -> None:
+    with store(tmp_path) as (mc, clock):
+        ids = []
+        for said in (Said(0, "A", None), Said(0, "B", 3), Said(0, "C", None)):
+            clock.advance(seconds=1)
+            ids.append(told(mc, said, 0))
+        clock.advance(days=4)
+        mc.run_jobs()
+        assert in_force(mc) == ["C"] and len(mc.inbox(user="ana")) == 1
+        mc.delete_session(ids[2], user="ana")
+        assert in_force(mc) == ["B"]
+        assert mc.inbox(user="ana") == [], "there is nothing left to ask"
+
+
+def test_an_older_value_does_not_come_back_where_a_newer_one_was_ended(
+    mc, extract_model, clock
+) -> None:
+    says(mc, extract_model, clock, city("Lisbon"))
+    second = says(mc, extract_model, clock, city("Porto"))
+    says(mc, extract_model, clock, city("Faro"))
+    (faro,) = mc.memories(user="ana")
+    tell(mc, "", relation="ends", target_id=faro.id)
+    mc.delete_session(second, user="ana")
+    assert active(mc) == set()

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
+from memchat.language.calendar import names_day, plain
 from memchat.memory import timely, when
-from memchat.memory.gate.calendar_words import names_day, plain
 from memchat.memory.when import Range, asked_about
 from memchat.testing import FakeClock
 from memchat.types import Hit

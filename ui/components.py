@@ -292,6 +292,8 @@ def named(memory: Memory) -> str:
 def described(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
     parts = [TYPES[memory.memory_type], CREATED[memory.created_by], f"said {day(memory.said_at)}"]
+    if memory.starts_at is not None:
+        parts.append(f"from {memory.starts_at:%-d %B %Y}")
     if memory.expires_at is not None:
         parts.append(f"until {memory.expires_at:%-d %B %Y}")
     if not memory.app:

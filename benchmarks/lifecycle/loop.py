@@ -19,6 +19,7 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
+from memchat.memory.candidate import MAX_FACTS
 from memchat.prompts import Prompts
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
@@ -154,7 +155,7 @@ def _script(chat: ScriptedModel, extract: ScriptedModel, prompts: Prompts, recit
     chat.replies.clear()
     chat.replies.extend([recite] * 6)
     extract.replies.clear()
-    rounds = [0, 10, 20, 30]
+    rounds = range(0, 4 * MAX_FACTS, MAX_FACTS)
     extract.replies.extend(
         (lambda sent, start=start: _propose(sent, prompts, start)) for start in rounds
     )
@@ -163,7 +164,7 @@ def _script(chat: ScriptedModel, extract: ScriptedModel, prompts: Prompts, recit
 def _propose(sent: Sequence[ChatMessage], prompts: Prompts, start: int) -> str:
     data = json.loads(sent[1].content.partition("\n")[2].rpartition("\n")[0])
     everything = list(_everything(data, sent[0].content + prompts.render("chat", memories="")))
-    facts = everything[start : start + 10]
+    facts = everything[start : start + MAX_FACTS]
     recited = " ".join(line["text"] for line in data["transcript"] if line["role"] == "assistant")
     return json.dumps(
         {"facts": facts, "forget": [], "title": recited[:60], "summary": recited[:200]}

@@ -16,8 +16,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.memory.gate.candidate import Candidate, Quote
-from memchat.memory.gate.evidence import Turn, Verdict, judge
+from memchat.memory.candidate import Candidate, Quote
+from memchat.memory.gate.judge import judge
+from memchat.memory.gate.types import Turn, Verdict
 
 PHRASES = Path(__file__).parents[2] / "tests" / "data" / "expiry_phrases.jsonl"
 INSTANTS = {
@@ -113,18 +114,23 @@ def verdict(row: dict[str, Any], when: Instant) -> Verdict:
         value=row["value"],
         until_said=row["until_said"],
         until=row["until"],
+        from_said=row.get("from_said"),
+        starts=row.get("from"),
     )
     turn = Turn("u1", "user", row["text"], when.said_at, 1)
     return judge(candidate, [turn], (), prompt_text="", injected=(), zone=ZoneInfo(when.zone))
 
 
 def is_right(row: dict[str, Any], when: Instant) -> bool:
-    """Whether the gate's answer is the one the file asks for, to the day."""
+    """Whether the gate's answer is the one the file asks for, to the day. ``review`` stands for
+    whatever asks: a person, or the second look."""
     given, expect = verdict(row, when), row["expect"]
-    if expect in ("review", "refuse"):
-        return given.outcome == expect and given.until is None and bool(given.reasons)
+    if expect == "refuse":
+        return given.outcome == "refuse" and given.until is None and bool(given.reasons)
+    if expect == "review":
+        return given.outcome in ("doubt", "review") and given.until is None and bool(given.reasons)
     last = None if expect is None else expected(expect, when.day)
-    return given.outcome == "accept" and given.until == last
+    return given.outcome in ("accept", "doubt") and given.until == last
 
 
 def measure() -> list[Figure]:

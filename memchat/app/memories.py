@@ -5,10 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 
+from sqlalchemy import Connection
+
 from memchat.app.opened import Opened, found_memory
 from memchat.errors import InputError, StoreError
-from memchat.store import apps, browse, events, evidence, hidden, insights, jobs, memories, states
+from memchat.store import (
+    apps,
+    browse,
+    events,
+    evidence,
+    hidden,
+    insights,
+    jobs,
+    memories,
+    states,
+    succession,
+)
 from memchat.store.events import Cause
+from memchat.store.standing import Standing
 from memchat.types import (
     KEEP,
     Browsed,
@@ -42,11 +56,17 @@ class Memories(Opened):
         app: str = "default",
         all_apps: bool = False,
         expires_at: date | None = None,
+        starts_at: date | None = None,
     ) -> Memory:
-        """Keep a fact by hand. It is on disk when this returns; its vector follows."""
+        """Keep a fact by hand. It is on disk when this returns; its vector follows.
+
+        Before ``starts_at`` it is told as coming and replaces nothing.
+        """
         scope = Scope(user, app)
         with self._database.write() as tx:
-            return self._by_hand(tx, scope).add(memory_type, key, value, expires_at, all_apps)
+            return self._by_hand(tx, scope).add(
+                memory_type, key, value, expires_at, all_apps, starts_at
+            )
 
     def memories(
         self,
@@ -65,15 +85,17 @@ class Memories(Opened):
         soonest first; with ``pending``, ``completed`` or ``failed`` those whose vector stands so.
         """
         with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
             return memories.listed(
                 tx,
-                apps.find(tx, Scope(user, app)).ids,
+                ids,
                 status=_status(status),
                 today=self._today(),
                 by=self._in_days(within),
                 memory_types=(memory_type,) if memory_type else (),
                 limit=limit,
                 offset=offset,
+                standing=self._standing(tx, ids),
             )
 
     def count_memories(
@@ -87,13 +109,15 @@ class Memories(Opened):
     ) -> int:
         """How many ``memories`` would give without a limit."""
         with self._database.read() as tx:
+            ids = apps.find(tx, Scope(user, app)).ids
             return memories.counted(
                 tx,
-                apps.find(tx, Scope(user, app)).ids,
+                ids,
                 status=_status(status),
                 today=self._today(),
                 by=self._in_days(within),
                 memory_types=(memory_type,) if memory_type else (),
+                standing=self._standing(tx, ids),
             )
 
     def embedding_states(
@@ -110,11 +134,12 @@ class Memories(Opened):
         self, wanted: Wanted, *, user: str, app: str = "default", limit: int = 20, offset: int = 0
     ) -> Browsed:
         """One page of the memories a person wants to look through."""
-        today, by = self._today(), self._in_days(EXPIRING_DAYS)
+        by = self._in_days(EXPIRING_DAYS)
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
-            found = browse.page(tx, ids, wanted, today, by, limit, offset)
-            total = browse.count(tx, ids, wanted, today, by)
+            now = self._standing(tx, ids)
+            found = browse.page(tx, ids, wanted, now, by, limit, offset)
+            total = browse.count(tx, ids, wanted, now, by)
             waiting = browse.embedding_jobs(tx, [m.id for m in found], self._clock())
             return Browsed(tuple(found), total, waiting)
 
@@ -122,7 +147,8 @@ class Memories(Opened):
         """The numbers of all that ``browse`` would show, page by page."""
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
-            return browse.ids(tx, ids, wanted, self._today(), self._in_days(EXPIRING_DAYS))
+            now = self._standing(tx, ids)
+            return browse.ids(tx, ids, wanted, now, self._in_days(EXPIRING_DAYS))
 
     def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
         """How often a memory was found for a message, and how often it was given to a model."""
@@ -149,7 +175,8 @@ class Memories(Opened):
     def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
         with self._database.read() as tx:
-            return found_memory(tx, Scope(user, app), memory_id)
+            found = found_memory(tx, Scope(user, app), memory_id)
+            return self._standing(tx, apps.find(tx, Scope(user, app)).ids).seen(found)
 
     def evidence(self, memory_id: int, *, user: str, app: str = "default") -> list[Evidence]:
         """The words that prove a memory, oldest first; none for one entered by hand."""
@@ -162,6 +189,14 @@ class Memories(Opened):
         with self._database.read() as tx:
             found_memory(tx, Scope(user, app), memory_id)
             return events.of_memory(tx, memory_id)
+
+    def replaced(self, memory_id: int, *, user: str, app: str = "default") -> list[Memory]:
+        """The values whose place this memory took, the last one first."""
+        with self._database.read() as tx:
+            found_memory(tx, Scope(user, app), memory_id)
+            there = succession.replaced_by(tx, memory_id)
+        gone = [memory for memory in there if memory.inactive_reason == "superseded"]
+        return sorted(gone, key=lambda memory: (memory.said_at, memory.id), reverse=True)
 
     def edit(
         self,
@@ -348,6 +383,11 @@ class Memories(Opened):
             self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
         question = recall.question(query) if known is None else known.answered()
         return recall.find(scope, question, limit)
+
+    def _standing(self, tx: Connection, app_ids: Sequence[int]) -> Standing:
+        from memchat.memory.today import as_of
+
+        return as_of(tx, app_ids, self._today())
 
 
 def _status(status: str) -> str:

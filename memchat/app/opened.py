@@ -15,8 +15,8 @@ from sqlalchemy import Connection
 from memchat import config
 from memchat.assembly import Assembly
 from memchat.errors import NotFound
-from memchat.store import apps, inbox, jobs, memories, messages, sessions
-from memchat.types import InboxItem, Memory, Message, Scope, Session
+from memchat.store import apps, inbox, jobs, memories, messages, refusals, sessions
+from memchat.types import InboxItem, Memory, Message, Refusal, Scope, Session
 
 if TYPE_CHECKING:
     from memchat.chat import Chat
@@ -135,6 +135,14 @@ def found_item(tx: Connection, scope: Scope, item_id: int) -> InboxItem:
     if item is None or item.status != "pending":
         raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
     return item
+
+
+def found_refusal(tx: Connection, scope: Scope, refusal_id: int) -> Refusal:
+    own = apps.find(tx, scope).own
+    refused = refusals.get(tx, [own], refusal_id) if own is not None else None
+    if refused is None:
+        raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
+    return refused
 
 
 def found_turn(tx: Connection, scope: Scope, message_id: int) -> Message:

@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from memchat.app.opened import Opened
 from memchat.errors import NotFound
-from memchat.store import apps, jobs, sessions
+from memchat.store import apps, inbox, jobs, sessions
 from memchat.types import AppInfo, MemorySwitch, Scope
 
 
@@ -64,10 +64,16 @@ class People(Opened):
         return count
 
     def _read_on(self, tx: Connection, user: str, app: str | None) -> None:
-        """Queue what was said with memory on and not read because it went off before."""
-        for session, app_id in sessions.ended_unread(tx, Scope(user).user):
+        """Queue what was said with memory on and not read, or not looked at once more, because it
+        went off before."""
+        left = [("extract", *found) for found in sessions.ended_unread(tx, Scope(user).user)]
+        for session_id in inbox.with_unchecked(tx, Scope(user).user):
+            found = sessions.by_id(tx, session_id)
+            if found is not None and found[0].ended_at is not None:
+                left.append(("verify", *found))
+        for kind, session, app_id in left:
             if (
                 app in (None, session.app)
                 and apps.memory_switch(tx, Scope(session.user, session.app)).on
             ):
-                jobs.enqueue(tx, "extract", app_id, "session", session.id, self._clock())
+                jobs.enqueue(tx, kind, app_id, "session", session.id, self._clock())

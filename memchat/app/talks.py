@@ -140,7 +140,7 @@ class Talks(Opened):
         scope, now = Scope(user, app), self._clock()
         with self._database.write() as tx:
             turn = found_turn(tx, scope, message_id)
-            done = Undoing(tx, apps.find(tx, scope).ids, {turn.id}, now).run()
+            done = Undoing(tx, apps.find(tx, scope).ids, {turn.id}, now, self.settings.zone).run()
             zone = self.settings.zone
             stale = forget.forget(tx, done.gone, zone, now, keep_transcript=True)
             self._drop_vectors(tx, stale)
@@ -284,5 +284,5 @@ class Talks(Opened):
         if keep_memories:
             return Undone(), set()
         ids, now = {turn.id for turn in turns}, self._clock()
-        done = Undoing(tx, apps.find(tx, scope).ids, ids, now).run()
+        done = Undoing(tx, apps.find(tx, scope).ids, ids, now, self.settings.zone).run()
         return done, forget.forget(tx, done.gone, self.settings.zone, now, bury=False)

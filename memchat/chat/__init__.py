@@ -266,8 +266,11 @@ class Chat:
             # Before the conversation is read, so that its reader is shown what was saved in it.
             self._to_embed = False
             self._parts.worker.run(user=self.scope.user, kinds=("embed",))
-        done = self._parts.worker.run(kinds=("extract",), target_id=self.session_id)
-        self.learned = next((one for one in done.learned if one.skipped is None), self.learned)
+        done = self._parts.worker.run(kinds=("extract", "verify"), target_id=self.session_id)
+        read = [one for one in done.learned if one.skipped is None]
+        if read:
+            changes = tuple(change for one in read for change in one.changes)
+            self.learned = replace(read[0], changes=changes)
         self.failure = done.errors[-1] if done.errors else None
         if not done.learned and not done.failed and self.session_id is not None:
             with self._parts.database.read() as tx:

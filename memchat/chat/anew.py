@@ -62,8 +62,9 @@ class Anew:
             return []
         with chat.parts.database.write() as tx:
             now, ids = chat.parts.clock(), apps.find(tx, chat.scope).ids
+            zone = chat.parts.settings.zone
             with tx.begin_nested() as trial:
-                gone = Undoing(tx, ids, set(self._goes), now).run().gone
+                gone = Undoing(tx, ids, set(self._goes), now, zone).run().gone
                 trial.rollback()
             already = muted.of_session(tx, chat.session_id)
             found = [memory.id for memory in gone if memory.id not in already]

@@ -8,6 +8,7 @@ import typer
 
 from memchat.cli import show
 from memchat.cli.options import App, Json, User, embed_now, group, open_store
+from memchat.types import InboxItem
 
 app = group("See what was held back for your yes, and say yes or no.")
 
@@ -16,9 +17,9 @@ Id = Annotated[int, typer.Argument(metavar="ID", help="The item, as `inbox list`
 
 @app.command(name="list")
 def list_(user: User, app: App = "default", as_json: Json = False) -> None:
-    """List what waits for a yes, with the reason.
+    """List what waits for a yes, what a yes does, and why it waits.
 
-    A proposal shows what it would remember and your words; a pair, which would replace which.
+    A yes remembers something, puts it in the place of what is known, or ends that.
     """
     with open_store() as mc:
         items = mc.inbox(user=user, app=app)
@@ -26,20 +27,24 @@ def list_(user: User, app: App = "default", as_json: Json = False) -> None:
             show.print_records(items)
             return
         show.print_table(
-            ("id", "would remember", "your words", "held back because"),
+            ("id", "would remember", "asks", "held back because"),
             [
                 (
                     item.id,
-                    f"{item.key}: {item.value}"
-                    if item.key
-                    else f"memory {item.memory_id} in place of {item.related_id}",
-                    f"“{item.quote}”" if item.quote else "",
+                    _proposes(item),
+                    mc.question(item, user=user, app=app),
                     item.reason,
                 )
                 for item in items
             ],
             none=f"nothing waits for {user} in {app}",
         )
+
+
+def _proposes(item: InboxItem) -> str:
+    if item.key is None:
+        return ""
+    return f"{item.key}: {item.value}" if item.relation != "ends" else f"end of {item.key}"
 
 
 @app.command()
@@ -52,7 +57,7 @@ def accept(
         typer.Option("--value", help="Remember these words instead.", show_default=False),
     ] = None,
 ) -> None:
-    """Say yes: it counts as your own word. Prints the memory's id."""
+    """Say yes: it counts as your own word, and does what is asked. Prints the memory's id."""
     with open_store() as mc:
         memory = mc.accept(item_id, user=user, app=app, value=value)
         print(memory.id)

@@ -15,6 +15,7 @@ from memchat.cli.options import (
     Json,
     Limit,
     Offset,
+    Starts,
     User,
     Yes,
     confirm,
@@ -44,7 +45,13 @@ OfType = Annotated[
 VECTOR_STATUSES = ("pending", "completed", "failed")
 UPKEEP = ("embed", "reindex")
 """Events that tell the index of a change of its own; nothing happened to the fact."""
-FIELDS = {"memory_type": "type", "key": "key", "value": "value", "expires_at": "until"}
+FIELDS = {
+    "memory_type": "type",
+    "key": "key",
+    "value": "value",
+    "starts_at": "from",
+    "expires_at": "until",
+}
 """What of a fact its history shows, under the names that people know."""
 
 
@@ -137,12 +144,20 @@ def add(
     user: User,
     app: App = "default",
     expires: Expires = None,
+    starts: Starts = None,
     all_apps: Annotated[bool, typer.Option("--all-apps", help="Keep it for every app.")] = False,
 ) -> None:
     """Remember something by hand and print its id."""
     with open_store() as mc:
         memory = mc.add(
-            memory_type, key, value, user=user, app=app, all_apps=all_apps, expires_at=expires
+            memory_type,
+            key,
+            value,
+            user=user,
+            app=app,
+            all_apps=all_apps,
+            expires_at=expires,
+            starts_at=starts,
         )
         print(memory.id)
         embed_now(mc)
@@ -303,11 +318,14 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
         "state": show.memory_state(memory, today),
         "user": memory.user,
         "app": show.app_name(memory.app),
+        "from": memory.starts_at or "",
         "until": memory.expires_at or "(no end)",
         "created": f"{show.time(memory.created_at, zone)}, {memory.created_by}",
         "updated": show.time(memory.updated_at, zone),
         "seen": f"{times}, last {show.time(memory.last_seen_at, zone)}",
     }
+    if memory.starts_at is None:
+        del lines["from"]
     lines["vector"] = show.vector(state)
     if memory.pinned:
         lines["pinned"] = "at hand in every chat"

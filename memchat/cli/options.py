@@ -78,6 +78,12 @@ Expires = Annotated[
         "--expires", parser=day, metavar="YYYY-MM-DD", help="The last day on which it holds."
     ),
 ]
+Starts = Annotated[
+    date | None,
+    typer.Option(
+        "--starts", parser=day, metavar="YYYY-MM-DD", help="The first day on which it holds."
+    ),
+]
 
 
 def open_store() -> MemChat:

@@ -8,7 +8,18 @@ from typing import Annotated
 import typer
 
 from memchat.cli import show
-from memchat.cli.options import App, Json, Limit, Offset, User, Yes, confirm, group, open_store
+from memchat.cli.options import (
+    App,
+    Json,
+    Limit,
+    Offset,
+    User,
+    Yes,
+    confirm,
+    embed_now,
+    group,
+    open_store,
+)
 from memchat.types import Undone, to_json
 
 app = group("See, end and delete conversations.")
@@ -49,17 +60,19 @@ def list_sessions(
 
 @app.command("show")
 def show_session(session_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
-    """Show one conversation, word for word, and what it took of each model."""
+    """Show one conversation, word for word, what it took of each model, and what was not kept."""
     import shutil
 
     with open_store() as mc:
         session = mc.find_session(session_id, user=user, app=app)
         messages = mc.messages(session_id, user=user, app=app)
         usage = mc.usage(user=user, session_id=session_id)
+        refusals = mc.refusals(user=user, app=app, session_id=session_id)
         if as_json:
             whole = {
                 "messages": [to_json(message) for message in messages],
                 "usage": [to_json(total) for total in usage],
+                "refusals": [to_json(refusal) for refusal in refusals],
             }
             show.print_json(to_json(session) | whole)
             return
@@ -74,7 +87,34 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
             lines.append(message.content)
         if usage:
             lines += ["", *(f"used  {show.used(total)}" for total in usage)]
+        if refusals:
+            refused = show.not_kept(refusals, show.command("sessions keep", app))
+            lines += ["", *(f"not kept  {line}" for line in refused)]
         show.page(show.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+
+
+@app.command()
+def keep(
+    refusal_id: Annotated[
+        int,
+        typer.Argument(
+            metavar="REFUSAL_ID",
+            help="What was not kept, as `sessions show` numbers it.",
+            show_default=False,
+        ),
+    ],
+    user: User,
+    app: App = "default",
+) -> None:
+    """Keep anyway what was not kept. Prints the memory's id.
+
+    It counts as your own word: it is stored, or replaces or ends what it speaks of, with your
+    message as proof.
+    """
+    with open_store() as mc:
+        memory = mc.keep_refused(refusal_id, user=user, app=app)
+        print(memory.id)
+        embed_now(mc)
 
 
 @app.command()

@@ -19,14 +19,23 @@ from memchat.types import (
     Learned,
     Memory,
     Recalled,
+    Refusal,
     UsageTotal,
     to_json,
 )
 
 BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 MEMORY_HEADINGS = ("id", "type", "key", "value", "state", "said", "until", "app")
-TARGETS = {"extract": "session", "index": "session", "embed": "memory", "forget": "memory"}
+TARGETS = {
+    "extract": "session",
+    "verify": "session",
+    "index": "session",
+    "embed": "memory",
+    "forget": "memory",
+}
 """What each kind of work is done on."""
+VALUE = 40
+"""Columns of a value in a hint."""
 NARROWEST = 12
 """Columns that a shortened cell keeps, however narrow the terminal is."""
 
@@ -157,10 +166,12 @@ def time(at: datetime, zone: ZoneInfo) -> str:
 
 
 def memory_state(memory: Memory, today: date) -> str:
-    """active, expired, or why it is not active."""
+    """active, coming, expired, or why it is not active."""
     if not memory.active:
         return memory.inactive_reason or "inactive"
-    return "expired" if memory.expires_at and memory.expires_at < today else "active"
+    if memory.expires_at and memory.expires_at < today:
+        return "expired"
+    return "coming" if memory.starts_at and memory.starts_at > today else "active"
 
 
 def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...]:
@@ -172,9 +183,17 @@ def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...
         memory.value,
         memory_state(memory, today),
         memory.said_at.astimezone(zone).date(),
-        memory.expires_at or "",
+        days(memory),
         app_name(memory.app),
     )
+
+
+def days(memory: Memory) -> str:
+    """From when and until when it holds; nothing for one without either day."""
+    start = f"from {memory.starts_at}" if memory.starts_at else ""
+    if not memory.expires_at:
+        return start
+    return f"{start}, until {memory.expires_at}" if start else str(memory.expires_at)
 
 
 def vector(state: EmbeddingState) -> str:
@@ -208,14 +227,51 @@ def remembered(shown: Recalled) -> str:
     return f"remembered: {', '.join(dict.fromkeys(keys))}" if keys else ""
 
 
-def learned(outcome: Learned) -> str:
-    """What a conversation taught, each with the words that prove it."""
+def learned(outcome: Learned, *, kept_only: bool = False) -> str:
+    """What a conversation taught, each with the words that prove it; with ``kept_only`` without
+    what waits or was not kept."""
     if outcome.skipped is not None:
         return f"Nothing was saved: {outcome.skipped}"
-    lines = [outcome.headline, *(_change(change) for change in outcome.changes)]
+    left = ("review", "refused") if kept_only else ()
+    changes = [change for change in outcome.changes if change.kind not in left]
+    lines = [outcome.headline, *(_change(change) for change in changes)]
     if outcome.title:
         lines.insert(0, f"Conversation: {outcome.title}")
     return plain("\n".join(lines))
+
+
+def command(words: str, app: str) -> str:
+    """A command to type, for this app."""
+    import shlex
+
+    return f"memchat {words}" + (f" --app {shlex.quote(app)}" if app != "default" else "")
+
+
+def changed(old: Memory, new: Memory | None, undo: str) -> str:
+    """What took the place of a memory, or that it is over (``new`` is the same), with the command
+    that undoes it. Where a key holds several values the old one comes back beside the new."""
+    was = shorten(plain(" ".join(old.value.split())), VALUE)
+    if new is None or new.id == old.id:
+        return f"ended: {old.key}: {was}; undo: {undo} {old.id}"
+    now = shorten(plain(" ".join(new.value.split())), VALUE)
+    back = "bring it back" if new.many else "undo"
+    return f"changed: {new.key}: {was} → {now}; {back}: {undo} {old.id}"
+
+
+def not_kept(refusals: Sequence[Refusal], keep: str) -> list[str]:
+    """A line for each thing that was proposed and not kept, with the reason, and one for all that
+    only repeat. ``keep`` is the command that keeps one anyway."""
+    lines, repeats = [], [refusal for refusal in refusals if refusal.repeats]
+    for refusal in refusals:
+        if refusal.repeats:
+            continue
+        line = f"{refusal.proposes} — {refusal.reason}" if refusal.proposes else refusal.reason
+        anyway = f"; keep it anyway: {keep} {refusal.id}" if refusal.proposes else ""
+        lines.append(plain(line) + anyway)
+    if repeats:
+        known = "1 that only repeats" if len(repeats) == 1 else f"{len(repeats)} that only repeat"
+        lines.append(f"{'and ' if lines else ''}{known} what is known")
+    return lines
 
 
 def failed(job: Job) -> str:
@@ -239,6 +295,8 @@ def _change(change: Change) -> str:
     parts = [f"  {change.kind:<10}"]
     if change.memory is not None:
         parts.append(f"[{change.memory.memory_type}] {change.memory.key}: {change.memory.value}")
+        if change.memory.starts_at is not None:
+            parts.append(f"(from {change.memory.starts_at})")
         if change.memory.expires_at is not None:
             parts.append(f"(until {change.memory.expires_at})")
     if change.before is not None:

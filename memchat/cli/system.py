@@ -36,6 +36,7 @@ VARIABLES = {
     "context_tokens": "MEMCHAT_CONTEXT",
     "idle_minutes": "MEMCHAT_IDLE_MINUTES",
     "mask_before_extraction": "MEMCHAT_MASK",
+    "verify": "MEMCHAT_VERIFY",
     "filter_pinned": "MEMCHAT_FILTER",
 }
 

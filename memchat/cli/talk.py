@@ -13,8 +13,11 @@ from memchat.errors import MemChatError
 from memchat.types import to_json
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from memchat.app import MemChat
     from memchat.chat import Chat, Reply
+    from memchat.types import Scope
 
 GOODBYES = ("", "exit", "quit")
 
@@ -40,11 +43,12 @@ def chat(
     """
     with open_store() as mc:
         first_time = not any(item.sessions for item in mc.apps(user=user))
+        began = mc.now
         conversation = mc.session(user=user, app=app, incognito=incognito, resume=resume)
         try:
             _greet(mc, conversation, app=app, first_time=first_time)
             answered = _talk(conversation)
-            _end(conversation)
+            _end(mc, conversation, began)
         finally:
             # However it ended, nothing that was said stays in an open session.
             conversation.end(wait=False)
@@ -174,8 +178,9 @@ def _stream(reply: Reply) -> None:
         reply.stop()
 
 
-def _end(conversation: Chat) -> None:
-    """End the session, wait for its extraction, and say what was saved."""
+def _end(mc: MemChat, conversation: Chat, began: datetime) -> None:
+    """End the session, wait for its extraction, and say what was saved, what waits and what was
+    not kept since it ``began``."""
     later = "the conversation is kept and is read again later, or now by `memchat jobs run`"
     if conversation.session_id is not None and conversation.memory.on:
         show.notice("Reading the conversation …")
@@ -189,5 +194,39 @@ def _end(conversation: Chat) -> None:
         return
     if conversation.failure is not None:
         show.error(f"{conversation.failure}; {later}")
-    elif outcome is not None:
-        print(show.learned(outcome), flush=True)
+        return
+    if outcome is not None:
+        print(show.learned(outcome, kept_only=True), flush=True)
+    if conversation.session_id is not None and conversation.memory.on:
+        there = mc, conversation.scope, conversation.session_id, began
+        for line in [*_changed(*there), *_left_open(*there)]:
+            print(line, flush=True)
+
+
+def _changed(mc: MemChat, scope: Scope, session_id: int, began: datetime) -> list[str]:
+    """What this conversation replaced or ended since it ``began``, each with what undoes it."""
+    where = {"user": scope.user, "app": scope.app}
+    lessons = mc.lessons(session_id, **where).values()
+    lines = []
+    for memory in [change.memory for changes in lessons for change in changes]:
+        gone = [] if memory is None else mc.replaced(memory.id, **where)
+        if memory is not None and memory.inactive_reason == "ended":
+            gone = [memory]
+        undo = show.command("memories restore", scope.app)
+        lines += [show.changed(old, memory, undo) for old in gone[:1] if old.updated_at >= began]
+    return lines
+
+
+def _left_open(mc: MemChat, scope: Scope, session_id: int, began: datetime) -> list[str]:
+    """What this conversation leaves for the person to decide."""
+    where = {"user": scope.user, "app": scope.app}
+    said = {message.id for message in mc.messages(session_id, **where)}
+    lines = []
+    for item in mc.inbox(**where):
+        if item.created_at >= began and (item.message_id is None or item.message_id in said):
+            yes, no = (show.command(f"inbox {verb}", scope.app) for verb in ("accept", "reject"))
+            asks = show.plain(mc.question(item, **where))
+            lines.append(f"waits: {asks} yes: {yes} {item.id}, no: {no} {item.id}")
+    refusals = [r for r in mc.refusals(**where, session_id=session_id) if r.created_at >= began]
+    refused = show.not_kept(refusals, show.command("sessions keep", scope.app))
+    return lines + [f"not kept: {line}" for line in refused]

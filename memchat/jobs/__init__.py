@@ -20,18 +20,17 @@ from memchat.errors import ConfigError, MemChatError
 from memchat.jobs.backfill import Backfill, Backfilled
 from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
 from memchat.memory import forget
-from memchat.memory.consolidate import bring_back
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
-from memchat.store import apps, hidden, jobs, memories, sessions
+from memchat.memory.today import settle, to_settle
+from memchat.store import apps, hidden, inbox, jobs, memories, sessions
 from memchat.store.database import Database
-from memchat.store.events import Cause
 from memchat.store.jobs import Claim
 from memchat.types import Job, Learned, Progress, Scope, Session
 
 log = logging.getLogger(__name__)
 
-KINDS = ("forget", "extract", "embed", "index", "expire")
+KINDS = ("forget", "extract", "verify", "embed", "index", "expire")
 """What a worker does, in this order: what is to be forgotten is gone before anything is read."""
 _EMBEDDED = {"embed", "index"}
 FORGET_BATCH = 100
@@ -92,7 +91,10 @@ class Worker:
                 forget.scrub(self._database)
         if "extract" in kinds:
             while claimed := self._claim("extract", user, target_id):
-                self._extract(claimed[0], done)
+                self._read(claimed[0], self._learner.learn, done)
+        if "verify" in kinds:
+            while claimed := self._claim("verify", user, target_id):
+                self._read(claimed[0], self._learner.look_late, done)
         if "embed" in kinds:
             self._embed("embed", done, user, target_id)
         if "index" in kinds:
@@ -223,14 +225,16 @@ class Worker:
                 self._drop_vectors(tx, forget.forget(tx, due, zone, now, keep_transcript=keep))
             jobs.finish_all(tx, claimed, now)
 
-    def _extract(self, claimed: Claim, done: JobsDone) -> None:
+    def _read(self, claimed: Claim, read: Callable[[Claim], Learned], done: JobsDone) -> None:
+        """Read a conversation, or have its second look made."""
         try:
-            learned = self._learner.learn(claimed)
+            learned = read(claimed)
             done.learned.append(learned)
             done.done += 1
             changes = len(learned.changes)
             log.info(
-                "extract: job %d done, session %d: %d changes",
+                "%s: job %d done, session %d: %d changes",
+                read.__name__,
                 claimed.id,
                 claimed.target_id,
                 changes,
@@ -279,18 +283,17 @@ class Worker:
             )
 
     def expire(self, user: str | None = None) -> None:
-        """Retire what is over, bring back what that had replaced, and finish forgetting."""
+        """Write down what the days did: retire what is over, bring back what that had replaced, let
+        begin what was to come. And finish forgetting."""
         now = self._clock()
-        today = now.astimezone(self._settings.zone).date()
+        zone = self._settings.zone
+        today = now.astimezone(zone).date()
         with self._database.read() as tx:
-            due = memories.expired_anywhere(tx, today, user)
-        for app_id, memory_id in due:
+            scopes = memories.due_anywhere(tx, today, user)
+            due = [app_ids for app_ids in scopes if to_settle(tx, app_ids, today)]
+        for app_ids in due:
             with self._database.write() as tx:
-                memory = memories.get(tx, [app_id], memory_id)
-                if memory is not None and memory.active and (memory.expires_at or today) < today:
-                    over = Cause(now, "system", "its day is over")
-                    memories.deactivate(tx, memory, app_id, "expired", over)
-                    bring_back(tx, memory, app_id, today, over)
+                settle(tx, app_ids, zone, now)
         forget.scrub(self._database)
 
 
@@ -299,8 +302,12 @@ def close_session(tx: Connection, session: Session, now: datetime) -> None:
     sessions.end(tx, session.id, now)
     scope = Scope(session.user, session.app)
     own = apps.find(tx, scope).own
-    if own is not None and apps.memory_switch(tx, scope).on and sessions.has_unread(tx, session.id):
+    if own is None or not apps.memory_switch(tx, scope).on:
+        return
+    if sessions.has_unread(tx, session.id):
         jobs.enqueue(tx, "extract", own, "session", session.id, now)
+    elif inbox.unchecked(tx, session.id):
+        jobs.enqueue(tx, "verify", own, "session", session.id, now)
 
 
 def _left(owner: str | None, until: datetime | None, now: datetime) -> bool:

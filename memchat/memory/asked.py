@@ -11,7 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memchat.memory.gate import foreign, text
+from memchat.language import text
+from memchat.memory.gate import foreign
 
 _READ = 2_000
 """Characters of a message in which a command is looked for."""

@@ -1,8 +1,9 @@
 """What a message says to the question which memories to forget, and what it says besides.
 
 "Yes. And what is a good recipe for lentils?" is an answer and something else. A yes counts only as
-a message or a sentence of its own, and only where nothing behind it may take it back: a person can
-be asked again, and what is forgotten is gone.
+a message of its own, or as a sentence with a question or a command behind it that does not take it
+back. "Yes. Before that, export it." can be put in too many ways to list them: a person can be asked
+again, and what is forgotten is gone.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memchat.language import text
 from memchat.memory import asked
-from memchat.memory.gate import foreign, text
+from memchat.memory.gate import foreign
 from memchat.types import Memory
 
 
@@ -29,19 +31,22 @@ _FIRST_SENTENCE = re.compile(
     re.DOTALL,
 )
 _SENTENCE = re.compile(r"[^.!?…。！？।؟\n]+[.!?…。！？।؟]*")
-_ASKS = ("?", "？", "؟")
+_ASKS = re.compile(r"(?:[?？؟\u037e]|(?<=[\u0370-\u03ff\u1f00-\u1fff]);)[\s!?)\"'”’»]*$")
+"""The end of a question; Greek's mark looks like a semicolon."""
 # Words that may take a yes back, or put a condition on it.
 _SPACED = """
     but except however though although only just wait hold on hang on actually rather instead no
     nope not never sorry kidding joking unless think maybe perhaps later keep leave stay stays
-    mean meant still
+    mean meant still cancel stop undo abort
     aber außer ausser jedoch nur wart warte moment halt doch eigentlich nein nicht nie kein keine
     keinen vielleicht später behalte behalten lass bleibt erst scherz obwohl sondern
+    abbrechen stopp
     mais sauf cependant seulement attends attendez non pas ne jamais désolé désolée plutôt
-    finalement garde gardez laisse laissez
+    finalement garde gardez laisse laissez annule annuler annulez
     pero excepto salvo menos sólo solo solamente espera nunca mejor perdón quizá quizás
-    guarda deja realidad
+    guarda deja realidad cancela cancelar
     però tranne eccetto aspetta mai anzi scusa forse tieni lascia lasciala lascialo realtà
+    annulla annullare
     mas porém exceto somente espere não aliás desculpa talvez guarde deixa deixe
     maar behalve alleen wacht nee niet nooit geen misschien houd bewaar laat toch
     но кроме только подожди подождите стой нет не никогда может оставь оставьте
@@ -79,7 +84,7 @@ def read(message: str, memories: Sequence[Memory]) -> Assent | None:
         return Assent(whole)
     lead, rest = _parted(message)
     chosen = asked.answer(lead, ids) if lead else None
-    if chosen is None or (chosen and (_BUT.match(message) or _may_take_back(rest, memories))):
+    if chosen is None or (chosen and not _stands(message, rest, memories)):
         return None
     return Assent(chosen, rest if any(c.isalnum() for c in rest) else "")
 
@@ -101,6 +106,15 @@ def _parted(message: str) -> tuple[str, str]:
     return found["lead"], found["rest"]
 
 
+def _stands(message: str, rest: str, memories: Sequence[Memory]) -> bool:
+    """Whether a yes at the start of a message counts with this behind it."""
+    if not any(c.isalnum() for c in rest):
+        return True
+    command = asked.command(rest)
+    moves_on = _ASKS.search(rest) is not None or (command is not None and command.whole)
+    return moves_on and not _BUT.match(message) and not _may_take_back(rest, memories)
+
+
 def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
     """Whether what follows a yes may limit it, or speaks of the very same facts."""
     about = {
@@ -115,7 +129,7 @@ def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
         return True
     moved_on = False
     for sentence in _SENTENCE.findall(rest):
-        moved_on = moved_on or sentence.endswith(_ASKS)
+        moved_on = moved_on or _ASKS.search(sentence) is not None
         opening = _OPENING.match(sentence)
         said = opening[0][:_OPENING_MOST] if moved_on and opening else sentence
         if _TAKES_BACK.search(said.strip()):

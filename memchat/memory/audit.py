@@ -16,11 +16,23 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.language import secrets, text
 from memchat.memory import forget
-from memchat.memory.consolidate import bring_back
-from memchat.memory.gate import guards, keys, secrets, text
+from memchat.memory.gate import guards, keys
 from memchat.memory.meaning import Meaning
-from memchat.store import apps, embeddings, evidence, inbox, jobs, keywords, memories, messages
+from memchat.memory.today import as_of
+from memchat.store import (
+    apps,
+    embeddings,
+    evidence,
+    inbox,
+    jobs,
+    keywords,
+    memories,
+    messages,
+    refusals,
+    standing,
+)
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.types import Audit, Evidence, Finding, Memory, Scope
@@ -50,13 +62,16 @@ class Auditor:
     def look(self) -> Audit:
         """Everything that was found, the worst first."""
         found = apps.find(self.tx, self.scope)
-        self.rows = memories.listed(self.tx, found.ids, status="all", today=date.min)
+        now = as_of(self.tx, found.ids, self._today)
+        self.rows = memories.listed(
+            self.tx, found.ids, status="all", today=self._today, standing=now
+        )
         held = [m for m in self.rows if m.active]
         self.proofs = evidence.of_memories(self.tx, [m.id for m in held])
         current = [m for m in held if m.expires_at is None or m.expires_at >= self._today]
         findings = [
             *self._secrets(held, found),
-            *self._contradictions(current),
+            *self._contradictions([m for m in current if standing.on(m, self._today)]),
             *self._duplicates(current),
             *self._stale(held),
             *self._unproven(held),
@@ -86,6 +101,11 @@ class Auditor:
                 if kinds := _kinds(words):
                     what = f"inbox item {item_id} holds {', '.join(sorted(kinds))}"
                     yield Finding("secret", (), what, f"reject it: memchat inbox reject {item_id}")
+            for refusal_id, words in refusals.texts(self.tx, found.own).items():
+                if kinds := _kinds(words):
+                    what = f"refusal {refusal_id} holds {', '.join(sorted(kinds))}"
+                    fix = "delete its conversation: memchat sessions delete"
+                    yield Finding("secret", (), what, fix)
 
     def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
         """Several values where there is place for one, or a value beside its denial."""
@@ -225,9 +245,10 @@ def mend(
 def _retire(tx: Connection, memory: Memory, today: date, cause: Cause) -> None:
     home = memories.app_id_of(tx, memory.id)
     over = memory.expires_at is not None and memory.expires_at < today
+    back = as_of(tx, [home], today).back.get(memory.id)
     memories.deactivate(tx, memory, home, "expired" if over else "ended", cause)
-    if over:
-        bring_back(tx, memory, home, today, cause)
+    for before in memories.by_ids(tx, [home], [back] if back else []).values():
+        memories.reactivate(tx, before, home, cause)
 
 
 def _rebuild(tx: Connection, ids: Iterable[int], now: datetime) -> set[int]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 
-from memchat.memory.gate.calendar_words import plain
-from memchat.memory.gate.text import content_words
+from memchat.language.calendar import plain
+from memchat.language.text import content_words
 
 _ASKING = {
     word

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from memchat.memory.gate import text
+from memchat.language import text
 from memchat.store import tombstones
 from memchat.store.tombstones import Mark
 

@@ -10,8 +10,9 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory import buried, forget, moments
-from memchat.memory.consolidate import Consolidation, Fact, search_text
+from memchat.memory.consolidate import ADDED_BY_HAND, Consolidation, Fact, search_text
 from memchat.memory.gate import keys
+from memchat.memory.today import settle
 from memchat.store import apps, embeddings, evidence, jobs, memories, meta, tombstones
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
@@ -38,12 +39,20 @@ class ByHand:
         value: str,
         expires_at: date | None,
         all_apps: bool,
+        starts_at: date | None = None,
     ) -> Memory:
         """A fact as entered. One that is known already is confirmed; the newest of a key wins."""
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         app_id = shared if all_apps else own
         kind, name, words = _checked(memory_type, key, value)
         self._check_day(expires_at)
+        if isinstance(starts_at, datetime):
+            raise InputError("the first day is a date without a time; give day.date()")
+        if starts_at is not None and expires_at is not None and expires_at < starts_at:
+            raise InputError(
+                f"it would end on {expires_at.isoformat()}, before it starts on "
+                f"{starts_at.isoformat()}; give a later last day"
+            )
         self._clear_the_way(app_id, kind, name, words)
         fact = Fact(
             memory_type=kind,
@@ -54,8 +63,9 @@ class ByHand:
             created_by="manual",
             many=keys.cardinality(name) != "one",
             expires_at=expires_at,
+            starts_at=starts_at,
         )
-        cause = Cause(self.now, "user", "added by hand")
+        cause = Cause(self.now, "user", ADDED_BY_HAND)
         done = Consolidation(
             self.tx, app_id, shared, cause, self.settings.merge_threshold, self.settings.zone
         )
@@ -101,6 +111,8 @@ class ByHand:
             said_at=said_at,
             created_by=memory.created_by,
             expires_at=until,
+            starts_at=memory.starts_at,
+            cues=memory.cues if words == memory.value else (),
         )
         self._clear_the_way(app_id, kind, name, words)
         old = memories.hash_of(self.tx, memory.id)
@@ -117,15 +129,15 @@ class ByHand:
     def restore(self, memory: Memory) -> Memory:
         """Bring back a superseded, merged, ended or expired memory; a rival value gives way."""
         cause = Cause(self.now, "user", "restored by hand")
+        settle(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
+        memory = self._fresh(memory.id)
         app_id = memories.app_id_of(self.tx, memory.id)
-        today = self.now.astimezone(self.settings.zone).date()
-        over = memory.expires_at is not None and memory.expires_at < today
-        if memory.active and not over:
+        over = memory.inactive_reason == "expired"
+        if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
             memories.set_expiry(self.tx, memory, app_id, None, cause)
-        if not memory.active:
-            memories.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
+        memories.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -149,7 +161,12 @@ class ByHand:
         forget.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
 
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
-        for rival in memories.with_key(self.tx, [app_id], key):
+        """A value that holds now leaves no place to others that do; what is to come comes."""
+        there = memories.with_key(self.tx, [app_id], key)
+        begun = [m for m in there if m.starts_at is None or m.starts_at <= self._today]
+        if memory_id not in {m.id for m in begun}:
+            return
+        for rival in begun:
             if rival.id != memory_id:
                 memories.deactivate(
                     self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
@@ -166,11 +183,14 @@ class ByHand:
         return search_text(kind, key, value, self.scope.user, said_at, self.settings.zone)
 
     def _check_day(self, day: date | None) -> None:
-        today = self.now.astimezone(self.settings.zone).date()
         if isinstance(day, datetime):
             raise InputError("the last day is a date without a time; give day.date()")
-        if day is not None and day < today:
+        if day is not None and day < self._today:
             raise InputError(f"{day.isoformat()} is over already; give today or a later day")
+
+    @property
+    def _today(self) -> date:
+        return self.now.astimezone(self.settings.zone).date()
 
     def _queue(self, memory_id: int) -> None:
         if self.embeds:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -19,21 +19,25 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError
+from memchat.language import markers, text
+from memchat.language.text import says
 from memchat.memory import asked, forget, told
 from memchat.memory.asked import Command
+from memchat.memory.candidate import Candidate, Quote
 from memchat.memory.consolidate import Consolidation, Fact
-from memchat.memory.gate import evidence, keys, markers, text
-from memchat.memory.gate.candidate import Candidate, Quote
-from memchat.memory.gate.evidence import KnownFact, Verdict
-from memchat.memory.gate.text import says
+from memchat.memory.doubts import left_to_person
+from memchat.memory.gate import keys
+from memchat.memory.gate.judge import judge
+from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.patience import Patience
 from memchat.memory.proposals import held, known_fact, settle, to_fact
 from memchat.memory.reading import Reading
 from memchat.memory.recall import Recall
+from memchat.memory.today import as_of
 from memchat.memory.told import Choice, Told
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
-from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage
+from memchat.store import apps, inbox, jobs, memories, messages, sessions, standing, usage
 from memchat.store import evidence as proofs
 from memchat.store.database import Database
 from memchat.store.events import Cause
@@ -197,7 +201,10 @@ class Commands:
                 return Told()
             turns = messages.of_session(tx, place.session_id, learnable=True)
             reading = Reading(*found, turns, 0, injected=_injected(tx, turns))
-            verdicts = [self._judge(tx, item, reading, place) for item in proposals]
+            judged = [self._judge(tx, item, reading, place) for item in proposals]
+            # The second look comes when the conversation ends: nobody waits for it here.
+            doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
+            verdicts = [left_to_person(verdict) for verdict in judged]
             facts, changes = settle(verdicts, self._as_fact(reading, place.scope))
             own, shared = apps.ensure(tx, place.scope, now)
             cause = Cause(now, "model", "asked for", place.session_id, place.turn.id)
@@ -208,9 +215,14 @@ class Commands:
             for memory_id in consolidation.written if embeds else ():
                 app_id = memories.app_id_of(tx, memory_id)
                 jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+            said = {turn.id: turn for turn in turns}
             for verdict in verdicts:
                 if verdict.outcome == "review":
-                    inbox.add(tx, own, held(verdict), now)
+                    later = id(verdict.candidate) in doubts and self.settings.verify != "off"
+                    item = held(verdict, reading.known, said)
+                    # Of words that a secret was masked in no model can be asked.
+                    item = replace(item, unchecked=later and not item.masked)
+                    inbox.add(tx, own, item, now)
         return told.remembered(changes)
 
     def _judge(self, tx: Connection, item: Candidate, reading: Reading, place: Place) -> Verdict:
@@ -224,11 +236,11 @@ class Commands:
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
-        known = _same_slot(tx, item, place.scope)
+        known = _same_slot(tx, item, place.scope, self._today())
         if known is not None:
             reading.known[known.id] = known
             item = item.model_copy(update={"to": known.id, "relation": "updates"})
-        return evidence.judge(
+        return judge(
             item,
             turns,
             [known] if known is not None else [],
@@ -273,9 +285,14 @@ class Commands:
         return told.listing(self._all(place.scope, "active"), LISTED_MOST, self.settings.zone)
 
     def _all(self, scope: Scope, status: str) -> list[Memory]:
-        today = self.clock().astimezone(self.settings.zone).date()
+        today = self._today()
         with self.database.read() as tx:
-            return memories.listed(tx, apps.find(tx, scope).ids, status=status, today=today)
+            ids = apps.find(tx, scope).ids
+            now = as_of(tx, ids, today)
+            return memories.listed(tx, ids, status=status, today=today, standing=now)
+
+    def _today(self) -> date:
+        return self.clock().astimezone(self.settings.zone).date()
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
@@ -299,13 +316,14 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
     return facts or [note]
 
 
-def _same_slot(tx: Connection, item: Candidate, scope: Scope) -> KnownFact | None:
+def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> KnownFact | None:
     """The one other value known under a proposal's key, where the key holds one."""
     try:
         key = keys.canonical(keys.normalise_key(item.key))
     except InputError:
         return None
-    known = memories.with_key(tx, apps.find(tx, scope).ids, key)
+    found = memories.with_key(tx, apps.find(tx, scope).ids, key)
+    known = [m for m in found if standing.on(m, today)]
     if len(known) != 1 or known[0].many:
         return None
     same = text.normal_value(known[0].value) == text.normal_value(item.value)

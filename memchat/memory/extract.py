@@ -7,6 +7,7 @@ facts that may be meant, and the keys in use, each within its budget of characte
 from __future__ import annotations
 
 import json
+import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,12 +15,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.errors import ExtractionError
-from memchat.memory.gate import candidate, foreign
-from memchat.memory.gate.candidate import MAX_FACTS, Answer
-from memchat.memory.gate.evidence import KnownFact
+from memchat.memory import candidate
+from memchat.memory.candidate import MAX_FACTS, Answer
+from memchat.memory.gate import foreign
+from memchat.memory.gate.types import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.types import ChatMessage, Usage
+
+log = logging.getLogger(__name__)
 
 KNOWN_LIMIT = 2_000
 KEYS_LIMIT = 1_000
@@ -101,7 +105,7 @@ class Extractor:
     def _ask(self, chat: list[ChatMessage], done: Extraction) -> tuple[Answer, str]:
         reply = self._complete(chat, done)
         try:
-            return candidate.parse(reply), reply
+            return _parsed(reply), reply
         except ExtractionError as error:
             reason = str(error)
         repair = [
@@ -112,12 +116,19 @@ class Extractor:
             ),
         ]
         reply = self._complete(repair, done)
-        return candidate.parse(reply), reply
+        return _parsed(reply), reply
 
     def _complete(self, chat: Sequence[ChatMessage], done: Extraction) -> str:
         completion = self.model.complete(chat, purpose="extract", schema=self._schema)
         done.usage.append(completion.usage)
         return completion.text
+
+
+def _parsed(reply: str) -> Answer:
+    answer = candidate.parse(reply)
+    if answer.broken:
+        log.warning("%d items of an answer could not be read", len(answer.broken))
+    return answer
 
 
 def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]) -> str:
@@ -128,9 +139,13 @@ def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Se
         "known": _known(known),
         "keys": _keys(keys),
     }
+    return fenced(data)
+
+
+def fenced(data: dict[str, Any]) -> str:
+    """Data as one JSON object between two marks that no text in it can know."""
     mark = secrets.token_hex(4)
-    body = _sent(data)
-    return f'<data mark="{mark}">\n{body}\n</data mark="{mark}">'
+    return f'<data mark="{mark}">\n{_sent(data)}\n</data mark="{mark}">'
 
 
 def _sent(data: dict[str, Any]) -> str:
@@ -149,6 +164,8 @@ def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
             "holds": "many" if fact.many else "one",
             "learned": learned,
         }
+        if fact.starts is not None:
+            item["starts"] = fact.starts.isoformat()
         room -= len(_sent(item)) + 2
         if room < 0:
             break

@@ -6,17 +6,19 @@ A replaced value is found behind the one that is there now, which takes its scor
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.language.text import normal_value
 from memchat.memory import render
-from memchat.memory.gate.text import normal_value
 from memchat.memory.scoring import CANDIDATES, Parts, Search
+from memchat.memory.today import as_of
 from memchat.store import memories, succession
 from memchat.store.apps import ScopeIds
+from memchat.store.standing import Standing
 from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory
@@ -48,6 +50,10 @@ class Facts:
     zone: ZoneInfo
     mute: Collection[int] = frozenset()
     """Replaced values that no line names."""
+    standing: Standing = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "standing", as_of(self.tx, self.scope.ids, self.today))
 
     def find(self, search: Search, limit: int) -> list[Found]:
         """The facts that answer a question, best first, of equal ones the newest."""
@@ -69,20 +75,33 @@ class Facts:
     def pinned(self) -> list[Found]:
         """What a person pinned, and the profile and preferences that may stand behind it, the most
         confirmed first."""
-        rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST)
+        rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST, self.standing)
         always = Parts(1.0, None, None)
         return [Found(memory, 1.0, always, "pinned") for memory in self._unshadowed(rows)]
 
     def told(self, facts: Sequence[Found]) -> list[Hit]:
         """The facts in words, each with what it replaced."""
         ids = [fact.memory.id for fact in facts]
-        before = succession.replaced(self.tx, self.scope.ids, ids) if ids else {}
+        before = self._replaced(ids) if ids else {}
         return [self._hit(fact, before.get(fact.memory.id, [])) for fact in facts]
+
+    def _replaced(self, ids: Sequence[int]) -> dict[int, list[Past]]:
+        """What these memories replaced, newest first; what they did only today among it."""
+        today = self.standing.replaced(ids)
+        found = succession.replaced(self.tx, self.scope.ids, [*ids, *today])
+        if today:
+            rows = memories.by_ids(self.tx, self.scope.ids, [*today, *today.values()])
+            for i in sorted(today, key=lambda i: rows[i].said_at):
+                winner = rows[today[i]]
+                past = Past(i, rows[i].value, winner.starts_at or winner.said_at)
+                chain = [past, *found.pop(i, [])]
+                found[winner.id] = chain + found.get(winner.id, [])
+        return found
 
     def _credited(self, found: dict[int, Parts]) -> list[Memory]:
         """The memories in use that were found, or stand in the place of a replaced value that was:
         that value's scores are theirs where they are higher."""
-        now = succession.present(self.tx, self.scope.ids, sorted(found))
+        now = self._present(sorted(found))
         for found_id, memory in now.items():
             parts = found[found_id]
             if memory.id not in found or parts.score > found[memory.id].score:
@@ -90,12 +109,22 @@ class Facts:
         distinct = {memory.id: memory for memory in now.values()}
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= self.today]
 
+    def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
+        """For each of these memories the one that stands in its place today."""
+        now = succession.present(self.tx, self.scope.ids, ids)
+        places = {i: self.standing.in_place_of(memory.id) for i, memory in now.items()}
+        moved = sorted({place for i, place in places.items() if place != now[i].id})
+        rows = memories.by_ids(self.tx, self.scope.ids, moved)
+        return {i: self.standing.seen(rows.get(places[i], m)) for i, m in now.items()}
+
     def _unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
         """Without what the app itself knows better: its own value of a key that holds one."""
         shared = {memory.key for memory in rows if not memory.app and not memory.many}
         if not shared or self.scope.own is None:
             return list(rows)
-        own = memories.single_keys(self.tx, self.scope.own, sorted(shared), self.today)
+        own = memories.single_keys(
+            self.tx, self.scope.own, sorted(shared), self.today, self.standing
+        )
         return [m for m in rows if m.app or m.many or m.key not in own]
 
     def _hit(self, fact: Found, past: Sequence[Past]) -> Hit:

@@ -19,12 +19,13 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.language import text
 from memchat.memory import buried, moments
 from memchat.memory.consolidate import search_text
-from memchat.memory.gate import text
 from memchat.memory.meaning import shortened
 from memchat.store import (
     apps,
+    cues,
     embeddings,
     events,
     evidence,
@@ -36,6 +37,7 @@ from memchat.store import (
     messages,
     meta,
     prompts,
+    refusals,
     services,
     sessions,
     succession,
@@ -66,8 +68,8 @@ class _Traces:
     """Session id → those quotes: one that taught a fact."""
     values: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
     """Session id → values now and before: one that taught a fact, or was given it."""
-    scopes: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Scope row → values now and before."""
+    scopes: defaultdict[int, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
+    """Scope row → keys and values now and before."""
 
 
 def hide(
@@ -85,7 +87,7 @@ def hide(
         facts = _facts(one, events.of_memory(tx, one.id))
         tombstones.bury(tx, app_id, one.id, _marks(tx, one.id, facts), now)
         hidden.hide(tx, one, app_id, Cause(now, "user"))
-        _blank_inbox(tx, app_id, {value for _, value in facts})
+        _drop_proposals(tx, app_id, facts)
     app_id = memories.app_id_of(tx, memory.id)
     jobs.enqueue(tx, "forget", app_id, "memory", memory.id, now, run_at=purge_at, how=how)
     return events.scopes(tx, list(gone))
@@ -144,8 +146,9 @@ def forget(
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
     if bury:
-        for app_id, values in traces.scopes.items():
-            _blank_inbox(tx, app_id, values)
+        for app_id, every in traces.scopes.items():
+            _drop_proposals(tx, app_id, every)
+            _strip_cues(tx, app_id, every)
     rewritten = _blank_sessions(tx, traces, keep_transcript, describe=bury)
     # What was drawn from a turn stands in its searched text.
     in_use = services.in_use(tx)
@@ -188,6 +191,12 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
+    refusals.drop_unplaced(tx, message.session_id)
+    refused = refusals.texts_of(tx, message.session_id)
+    said = _words(message.content)
+    refusals.drop(tx, [one_id for one_id, words in refused.items() if _words(words) & said])
+    waiting = inbox.values_of(tx, message.session_id)
+    inbox.drop(tx, [item_id for item_id, value in waiting.items() if _words(value) & said])
     _blank_description(tx, message.session_id, [message.content])
     _to_scrub(tx)
     return {app_id} | _reindex(tx, touched, zone, Cause(now, "user"))
@@ -201,7 +210,7 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
-    for kind in ("extract", "index"):
+    for kind in ("extract", "verify", "index"):
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     events.detach_session(tx, session_id)
@@ -280,8 +289,8 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
     proofs = evidence.of_memory(tx, memory.id)
     facts = _facts(memory, past)
     # However short a value is, memchat's own lines give it away behind its key.
-    values = {value for _, value in facts} | {f"{key}: {value}" for key, value in facts}
-    traces.scopes[app_id] |= values
+    values = _lines(facts)
+    traces.scopes[app_id] |= facts
     for proof in proofs:
         traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
         traces.quotes[proof.session_id].add(proof.quote)
@@ -295,9 +304,38 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
     messages.drop_receipts(tx, "memory", shown)
 
 
-def _blank_inbox(tx: Connection, app_id: int, values: Iterable[str]) -> None:
-    held = inbox.texts(tx, app_id)
-    inbox.drop(tx, [item_id for item_id, words in held.items() if places(values, words)])
+def _lines(facts: Collection[tuple[str, str]]) -> set[str]:
+    return {value for _, value in facts} | {f"{key}: {value}" for key, value in facts}
+
+
+def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, str]]) -> None:
+    """Take what waits, and what was not kept, out where it has the words of any of these facts, or
+    is one of them, however short."""
+    gone = {(key, text.normal_value(value)) for key, value in facts}
+    lines = _lines(facts)
+    for store in (inbox, refusals):
+        same = {
+            one_id
+            for one_id, (key, value) in store.facts(tx, app_id).items()
+            if (key, text.normal_value(value)) in gone
+        }
+        echoes = {i for i, words in store.texts(tx, app_id).items() if places(lines, words)}
+        store.drop(tx, sorted(same | echoes))
+
+
+def _strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> None:
+    """No cue of anything else tells what is forgotten."""
+    words = {w for key, value in facts for w in _words(f"{key.replace('_', ' ')} {value}")}
+
+    def tells(cue: str) -> bool:
+        said = text.fold(cue).text
+        return any(w == said or (len(w) >= _shortest(w) and w in said) for w in words)
+
+    cues.strip(tx, app_id, tells)
+
+
+def _shortest(word: str) -> int:
+    return _SHORTEST_UNSPACED if text.UNSPACED.search(word) else _SHORTEST_ECHO
 
 
 def _blank_sessions(
@@ -314,6 +352,9 @@ def _blank_sessions(
         every += rewritten
         _drop_lines(tx, rewritten)
         inbox.drop_messages(tx, rewritten)
+        refusals.drop_messages(tx, rewritten)
+        if session_id in traces.quotes:
+            refusals.drop_unplaced(tx, session_id)  # whatever words they are drawn from
     return every
 
 

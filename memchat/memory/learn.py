@@ -1,9 +1,10 @@
 """The END route, whole: from an ended conversation to clean rows.
 
 transcript since the last extraction → known facts → model (once; windows if long) → evidence gate →
-embeddings in one batch → one transaction that writes rows, keyword rows, vectors, sources, events,
-the session's mark and the finished job. Nothing is written before that transaction, and nothing of
-it survives a failure, so a session can be read again at any time.
+second look by the model → embeddings in one batch → one transaction that writes rows, keyword rows,
+vectors, sources, events, the session's mark and the finished job. Nothing is written before that
+transaction, and nothing of it survives a failure, so a session can be read again at any time. Where
+only the second look fails, what it was to judge waits in the inbox for a job of its own.
 """
 
 from __future__ import annotations
@@ -18,15 +19,39 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import ConfigError, ProviderError, StoreError
-from memchat.memory import moments, windows
+from memchat.language import secrets
+from memchat.memory import moments, refused, windows
+from memchat.memory.candidate import Answer
 from memchat.memory.consolidate import Consolidation, Fact
+from memchat.memory.doubts import (
+    NOT_LOOKED_AT,
+    answered,
+    is_asked,
+    is_certain,
+    left_to_person,
+    to_doubt,
+)
 from memchat.memory.extract import Extractor, Window
-from memchat.memory.gate import evidence, keys, secrets
-from memchat.memory.gate.candidate import Answer
-from memchat.memory.gate.evidence import KnownFact, Verdict
+from memchat.memory.gate import keys
+from memchat.memory.gate.judge import judge
+from memchat.memory.gate.types import KnownFact, Verdict
+from memchat.memory.late_look import LateLook
 from memchat.memory.meaning import Meaning
-from memchat.memory.proposals import fallback_title, held, honest, settle, to_fact
+from memchat.memory.proposals import (
+    BLANKED,
+    REJECTED,
+    fallback_title,
+    held,
+    honest,
+    not_kept,
+    refusal,
+    settle,
+    to_fact,
+    turned_down,
+    waiting,
+)
 from memchat.memory.reading import NEAREST, Reading
+from memchat.memory.verify import WHY, Said, SecondLook
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import (
@@ -43,6 +68,7 @@ from memchat.store import (
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
+from memchat.store.refusals import Refused
 from memchat.types import Change, Learned, Message, Scope
 
 if TYPE_CHECKING:
@@ -92,12 +118,23 @@ class Learner:
                 self._settings.zone,
             ):
                 self._read(extractor, reading, window)
-                if not self._keep_claim(claim):
-                    raise StoreError("another worker has taken the reading over")
+                self._renew(claim)
+            with self._database.read() as tx:
+                ids = apps.find(tx, reading.scope).ids
+                reading.verdicts = [reading.unless_forgotten(tx, ids, v) for v in reading.verdicts]
+            self._look_again(claim, reading, extractor.model)
             return self._write(claim, reading)
         except BaseException:
             self._keep_usage(reading)
             raise
+
+    def look_late(self, claim: Claim) -> Learned:
+        """Have the second look made that the claimed session's proposals still wait for.
+
+        Raises ProviderError; then they wait on, and it may be tried again.
+        """
+        late = LateLook(self._database, self._settings, self._prompts, self._clock, self._model)
+        return late.look(claim)
 
     def _open(self, session_id: int) -> tuple[Reading | None, str | None]:
         with self._database.read() as tx:
@@ -130,31 +167,78 @@ class Learner:
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
         extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
         reading.usage += extraction.usage
-        known = [fact for fact, _ in shown]
-        turns = reading.as_judged()
-        for answer in extraction.answers:
-            for item in answer.facts:
-                verdict = evidence.judge(
-                    item,
-                    turns,
-                    known,
-                    prompt_text=extractor.instructions,
-                    injected=reading.injected,
-                    zone=self._settings.zone,
-                )
-                reading.verdicts.append(reading.only_unread(verdict))
+        items = [item for answer in extraction.answers for item in answer.facts]
+        with self._database.read() as tx:
+            items = [reading.linked(tx, item) for item in items]
+        known = {fact.id: fact for fact, _ in shown}
+        known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
+        turns, told = reading.as_judged(), extractor.instructions
+        for item in items:
+            verdict = judge(
+                item,
+                turns,
+                list(known.values()),
+                prompt_text=told,
+                injected=reading.injected,
+                zone=self._settings.zone,
+            )
+            reading.verdicts.append(reading.only_unread(verdict))
         self._describe(reading, extraction.answers[0])
+
+    def _look_again(self, claim: Claim, reading: Reading, model: ChatModel) -> None:
+        """Have the model look once more at what the settings say, after all windows are read.
+
+        What it is to judge later is postponed: a conversation that goes on, a provider that fails.
+        """
+        mode = "off" if model.stand_in else self._settings.verify
+        asked = [n for n in reading.in_force() if is_asked(reading.verdicts[n], mode)]
+        if asked and not self._is_over(reading):
+            reading.postpone(n for n in asked if not is_certain(reading.verdicts[n]))
+        elif asked:
+            self._renew(claim)
+            try:
+                self._ask(reading, asked, model)
+            except ProviderError as error:
+                log.warning("session %s: the second look failed: %s", reading.session.id, error)
+                reading.postpone(n for n in asked if not is_certain(reading.verdicts[n]))
+                reading.look_failed = True
+        reading.verdicts = [left_to_person(verdict) for verdict in reading.verdicts]
+
+    def _ask(self, reading: Reading, asked: Sequence[int], model: ChatModel) -> None:
+        turns = {turn.id: turn for turn in reading.as_judged()}
+        said = [Said(t.id, t.role, t.text) for t in turns.values()]
+        doubts = [to_doubt(reading.verdicts[n], turns, reading.known) for n in asked]
+        look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
+        try:
+            for n, seen in zip(asked, look.ask(doubts, said), strict=True):
+                verdict = reading.verdicts[n]
+                after = answered(verdict, seen, *reading.sources(verdict), model.name)
+                if seen.reason == WHY["wrong_target"]:
+                    after = reading.unlinked(after)
+                reading.verdicts[n] = after
+        finally:
+            reading.usage += look.usage
+
+    def _is_over(self, reading: Reading) -> bool:
+        """Whether all was said that the second look is to see: a conversation that is read message
+        by message may go on."""
+        with self._database.read() as tx:
+            return not self._is_open(tx, reading)
+
+    def _is_open(self, tx: Connection, reading: Reading) -> bool:
+        found = sessions.by_id(tx, reading.session.id)
+        going_on = found is not None and found[0].ended_at is None
+        return going_on and self._settings.extraction == "per_message"
+
+    def _masked(self, words: str) -> str:
+        return secrets.mask(words) if self._settings.mask_before_extraction else words
 
     def _sent(self, turns: list[Message]) -> list[Message]:
         """The turns as the model may read them. The gate judges the words as they were said."""
-        if not self._settings.mask_before_extraction:
-            return turns
-        return [replace(turn, content=secrets.mask(turn.content)) for turn in turns]
+        return [replace(turn, content=self._masked(turn.content)) for turn in turns]
 
     def _sent_facts(self, shown: list[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
-        if not self._settings.mask_before_extraction:
-            return shown
-        return [(replace(fact, value=secrets.mask(fact.value)), day) for fact, day in shown]
+        return [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
 
     def _as_fact(self, reading: Reading) -> Callable[[Verdict], Fact]:
         said = {turn.id: turn for turn in reading.turns}
@@ -174,10 +258,8 @@ class Learner:
             reading.summary = f"{reading.summary} {summary}".strip()
 
     def _write(self, claim: Claim, reading: Reading) -> Learned:
-        with self._database.read() as tx:
-            ids = apps.find(tx, reading.scope).ids
-            reading.verdicts = [reading.unless_forgotten(tx, ids, v) for v in reading.verdicts]
         facts, changes = settle(reading.verdicts, self._as_fact(reading))
+        lost = not_kept(reading.verdicts, reading.known)
         meaning, _ = self._meaning()
         vectors: dict[str, Vectors] = {}
         if meaning is not None:
@@ -198,13 +280,16 @@ class Learner:
             altered = self._altered(tx, reading)
             for fact in facts:
                 if any(message_id in altered for message_id, _, _ in fact.proofs):
-                    reason = "its words were forgotten meanwhile"
-                    changes.append(Change("refused", None, reason=reason))
+                    changes.append(Change("refused", None, reason=BLANKED))
+                    lost.append(turned_down(fact, BLANKED))
                     continue
                 since = fact.proofs[0][0] if fact.proofs else None
                 one = replace(consolidation, cause=replace(cause, message_id=since))
-                changes.append(one.apply(fact))
-            self._hold_back(tx, own, reading, altered)
+                changes.append(change := one.apply(fact))
+                if change.kind == "refused":
+                    lost.append(turned_down(fact, change.reason or ""))
+            lost += self._hold_back(tx, own, reading, altered)
+            refused.keep(tx, own, reading, lost, now, altered=altered)
             title, summary = self._description(tx, reading, bool(altered))
             sessions.mark_extracted(tx, reading.session.id, reading.last_id, title, summary)
             self._keep_vectors(tx, meaning, vectors, consolidation.written, reading, cause)
@@ -212,6 +297,7 @@ class Learner:
                 usage.add(tx, own, reading.session.id, spent, now)
             jobs.finish(tx, claim, now)
             self._go_on(tx, claim)
+            self._queue_look(tx, claim, reading)
         return Learned(claim.target_id, tuple(changes), title, summary)
 
     def _embed(self, reading: Reading, facts: list[Fact], meaning: Meaning) -> dict[str, Vectors]:
@@ -246,10 +332,20 @@ class Learner:
             return title, None
         return title or reading.title or fallback_title(reading.turns), reading.summary or None
 
-    def _keep_claim(self, claim: Claim) -> bool:
+    def _renew(self, claim: Claim) -> None:
         with self._database.write() as tx:
             until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
-            return jobs.renew(tx, claim, until)
+            if not jobs.renew(tx, claim, until):
+                raise StoreError("another worker has taken the reading over")
+
+    def _queue_look(self, tx: Connection, claim: Claim, reading: Reading) -> None:
+        """Have what waits for its second look asked about: later where the provider failed."""
+        if self._is_open(tx, reading) or not inbox.unchecked(tx, reading.session.id):
+            return
+        pause = self._settings.retry_minutes[0] if reading.look_failed else 0
+        now = self._clock()
+        at = now + timedelta(minutes=pause)
+        jobs.enqueue(tx, "verify", claim.app_id, "session", claim.target_id, now, run_at=at)
 
     def _go_on(self, tx: Connection, claim: Claim) -> None:
         """Queue the session again where more was said meanwhile that is due for reading."""
@@ -309,13 +405,26 @@ class Learner:
         for memory_id, app_id, _, _ in embeddings.missing(tx, in_use, written):
             jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
 
-    def _hold_back(self, tx: Connection, own: int, reading: Reading, altered: set[int]) -> None:
-        for verdict in reading.verdicts:
-            gone = any(proof.message_id in altered for proof in verdict.spans)
-            ids = apps.find(tx, reading.scope).ids
-            still = reading.unless_forgotten(tx, ids, verdict).outcome  # forgotten just now, maybe
-            if still == "review" and not gone:
-                inbox.add(tx, own, held(verdict), self._clock())
+    def _hold_back(
+        self, tx: Connection, own: int, reading: Reading, altered: set[int]
+    ) -> list[Refused]:
+        """Put what waits for a person into the inbox; what of it must not, or was rejected."""
+        lost, turns = [], {turn.id: turn for turn in reading.turns}
+        ids = apps.find(tx, reading.scope).ids
+        for verdict in waiting(reading.verdicts):
+            still = reading.unless_forgotten(tx, ids, verdict)  # forgotten just now, maybe
+            if any(proof.message_id in altered for proof in verdict.spans):
+                still = replace(still, outcome="refuse", reasons=(BLANKED,))
+            if still.outcome == "review":
+                item = held(verdict, reading.known, turns)
+                # Of words that a secret was masked in no model can be asked.
+                unchecked = NOT_LOOKED_AT in verdict.reasons and not item.masked
+                item = replace(item, unchecked=unchecked)
+                if inbox.add(tx, own, item, self._clock()) == "rejected":
+                    still = replace(still, outcome="refuse", reasons=(REJECTED,))
+            if still.outcome != "review":
+                lost.append(refusal(still, reading.known))
+        return lost
 
     def _keep_usage(self, reading: Reading) -> None:
         with self._database.write() as tx:

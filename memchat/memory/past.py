@@ -10,15 +10,15 @@ import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import date
 from zoneinfo import ZoneInfo
 
+from memchat.language import text
 from memchat.memory import render
-from memchat.memory.gate import text
 from memchat.memory.scoring import Parts, Search
 from memchat.store import events, evidence, keywords, messages, sessions, succession
 from memchat.store.evidence import Drawn
 from memchat.store.memories import FORGOTTEN
+from memchat.store.standing import Standing
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message
 
@@ -94,7 +94,7 @@ class Moment:
 
 def find(
     search: Search,
-    today: date,
+    now: Standing,
     *,
     limit: int,
     without_session: int | None = None,
@@ -116,7 +116,8 @@ def find(
     for one in evidence.drawn(search.tx, list(turns)):
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
-    now = {i: m.id for i, m in succession.present(search.tx, search.ids, ids).items()}
+    heirs = succession.present(search.tx, search.ids, ids)
+    present = {i: now.in_place_of(m.id) for i, m in heirs.items()}
     reworded = events.reworded(search.tx, ids)
     moments, asked = [], search.question.text
     words = _words(asked)
@@ -129,9 +130,11 @@ def find(
         over = [
             f.key
             for f in facts
-            if f.over(today) or reworded.get(f.memory_id, turn.created_at) > turn.created_at
+            if f.over(now.today)
+            or f.memory_id in now.displaced
+            or reworded.get(f.memory_id, turn.created_at) > turn.created_at
         ]
-        taught = tuple(now.get(fact.memory_id, fact.memory_id) for fact in facts)
+        taught = tuple(present.get(fact.memory_id, fact.memory_id) for fact in facts)
         prior, title = priors[turn.session_id], titles[turn.session_id]
         changed = tuple(dict.fromkeys(over))
         moments.append(Moment(turn, found[i], prior, title, changed, tuple(facts), taught, words))

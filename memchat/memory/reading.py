@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING
@@ -11,12 +11,17 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.memory import buried, windows
+from memchat.memory.candidate import Candidate
+from memchat.memory.doubts import postponed
 from memchat.memory.extract import Line, Window
-from memchat.memory.gate.evidence import KnownFact, Turn, Verdict
+from memchat.memory.gate import keys
+from memchat.memory.gate.types import KnownFact, Turn, Verdict
 from memchat.memory.meaning import Meaning, shortened
 from memchat.memory.proposals import known_fact
+from memchat.memory.today import as_of
 from memchat.store import apps, embeddings, keywords, memories, succession
-from memchat.types import Message, Scope, Session, Usage
+from memchat.store.standing import Standing
+from memchat.types import Memory, Message, Scope, Session, Usage
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -47,6 +52,10 @@ class Reading:
     """Of the user's messages in the window that is read now, by query hash."""
     title: str | None = None
     summary: str = ""
+    by_key: set[str] = field(default_factory=set)
+    """Short ids of the facts that were not shown, and that a proposal's key named."""
+    look_failed: bool = False
+    """Whether the provider failed at the second look."""
 
     @property
     def scope(self) -> Scope:
@@ -62,6 +71,50 @@ class Reading:
             Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
             for i, m in enumerate(self.turns)
         ]
+
+    def linked(self, tx: Connection, item: Candidate) -> Candidate:
+        """A proposal that may be about a fact that was not shown, pointed at it by its very key:
+        an end at the one value, a new value of a slot that holds one at the value there is."""
+        points = item.to in self.known
+        alone = item.relation in ("new", "updates") and not points and not item.many
+        if not alone and (item.relation != "ends" or points):
+            return item
+        ids = apps.find(tx, self.scope).ids
+        rows = memories.with_key(tx, ids, keys.canonical(item.key))
+        shown = {fact.memory_id for fact in self.known.values()}
+        if len(rows) != 1 or (alone and (rows[0].many or rows[0].id in shown)):
+            return item
+        short = {fact.memory_id: fact.id for fact in self.known.values()}
+        fact = known_fact(short.get(rows[0].id, f"k{len(self.known) + 1}"), rows[0])
+        self.known[fact.id] = fact
+        self.by_key.add(fact.id)
+        return item.model_copy(update={"to": fact.id, "relation": "updates" if alone else "ends"})
+
+    def unlinked(self, verdict: Verdict) -> Verdict:
+        """A verdict whose target only its key had named, as a fact of its own."""
+        item = verdict.candidate
+        if item.relation != "updates" or item.to not in self.by_key:
+            return verdict
+        alone = item.model_copy(update={"to": None, "relation": "new"})
+        return replace(verdict, candidate=alone, outcome="accept", reasons=())
+
+    def in_force(self) -> list[int]:
+        """The places of the verdicts that no later one, of another window, has overtaken."""
+        late = [v.candidate for v in self.verdicts if v.outcome in ("accept", "doubt")]
+        gone = {item.to for item in late if item.relation in ("updates", "ends")}
+        return [n for n in range(len(self.verdicts)) if f"p{n + 1}" not in gone]
+
+    def postpone(self, places: Iterable[int]) -> None:
+        """Leave verdicts to a second look that comes later."""
+        for n in places:
+            self.verdicts[n] = postponed(self.verdicts[n])
+
+    def sources(self, verdict: Verdict) -> tuple[list[str], str]:
+        """What the value of a verdict may take its words from: the messages, the known fact."""
+        by_id = {turn.id: turn.content for turn in self.turns}
+        target = self.known.get(verdict.candidate.to or "")
+        messages = [by_id[proof.message_id] for proof in verdict.spans]
+        return messages, target.value if target is not None else ""
 
     def only_unread(self, verdict: Verdict) -> Verdict:
         """Refuse proof from turns that an earlier extraction has read; they are context now."""
@@ -95,13 +148,20 @@ class Reading:
         ids = apps.find(tx, self.scope).ids
         near = self._near(tx, meaning, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
-        now = succession.present(tx, ids, list(near))
+        standing = as_of(tx, ids, today)
+        now = self._present(tx, ids, list(near), standing)
         for found, memory in now.items():
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
         rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
         profile = memories.listed(
-            tx, ids, status="active", today=today, memory_types=("profile",), limit=PROFILE_MOST
+            tx,
+            ids,
+            status="active",
+            today=today,
+            memory_types=("profile",),
+            limit=PROFILE_MOST,
+            standing=standing,
         )
         ordered += [m for m in profile if m.id not in near]
         short = {fact.memory_id: fact.id for fact in self.known.values()}
@@ -126,6 +186,16 @@ class Reading:
         if meaning is not None:
             self.vectors, spent = meaning.questions(self._asked(window))
             self.usage += [replace(one, purpose="embed") for one in spent]
+
+    @staticmethod
+    def _present(
+        tx: Connection, ids: Sequence[int], found: Sequence[int], standing: Standing
+    ) -> dict[int, Memory]:
+        """For each of these memories the one that stands in its place today."""
+        now = succession.present(tx, ids, found)
+        places = {i: standing.in_place_of(memory.id) for i, memory in now.items()}
+        rows = memories.by_ids(tx, ids, sorted(set(places.values())))
+        return {i: standing.seen(rows[place]) for i, place in places.items()}
 
     def _near(
         self, tx: Connection, meaning: Meaning | None, ids: Sequence[int], window: Window
@@ -179,7 +249,7 @@ class Reading:
         """What earlier windows proposed: not in the store yet, but known to the next window."""
         proposed = []
         for n, verdict in enumerate(self.verdicts, 1):
-            if verdict.outcome == "accept":
+            if verdict.outcome in ("accept", "doubt"):
                 item = verdict.candidate
                 fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
                 proposed.append((fact, "in this conversation"))

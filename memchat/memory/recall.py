@@ -13,13 +13,14 @@ from datetime import date, datetime
 from sqlalchemy import Connection
 
 from memchat.config import Settings
+from memchat.language.text import normal_value
 from memchat.memory import past, render
 from memchat.memory.facts import Facts, Found, distinct
-from memchat.memory.gate.text import normal_value
 from memchat.memory.meaning import Meaning, Question, shortened
 from memchat.memory.past import Moment
 from memchat.memory.scoring import CANDIDATES, Search
 from memchat.memory.timely import Timely
+from memchat.memory.today import as_of
 from memchat.prompts import Prompts
 from memchat.store import (
     apps,
@@ -218,7 +219,8 @@ class Recall:
             return []
         search = replace(search, ids=[scope_ids.own])
         first: dict[str, Moment] = {}
-        found = past.find(search, self._today(), limit=limit, without_session=session_id)
+        now = as_of(search.tx, search.ids, self._today())
+        found = past.find(search, now, limit=limit, without_session=session_id)
         for moment in found:
             first.setdefault(normal_value(moment.turn.content), moment)
         return list(first.values())

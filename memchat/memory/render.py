@@ -6,11 +6,11 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
-from memchat.memory.gate.secrets import mask
-from memchat.memory.gate.text import visible
+from memchat.language.secrets import mask
+from memchat.language.text import visible
 from memchat.prompts import Prompts
 from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
@@ -23,12 +23,15 @@ _ASCII_ESCAPES = str.maketrans(_ESCAPES)
 
 
 def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
-    """A memory on one line: type, key, value, when it was said, until when it holds.
+    """A memory on one line: type, key, value, when it was said, from when and until when it
+    holds.
 
     ``before`` are values that it replaced, the newest first.
     """
     said = day(memory.said_at, zone)
     text = f"[{memory.memory_type}] {memory.key}: {memory.value} (said {said}"
+    if memory.starts_at:
+        text += f"; from {memory.starts_at.isoformat()}"
     if memory.expires_at:
         text += f"; until {memory.expires_at.isoformat()}"
     if before:
@@ -84,9 +87,11 @@ def frame_tokens(prompts: Prompts) -> int:
     return estimate_tokens(prompts.render("memories", mark="0" * 8, lines=""))
 
 
-def day(moment_: datetime, zone: ZoneInfo) -> str:
-    """The day the user lived in at that instant."""
-    return moment_.astimezone(zone).date().isoformat()
+def day(moment_: datetime | date, zone: ZoneInfo) -> str:
+    """The day the user lived in at that instant; a day as it is."""
+    if isinstance(moment_, datetime):
+        moment_ = moment_.astimezone(zone).date()
+    return moment_.isoformat()
 
 
 def escaped(text: str) -> str:

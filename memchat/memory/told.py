@@ -145,10 +145,14 @@ def listing(found: Sequence[Memory], most: int, zone: ZoneInfo) -> Told:
 
 def _outcome(change: Change) -> str:
     fact = f"{change.memory.key}: {change.memory.value}" if change.memory is not None else ""
+    if change.memory is not None and change.memory.starts_at is not None:
+        fact += f" (from {change.memory.starts_at.isoformat()})"
     if change.memory is not None and change.memory.expires_at is not None:
         fact += f" (until {change.memory.expires_at.isoformat()})"
     if change.kind == "review":
-        return f"Not saved yet: {change.reason}. It waits for your yes: `memchat inbox list`."
+        why = change.reason or ""
+        stop = "" if why.endswith("?") else "."
+        return f"Not saved yet: {why}{stop} It waits for your yes: `memchat inbox list`."
     if change.kind == "refused":
         return f"Not saved: {change.reason}."
     if change.kind == "repeated":

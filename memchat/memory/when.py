@@ -16,9 +16,9 @@ from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 
+from memchat.language.calendar import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
+from memchat.language.number_words import NUMBER_WORDS
 from memchat.memory.bare_time import is_bare
-from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
-from memchat.memory.gate.number_words import NUMBER_WORDS
 from memchat.memory.tense import Kind, tense_of
 
 

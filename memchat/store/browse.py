@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 from memchat.store import jobs as queue
 from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
 from memchat.store.schema import jobs, memories
+from memchat.store.standing import Standing
 from memchat.types import Job, Memory, Wanted
 
 _m = memories.c
@@ -29,26 +30,28 @@ def page(
     tx: Connection,
     app_ids: Sequence[int],
     wanted: Wanted,
-    today: date,
+    now: Standing,
     by: date,
     limit: int,
     offset: int,
 ) -> list[Memory]:
     """So many of them, in the order that is wanted."""
-    query = _filtered(WITH_SCOPE, app_ids, wanted, today, by)
+    query = _filtered(WITH_SCOPE, app_ids, wanted, now, by)
     query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).limit(limit).offset(offset)
-    return [to_memory(row) for row in tx.execute(query)]
+    return [now.seen(to_memory(row)) for row in tx.execute(query)]
 
 
-def count(tx: Connection, app_ids: Sequence[int], wanted: Wanted, today: date, by: date) -> int:
+def count(tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: Standing, by: date) -> int:
     """How many there are."""
     query = select(func.count()).select_from(memories)
-    return int(tx.execute(_filtered(query, app_ids, wanted, today, by)).scalar_one())
+    return int(tx.execute(_filtered(query, app_ids, wanted, now, by)).scalar_one())
 
 
-def ids(tx: Connection, app_ids: Sequence[int], wanted: Wanted, today: date, by: date) -> list[int]:
+def ids(
+    tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: Standing, by: date
+) -> list[int]:
     """All of them, by number."""
-    return list(tx.execute(_filtered(select(_m.id), app_ids, wanted, today, by)).scalars())
+    return list(tx.execute(_filtered(select(_m.id), app_ids, wanted, now, by)).scalars())
 
 
 def embedding_jobs(tx: Connection, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
@@ -70,15 +73,15 @@ def counts(tx: Connection, memory_id: int) -> tuple[int, int]:
 
 
 def _filtered(
-    query: Select[Any], app_ids: Sequence[int], wanted: Wanted, today: date, by: date
+    query: Select[Any], app_ids: Sequence[int], wanted: Wanted, now: Standing, by: date
 ) -> Select[Any]:
-    holds = and_(_m.active == 1, or_(_m.expires_at.is_(None), _m.expires_at >= today))
-    over = and_(_m.active == 1, _m.expires_at < today)
+    holds = now.in_use()
+    over = and_(_m.active == 1, _m.expires_at < now.today)
     states: dict[str, list[ColumnElement[bool]]] = {
         "active": [holds],
         "pinned": [holds, _m.pinned == 1],
-        "inactive": [or_(_m.active == 0, over)],
-        "expiring": [and_(_m.active == 1, _m.expires_at.between(today, by))],
+        "inactive": [or_(now.out_of_use(), over)],
+        "expiring": [and_(holds, _m.expires_at.between(now.today, by))],
         "never used": [holds, _m.read_count == 0],
         "not embedded": [_unembedded()],
         "all": [],

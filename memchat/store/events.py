@@ -69,8 +69,8 @@ def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None
 def of_memory(tx: Connection, memory_id: int) -> list[Event]:
     """The memory's events, oldest first."""
     sql = (
-        "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old, new,"
-        " detail FROM memory_events WHERE memory_id = ? ORDER BY id"
+        "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old,"
+        " new, detail FROM memory_events WHERE memory_id = ? ORDER BY id"
     )
     found = []
     for row in plain.rows(tx, sql, memory_id):

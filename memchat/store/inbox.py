@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from memchat.store import plain
-from memchat.store.schema import inbox
+from memchat.store.schema import apps, inbox, messages
 from memchat.types import EVERY_APP, InboxItem, MemoryType
 
 _i = inbox.c
@@ -18,6 +18,11 @@ _TEXTS = """
     SELECT i.id, i.value, i.quote, i.sentence, i.reason FROM apps here
     JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
     WHERE here.id = ? AND (a.id = here.id OR here.name = ?)
+"""
+_FACTS = """
+    SELECT i.id, i.key, i.value FROM apps here
+    JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
+    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND i.value IS NOT NULL
 """
 
 
@@ -42,22 +47,32 @@ class Held:
     starts_at: date | None = None
     sentence: str | None = None
     cues: tuple[str, ...] = ()
+    unchecked: bool = False
+    """Whether the second look is still to come, which may decide before the person does."""
 
 
-def add(tx: Connection, app_id: int, held: Held, now: datetime) -> None:
-    """Keep an item, unless the same one waits or was rejected before."""
-    same = select(_i.id).where(
+def add(tx: Connection, app_id: int, held: Held, now: datetime) -> str | None:
+    """Keep an item, unless the same one waits or was rejected before; then how that one stands."""
+    ends = held.relation == "ends"
+    # That something is over is another question than whether it holds.
+    kind = _i.relation == "ends" if ends else _i.relation != "ends"
+    same = select(_i.status).where(
         _i.app_id == app_id,
         _i.status != "accepted",
         _i.key.is_(held.key),
         _i.value.is_(held.value),
         _i.memory_id.is_(held.memory_id),
         _i.related_id.is_(held.related_id),
+        kind,
     )
-    if tx.execute(same).first() is None:
-        values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
-        values["cues"] = " ".join(held.cues)
-        tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
+    if ends:
+        same = same.where(_i.target_id.is_(held.target_id))
+    if (known := tx.execute(same).scalars().first()) is not None:
+        return str(known)
+    values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
+    values |= {"cues": " ".join(held.cues), "unchecked": int(held.unchecked)}
+    tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
+    return None
 
 
 def listed(tx: Connection, app_id: int, status: str, limit: int | None = None) -> list[InboxItem]:
@@ -72,6 +87,28 @@ def get(tx: Connection, app_ids: Sequence[int], item_id: int) -> InboxItem | Non
     return None if row is None else _item(row)
 
 
+def unchecked(tx: Connection, session_id: int) -> list[InboxItem]:
+    """The proposals of a conversation whose second look is still to come, oldest first."""
+    said = select(messages.c.id).where(messages.c.session_id == session_id)
+    waiting = select(inbox).where(_i.unchecked == 1, _i.status == "pending")
+    return [
+        _item(row) for row in tx.execute(waiting.where(_i.message_id.in_(said)).order_by(_i.id))
+    ]
+
+
+def with_unchecked(tx: Connection, user: str) -> list[int]:
+    """A user's conversations with proposals whose second look is still to come."""
+    query = select(messages.c.session_id).join(inbox, _i.message_id == messages.c.id)
+    mine = query.join(apps, apps.c.id == _i.app_id).where(apps.c.user == user)
+    waiting = mine.where(_i.unchecked == 1, _i.status == "pending")
+    return sorted(tx.execute(waiting.distinct()).scalars())
+
+
+def leave_to_person(tx: Connection, item_id: int, reason: str) -> None:
+    """No second look comes any more: the person decides."""
+    tx.execute(update(inbox).where(_i.id == item_id).values(unchecked=0, reason=reason))
+
+
 def decide(tx: Connection, item_id: int, status: str) -> None:
     """Note a person's answer. An accepted item is done with; a rejected one is not asked again."""
     if status == "accepted":
@@ -84,6 +121,20 @@ def texts(tx: Connection, app_id: int) -> dict[int, str]:
     """The words of every item of a scope row; of the shared row, of every app of its user."""
     rows = plain.rows(tx, _TEXTS, app_id, EVERY_APP)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
+
+
+def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
+    """Key and value of every proposal of a scope row; of the shared row, of every app of its
+    user."""
+    rows = plain.rows(tx, _FACTS, app_id, EVERY_APP)
+    return {item_id: (key, value) for item_id, key, value in rows}
+
+
+def values_of(tx: Connection, session_id: int) -> dict[int, str]:
+    """The values of the proposals of a conversation that wait."""
+    said = select(messages.c.id).where(messages.c.session_id == session_id)
+    waiting = select(_i.id, _i.value).where(_i.status == "pending", _i.message_id.in_(said))
+    return {row.id: row.value for row in tx.execute(waiting) if row.value}
 
 
 def drop(tx: Connection, ids: Sequence[int]) -> None:

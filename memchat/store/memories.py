@@ -18,7 +18,8 @@ from memchat.store import events, keywords, plain, states
 from memchat.store.events import Cause
 from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import apps, memories, searched, utc_text
-from memchat.types import CreatedBy, Memory, MemoryType
+from memchat.store.standing import Standing
+from memchat.types import EVERY_APP, CreatedBy, Memory, MemoryType
 
 _m = memories.c
 FORGOTTEN = "forgotten"
@@ -69,8 +70,13 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def insert_new(tx: Connection, app_id: int, new: NewMemory, cause: Cause) -> int:
-    """Write an active row with its keyword row and ``add`` event; the new id."""
+def insert_new(
+    tx: Connection, app_id: int, new: NewMemory, cause: Cause, *, instead_of: int | None = None
+) -> int:
+    """Write an active row with its keyword row and ``add`` event; the new id.
+
+    ``instead_of`` is the memory whose place it is to take on its first day.
+    """
     now, said_at = utc_text(cause.at), utc_text(new.said_at)
     memory_id = plain.insert(
         tx,
@@ -93,7 +99,7 @@ def insert_new(tx: Connection, app_id: int, new: NewMemory, cause: Cause) -> int
         text_hash=text_hash(new.search_text),
     )
     keywords.write(tx, "memories", memory_id, app_id, new.search_text)
-    events.record(tx, memory_id, app_id, "add", cause, new=_state(new))
+    events.record(tx, memory_id, app_id, "add", cause, related_id=instead_of, new=_state(new))
     return memory_id
 
 
@@ -133,9 +139,18 @@ def deactivate(
 
 
 def reactivate(
-    tx: Connection, memory: Memory, app_id: int, cause: Cause, *, said_at: datetime | None = None
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    cause: Cause,
+    *,
+    said_at: datetime | None = None,
+    instead_of: int | None = None,
 ) -> None:
-    """Bring an inactive row back into use; ``said_at`` where that was said just now."""
+    """Bring an inactive row back into use; ``said_at`` where that was said just now.
+
+    ``instead_of`` is the memory whose place it is to take on its first day.
+    """
     row = tx.execute(
         update(memories)
         .where(_m.id == memory.id)
@@ -146,16 +161,26 @@ def reactivate(
             updated_at=cause.at,
             said_at=said_at or memory.said_at,
         )
-        .returning(_m.search_text, _m.expires_at)
+        .returning(_m.search_text, _m.expires_at, _m.starts_at)
     ).one()
     keywords.write(tx, "memories", memory.id, app_id, row.search_text)
-    # Its day may have been lifted just before.
-    now = replace(memory, expires_at=row.expires_at)
-    events.record(tx, memory.id, app_id, "restore", cause, new=_state(now))
+    # Its days may have been changed just before.
+    now = replace(memory, expires_at=row.expires_at, starts_at=row.starts_at)
+    state = _state(now)
+    events.record(tx, memory.id, app_id, "restore", cause, related_id=instead_of, new=state)
 
 
-def repeat(tx: Connection, memory: Memory, app_id: int, said_at: datetime, cause: Cause) -> None:
-    """Count one more time that the fact was said."""
+def repeat(
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    said_at: datetime,
+    cause: Cause,
+    *,
+    starts_at: date | None = None,
+) -> None:
+    """Count one more time that the fact was said; ``starts_at`` is from when, as it was said
+    then, whatever the fact itself says."""
     tx.execute(
         update(memories)
         .where(_m.id == memory.id)
@@ -165,7 +190,8 @@ def repeat(tx: Connection, memory: Memory, app_id: int, said_at: datetime, cause
             said_at=max(said_at, memory.said_at),
         )
     )
-    events.record(tx, memory.id, app_id, "repeat", cause)
+    new = {"starts_at": starts_at.isoformat()} if starts_at else None
+    events.record(tx, memory.id, app_id, "repeat", cause, new=new)
 
 
 def amend(tx: Connection, memory_id: int, **columns: Any) -> None:
@@ -186,6 +212,19 @@ def set_expiry(
     new = expires_at.isoformat() if expires_at else None
     events.record(
         tx, memory.id, app_id, "edit", cause, old={"expires_at": old}, new={"expires_at": new}
+    )
+
+
+def set_start(
+    tx: Connection, memory: Memory, app_id: int, starts_at: date | None, cause: Cause
+) -> None:
+    """Change from when the fact holds."""
+    changed = update(memories).where(_m.id == memory.id)
+    tx.execute(changed.values(starts_at=starts_at, updated_at=cause.at))
+    old = memory.starts_at.isoformat() if memory.starts_at else None
+    new = starts_at.isoformat() if starts_at else None
+    events.record(
+        tx, memory.id, app_id, "edit", cause, old={"starts_at": old}, new={"starts_at": new}
     )
 
 
@@ -296,16 +335,20 @@ def listed(
     memory_types: Sequence[str] = (),
     limit: int | None = None,
     offset: int = 0,
+    standing: Standing | None = None,
 ) -> list[Memory]:
     """Memories of a status (active, inactive, expired, expiring, all), newest said first.
 
     A status of ``states`` gives those that search is to find, whose vector stands so.
-    Those expiring end no later than ``by``, the soonest first.
+    Those expiring end no later than ``by``, the soonest first. Without ``standing`` every row is
+    taken at its word.
     """
-    query = _filtered(_SELECT, app_ids, status, today, memory_types, by)
+    now = standing or Standing(today)
+    query = _filtered(_SELECT, app_ids, status, now, memory_types, by)
     first = [_m.expires_at] if status == "expiring" else []
     query = query.order_by(*first, _m.said_at.desc(), _m.id.desc()).offset(offset)
-    return [to_memory(row) for row in tx.execute(query if limit is None else query.limit(limit))]
+    rows = tx.execute(query if limit is None else query.limit(limit))
+    return [now.seen(to_memory(row)) for row in rows]
 
 
 def counted(
@@ -316,32 +359,49 @@ def counted(
     today: date,
     by: date | None = None,
     memory_types: Sequence[str] = (),
+    standing: Standing | None = None,
 ) -> int:
     """How many ``listed`` would give without a limit."""
     query = _filtered(
         select(func.count()).select_from(memories).where(_seen),
         app_ids,
         status,
-        today,
+        standing or Standing(today),
         memory_types,
         by,
     )
     return int(tx.execute(query).scalar_one())
 
 
-def pinned(tx: Connection, app_ids: Sequence[int], today: date, limit: int) -> list[Memory]:
+def pinned(
+    tx: Connection,
+    app_ids: Sequence[int],
+    today: date,
+    limit: int,
+    standing: Standing | None = None,
+) -> list[Memory]:
     """What a person pinned, then profile facts, then preferences, the most confirmed and latest
     first."""
-    query = _filtered(_SELECT, app_ids, "active", today, ())
+    now = standing or Standing(today)
+    query = _filtered(_SELECT, app_ids, "active", now, ())
     query = query.where(or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
     order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
-    return [to_memory(row) for row in tx.execute(query.order_by(*order, _m.id).limit(limit))]
+    rows = tx.execute(query.order_by(*order, _m.id).limit(limit))
+    return [now.seen(to_memory(row)) for row in rows]
 
 
-def single_keys(tx: Connection, app_id: int, keys: Sequence[str], today: date) -> set[str]:
+def single_keys(
+    tx: Connection,
+    app_id: int,
+    keys: Sequence[str],
+    today: date,
+    standing: Standing | None = None,
+) -> set[str]:
     """Which of these keys hold their one value in this scope row today."""
-    query = _filtered(select(_m.key), [app_id], "active", today, ())
-    return set(tx.execute(query.where(_m.key.in_(keys), _m.many == 0)).scalars())
+    now = standing or Standing(today)
+    query = _filtered(select(_m.key), [app_id], "active", now, ())
+    query = query.where(_m.key.in_(keys), _m.many == 0, now.begun())
+    return set(tx.execute(query).scalars())
 
 
 def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
@@ -375,12 +435,22 @@ def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int
     return [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), today.isoformat())]
 
 
-def expired_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, int]]:
-    """(app id, memory id) of active rows whose last day is over, of a user or of everybody."""
-    query = select(_m.app_id, _m.id).where(_m.active == 1, _m.expires_at < today)
+def due_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, ...]]:
+    """The scopes, of a user or of everybody, with a row in use whose last day is over or whose
+    first has come: each the row it lies in and the one its user has for every app."""
+    here, shared = apps.alias("here"), apps.alias("shared")
+    due = or_(_m.expires_at < today, _m.starts_at <= today)
+    beside = and_(shared.c.user == here.c.user, shared.c.name == EVERY_APP)
+    query = (
+        select(here.c.id, shared.c.id)
+        .join_from(here, memories, _m.app_id == here.c.id)
+        .outerjoin(shared, beside)
+        .where(_m.active == 1, due)
+        .distinct()
+    )
     if user is not None:
-        query = query.join(apps, apps.c.id == _m.app_id).where(apps.c.user == user)
-    return [(row[0], row[1]) for row in tx.execute(query)]
+        query = query.where(here.c.user == user)
+    return [tuple({i for i in row if i is not None}) for row in tx.execute(query)]
 
 
 def hash_of(tx: Connection, memory_id: int) -> str:
@@ -410,16 +480,16 @@ def _filtered(
     query: Select[Any],
     app_ids: Sequence[int],
     status: str,
-    today: date,
+    now: Standing,
     types: Sequence[str],
     by: date | None = None,
 ) -> Select[Any]:
-    over = and_(_m.active == 1, _m.expires_at < today)
+    over = and_(_m.active == 1, _m.expires_at < now.today)
     conditions = {
-        "active": and_(_m.active == 1, or_(_m.expires_at.is_(None), _m.expires_at >= today)),
-        "inactive": _m.active == 0,
+        "active": now.in_use(),
+        "inactive": now.out_of_use(),
         "expired": or_(_m.inactive_reason == "expired", over),
-        "expiring": and_(_m.active == 1, _m.expires_at.between(today, by)),
+        "expiring": and_(now.in_use(), _m.expires_at.between(now.today, by)),
     }
     query = query.where(_m.app_id.in_(app_ids))
     if status in states.STATUSES:

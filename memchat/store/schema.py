@@ -398,6 +398,7 @@ inbox = Table(
     Column("starts_at", Date),
     Column("sentence", Text),
     Column("cues", Text, nullable=False, server_default=text("''")),
+    _count("unchecked"),
     CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
     Index("ix_inbox_app_id_status", "app_id", "status"),
     Index("ix_inbox_message_id", "message_id"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 
 from sqlalchemy import Connection, select
 
@@ -27,7 +27,7 @@ _REPLACED = """
         SELECT value, value FROM json_each(?1)
         UNION SELECT m.id, stands.head FROM stands JOIN memories m ON m.replaced_by = stands.id
         WHERE m.inactive_reason = 'superseded' AND +m.app_id IN (SELECT value FROM json_each(?2)))
-    SELECT m.id, m.value, m.updated_at, n.said_at, stands.head
+    SELECT m.id, m.value, m.updated_at, n.said_at, n.starts_at, stands.head
     FROM stands JOIN memories m ON m.id = stands.id JOIN memories n ON n.id = m.replaced_by
     WHERE m.id NOT IN (SELECT value FROM json_each(?1))
     ORDER BY m.said_at DESC, m.id DESC
@@ -36,11 +36,12 @@ _REPLACED = """
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A value that was replaced, and until when it held: what replaced it was said then."""
+    """A value that was replaced, and until when it held: what replaced it was said then, or was
+    said to begin on that day."""
 
     id: int
     value: str
-    until: datetime
+    until: datetime | date
 
 
 def after(tx: Connection, memory_id: int) -> list[int]:
@@ -67,9 +68,9 @@ def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict
     if not plain.rows(tx, _REPLACED_ANY, plain.listed(ids)):
         return found  # as for most: a tenth of what the whole chain costs
     rows = plain.rows(tx, _REPLACED, plain.listed(ids), plain.listed(app_ids))
-    for row_id, value, retired_at, said_at, head in rows:
+    for row_id, value, retired_at, said_at, starts_at, head in rows:
         # What replaced it may have been said again since; it was retired at the first time.
-        until = plain.at(min(said_at, retired_at))
+        until = plain.day(starts_at) or plain.at(min(said_at, retired_at))
         found.setdefault(head, []).append(Past(row_id, value, until))
     return found
 

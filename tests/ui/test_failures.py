@@ -8,6 +8,7 @@ import pytest
 
 from memchat import MemChat
 from tests.conftest import answer, fact
+from tests.test_end_to_end import HOLDS
 from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
 from tests.wire import Fail, OpenAIServer, Say
 
@@ -82,7 +83,7 @@ def test_a_chat_that_could_not_be_read_says_why_and_is_read_again(
     mc: MemChat, service: OpenAIServer
 ) -> None:
     lisbon = answer(fact("I live in Lisbon", "city", "Lisbon"))
-    service.script(Say("Lovely."), REFUSED, Say(lisbon))
+    service.script(Say("Lovely."), REFUSED, Say(lisbon), Say(HOLDS))
     at = app()
     say(at, "I live in Lisbon.")
     here = number(at)

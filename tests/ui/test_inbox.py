@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from memchat import MemChat
@@ -38,3 +40,29 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
     assert item.id not in [i.id for i in mc.inbox(**ANA)]
     tea = {"accept": ["sencha"], "reject": [], "edit": ["hojicha"]}[answer]
     assert [m.value for m in mc.memories(**ANA) if m.key == "tea"] == tea
+
+
+@pytest.mark.parametrize(
+    ("relation", "question", "label", "left"),
+    [
+        ("updates", "Replace tea: green?", "Replace it", ["sencha"]),
+        ("ends", "Is tea: green over?", "It is over", []),
+    ],
+)
+def test_a_change_asks_what_a_yes_would_do_and_does_it(
+    mc: MemChat, relation: str, question: str, label: str, left: list[str]
+) -> None:
+    known = mc.add("fact", "tea", "green", **ANA)
+    with mc._database.write() as tx:
+        from memchat.store import apps, inbox
+        from memchat.types import Scope
+
+        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        held = inbox.Held("it is not sure", memory_type="fact", key="tea", value="sencha")
+        inbox.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
+    (item,) = mc.inbox(**ANA)
+    at = app("inbox")
+    assert question in text(at)
+    assert at.button(key=f"accept-{item.id}").label == label
+    press(at, f"accept-{item.id}")
+    assert [m.value for m in mc.memories(**ANA)] == left and mc.inbox(**ANA) == []

@@ -7,7 +7,7 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import Change, Message, Session
 from ui import components as ui
-from ui import sidebar, why
+from ui import refused, sidebar, why
 from ui.desk import Talk
 
 SHOWN = 40
@@ -244,6 +244,7 @@ def _transcript(
         _trouble(talk, turns, asked)
     if session is not None and not answering:
         _reading(session)
+        refused.show(session.id)
 
 
 def _said(turn: Message, n: int, *, last: bool, marked: bool) -> None:
@@ -393,6 +394,7 @@ def _last_lesson(session_id: int | None) -> None:
             ui.announce(f"Memory updated, {count}")
         for message_id, found in changes.items():
             lesson(message_id, found)
+        refused.show(session_id)
 
 
 page()

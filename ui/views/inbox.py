@@ -38,22 +38,34 @@ def page() -> None:
 
 def _item(item: InboxItem, *, first: bool) -> None:
     with st.container(key=f"item-{item.id}", border=True):
-        if item.memory_id is not None:
-            ready = _pair(item)
-        else:
-            ready = True
-            kind = ui.TYPES.get(item.memory_type or "", "Proposal")
-            words = f"{(item.key or '').replace('_', ' ')}: {item.value}"
-            until = f" · until {item.expires_at:%-d %B %Y}" if item.expires_at else ""
-            about = ui.literal(f"{kind} · {ui.day(item.created_at)}{until}")
-            st.markdown(f"**{ui.literal(words)}**\n\n:small[:gray[{about}]]")
-        st.markdown(f"Why it waits: {ui.literal(item.reason)}")
-        if item.quote:
-            st.markdown(f"> {ui.literal(item.quote)}")
+        ready = _pair(item) if item.memory_id is not None else _proposal(item)
+        asked = ui.desk().mc.question(item, **ui.scope()) if item.key else ""
+        if asked:
+            st.markdown(ui.literal(asked))
+        if item.reason != asked:
+            st.markdown(f"Why it waits: {ui.literal(item.reason)}")
+        around = item.sentence or item.quote
+        if around and around != item.quote:
+            st.markdown(f"> {ui.literal(around)}")
         if st.session_state.get("deciding") == item.id:
             _edit(item)
         else:
             _actions(item, ready=ready, first=first)
+
+
+def _proposal(item: InboxItem) -> bool:
+    """What would be remembered or ended; whether a yes can do it."""
+    kind = ui.TYPES.get(item.memory_type or "", "Proposal")
+    words = f"{(item.key or '').replace('_', ' ')}: {item.value}"
+    days = f" · from {item.starts_at:%-d %B %Y}" if item.starts_at else ""
+    days += f" · until {item.expires_at:%-d %B %Y}" if item.expires_at else ""
+    about = ui.literal(f"{kind} · {ui.day(item.created_at)}{days}")
+    ends = item.relation == "ends"
+    st.markdown(f"**{'Over: ' if ends else ''}{ui.literal(words)}**\n\n:small[:gray[{about}]]")
+    if not ends or item.target_id is None:
+        return True
+    target = _memory(item.target_id)
+    return target is not None and target.active
 
 
 def _pair(item: InboxItem) -> bool:
@@ -82,11 +94,11 @@ def _memory(memory_id: int | None) -> Memory | None:
 
 def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
     pair = item.memory_id is not None
-    yes = ("Replace it" if item.related_id else "It is over") if pair else "Keep"
+    ends = item.relation == "ends"
     with st.container(horizontal=True):
-        if ready and not item.masked:
+        if ready and (ends or not item.masked):
             st.button(
-                yes,
+                _yes(item),
                 key=f"accept-{item.id}",
                 type="primary",
                 on_click=_accept,
@@ -100,7 +112,7 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
             args=(item.id,),
             shortcut="x" if first else None,
         )
-        if not pair:
+        if not pair and not ends:
             st.button(
                 "Edit",
                 key=f"decide-{item.id}",
@@ -112,6 +124,13 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
             "Open that message", key=f"source-{item.id}", type="tertiary"
         ):
             _open(item.message_id)
+
+
+def _yes(item: InboxItem) -> str:
+    """What the button does, as its label says."""
+    if item.memory_id is not None:
+        return "Replace it" if item.related_id else "It is over"
+    return {"updates": "Replace it", "ends": "It is over"}.get(item.relation, "Keep")
 
 
 def _edit(item: InboxItem) -> None:
@@ -143,7 +162,7 @@ def _decide(item_id: int | None) -> None:
 def _accept(item_id: int) -> None:
     if ui.attempt(lambda: ui.desk().mc.accept(item_id, **ui.scope())):
         ui.desk().wake()
-        st.toast("Kept.")
+        st.toast("Done.")
 
 
 def _reject(item_id: int) -> None:

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
-from memchat.memory.gate.candidate import Candidate
-from memchat.memory.gate.text import UNSPACED, Span, content_words, fold, says, sentence_around
+from memchat.language.text import Span, content_words, fold, says, sentence_around
+from memchat.memory.candidate import Candidate
 
-_BREAK = re.compile(
+BREAK = re.compile(
     r"[;:、，]|,(?!\d)|\s[-–—]\s|(?<!\w)(?:and|but|while|because|und|aber|weil|et|mais|y|pero|e|ma|mas|maar"
     r"|en(?= (?:ik|mijn|we|het|de)\b))(?!\w)",
     re.IGNORECASE,
-)
-_STAYS = """
-stay stays staying here there only just be being keep remain will going till i'll we'll about least
-bleibe bleiben hier dort da nur noch bleib reste restons ici seulement là serai quedo quedamos aquí
-allí solo sólo estaré resto restiamo qui lì sarò fico ficamos aqui lá só estarei blijf blijven daar
-alleen nog maar maybe probably ungefähr environ unos
-"""
-_STAYING = frozenset(_STAYS.split())
-"""What goes on with the clause before: "only until June", "I stay until June"."""
-_PARTICLES = 3
-"""Characters that a clause without a subject may hold beside the phrase, where no spaces are."""
-_IT = re.compile(
-    r"\W*(?:and |und |et |y |e |en )?(?:it|it's|this|that|that's|es|das|dies|ça|c'est|cela"
-    r"|il dure|esto|eso|dura|è|isso|isto|het|dit|dat)(?!\w)"
 )
 
 
@@ -36,37 +23,35 @@ class Clause:
     sentence: Span
     phrase: str
     rest: str
-    others: str
-    """The other clauses of the sentence."""
 
     def about(self, candidate: Candidate) -> bool:
         """Whether the clause holds a word of the candidate's value or key."""
-        return self._holds(candidate, self.rest)
-
-    def others_about(self, candidate: Candidate) -> bool:
-        """Whether another clause of the sentence does."""
-        return self._holds(candidate, self.others)
+        words = content_words(candidate.value) | content_words(candidate.key.replace("_", " "))
+        return any(says(self.rest, word) for word in words if not says(self.phrase, word))
 
     @property
     def has_own_subject(self) -> bool:
-        """Whether the clause says something, and not only how long or of "it"."""
-        if _IT.match(self.rest):
-            return False
-        if UNSPACED.search(self.rest):
-            return sum(char.isalnum() for char in self.rest) > _PARTICLES
-        return bool(content_words(self.rest) - _STAYING)
-
-    def _holds(self, candidate: Candidate, text: str) -> bool:
-        words = content_words(candidate.value) | content_words(candidate.key.replace("_", " "))
-        return any(says(text, word) for word in words if not says(self.phrase, word))
+        """Whether the clause says something itself: not "it lasts", "staying", "only"."""
+        return len(content_words(self.rest)) > 1
 
 
 def clause_around(text: str, phrase: Span) -> Clause:
     """The clause of a message in which a phrase stands."""
     sentence = sentence_around(text, phrase.start, phrase.end)
-    breaks = [m.span() for m in _BREAK.finditer(text, sentence.start, sentence.end)]
-    start = max((end for _, end in breaks if end <= phrase.start), default=sentence.start)
-    end = min((start for start, _ in breaks if start >= phrase.end), default=sentence.end)
+    start, end = edges(text, phrase.start, phrase.end)
     rest = f"{text[start : phrase.start]} {text[phrase.end : end]}"
-    others = f"{text[sentence.start : start]} {text[end : sentence.end]}"
-    return Clause(sentence, fold(phrase.text).text, fold(rest).text, fold(others).text)
+    return Clause(sentence, fold(phrase.text).text, fold(rest).text)
+
+
+def edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """A place of a message widened to the breaks before and after it in its sentence."""
+    sentence = sentence_around(text, start, end)
+    breaks = _breaks(text, sentence.start, sentence.end)
+    left = max((b for _, b in breaks if b <= start), default=sentence.start)
+    right = min((a for a, _ in breaks if a >= end), default=sentence.end)
+    return left, right
+
+
+@lru_cache(maxsize=512)
+def _breaks(text: str, start: int, end: int) -> tuple[tuple[int, int], ...]:
+    return tuple(m.span() for m in BREAK.finditer(text, start, end))

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
-from memchat.memory.gate.markers import PASTE
+from memchat.language.markers import PASTE
 
 _STARTS = 60
 _FENCE = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.DOTALL | re.MULTILINE)
@@ -83,6 +84,25 @@ _SAYS = re.compile(
 )
 
 
+_ABOUT_A_TEXT = re.compile(
+    r"(?<!\w)(?:sms|text(?:ed|s)? me|whatsapp|dm|voicemail|answer (?:this|that|him|her|them)|repl(?:y|ies|ied)|respond to|next message|lyrics|song|poem|wrote|sent me|got this|received|forwarded"
+    r"|what does (?:this|it|that)|says?|means?)(?!\w)",
+    re.IGNORECASE,
+)
+_ANNOUNCES = re.compile(
+    r"(?<!\w)(?:next|following|nächste\w*|prochain\w*|siguiente|prossim\w+|próxim\w+|volgende|следующ\w+)(?!\w)[^.!?\n]{0,40}(?:message|text|nachricht|message|mensaje|messaggio|mensagem|bericht|сообщени\w+)",
+    re.IGNORECASE,
+)
+
+_SPEAKER = re.compile(r"^[ \t>*]*([^\W\d_][\w .]{0,20}?)[ \t*]*[:：][ \t]*(\S.*)$", re.MULTILINE)
+_SPEAKS = re.compile(
+    r"(?:i|i'm|i've|my|we|you|ich|wir|du|mein\w*|je|j'\w+|nous|mon|ma|yo|soy|tengo|vivo|io|sono|eu|sou|ik|ben|я|мы|у меня|ok|okay|yes|no|hi|hello|thanks)(?!\w)|私|僕|我|أنا|मैं|저는|나는",
+    re.IGNORECASE,
+)
+_ASCRIBED = 30
+"""Characters behind a quotation in which it is said who says so."""
+
+
 @lru_cache(maxsize=512)
 def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where text stands in quotation marks."""
@@ -117,8 +137,16 @@ def foreign_spans(text: str) -> tuple[tuple[int, int], ...]:
             found += _behind_colon(text, source.end() - 1)
     for said in _SAYS.finditer(text):
         at = min(at, said.end()) if _names_source(text, said.start()) else at
-    found += [span for span in quoted if span[0] >= at]
+    found += [span for span in quoted if span[0] >= at or _is_ascribed(text, span[1])]
+    found += _written_down(text)
     return tuple(_merged(found))
+
+
+def is_foreign(text: str, start: int, end: int) -> bool:
+    """Whether a place of a message touches a foreign part."""
+    spans = foreign_spans(text)
+    before = bisect_left(spans, (end, 0))
+    return before > 0 and start < spans[before - 1][1]
 
 
 def open_paste(text: str) -> int:
@@ -135,6 +163,15 @@ def open_paste(text: str) -> int:
     return min(starts, default=len(text))
 
 
+def own_words(text: str) -> str:
+    """A message without its foreign parts."""
+    kept, at = [], 0
+    for start, end in foreign_spans(text):
+        kept.append(text[at:start])
+        at = end
+    return " ".join((*kept, text[at:]))
+
+
 def _narrow(text: str) -> str:
     """The text with full width letters and marks in their plain form, each in its place."""
     if text.isascii():
@@ -147,6 +184,21 @@ def _names_source(text: str, end: int) -> bool:
     near = max(0, end - _SOURCE_NEAR)
     start = max(near, *(text.rfind(mark, near, end) + 1 for mark in ".!?\n"))
     return _SOURCE_WORD.search(text, start, end) is not None
+
+
+def _is_ascribed(text: str, end: int) -> bool:
+    """Whether a source is named behind what stands in quotation marks: "…", says the leaflet."""
+    said = _SAYS.search(text, end, end + _ASCRIBED)
+    return said is not None and _SOURCE_WORD.search(text, said.end(), said.end() + 40) is not None
+
+
+def _written_down(text: str) -> Iterator[tuple[int, int]]:
+    """Lines that each begin with a name and a colon, two at least, where one of them speaks of
+    itself: a conversation that is written down."""
+    lines = list(_SPEAKER.finditer(text))
+    speakers = {line[1].casefold() for line in lines}
+    if len(speakers) > 1 and any(_SPEAKS.match(line[2]) for line in lines):
+        yield lines[0].start(), lines[-1].end()
 
 
 def _behind_colon(text: str, at: int) -> Iterator[tuple[int, int]]:
@@ -197,14 +249,28 @@ def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return out
 
 
-def mark_foreign(text: str) -> str:
-    """The text with ⟦ and ⟧ around its foreign parts; such marks of its own become square ones."""
+def mark_foreign(text: str, start: int = 0, end: int | None = None) -> str:
+    """A part of a text with ⟦ and ⟧ around what is foreign in it, as the whole text tells; such
+    marks of its own become square ones."""
+    end = len(text) if end is None else end
 
     def plain(piece: str) -> str:
         return piece.replace("⟦", "[[").replace("⟧", "]]")
 
-    out, at = [], 0
-    for start, end in foreign_spans(text):
-        out.append(f"{plain(text[at:start])}⟦{plain(text[start:end])}⟧")
-        at = end
-    return "".join(out) + plain(text[at:])
+    out, at = [], start
+    for a, b in foreign_spans(text):
+        a, b = max(a, start), min(b, end)
+        if a < b:
+            out.append(f"{plain(text[at:a])}⟦{plain(text[a:b])}⟧")
+            at = b
+    return "".join(out) + plain(text[at:end])
+
+
+def speaks_of_a_text(text: str) -> bool:
+    """Whether a message asks about a text or says where one is from: part of it may be that text."""
+    return any(pattern.search(text) is not None for pattern in (PASTE, _SOURCE_WORD, _ABOUT_A_TEXT))
+
+
+def announces_a_text(text: str) -> bool:
+    """Whether a message says that the next one is not its writer's."""
+    return _ANNOUNCES.search(text) is not None

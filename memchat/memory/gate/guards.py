@@ -4,93 +4,34 @@ Two values may hold the same words and mean two things: another number, name, pe
 of day. What differs so is never merged, whoever says that it is the same.
 """
 
-# ruff: noqa: E501  (word lists are read along, not down)
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from itertools import pairwise
 
-from memchat.memory.gate import markers
-from memchat.memory.gate.text import content_words, fold, names, normal_value, numbers, says
+from memchat.language import lexicon, markers
+from memchat.language.text import content_words, fold, names, normal_value, numbers, says
 
-_OPPOSITES = """
-left|right links|rechts gauche|droite izquierd|derech sinistr|destr esquerd|direit sol|sağ лев|прав 左|右 왼쪽|오른쪽
-before|after vor|nach avant|après antes|después prima|dopo voor|na önce|sonra до|после 前|后 전|후
-with|without mit|ohne avec|sans con|sin con|senza com|sem met|zonder с|без
-from|to von|nach de|à desde|hasta из|в
-plus|minus more|less mehr|weniger plus|moins más|menos più|meno больше|меньше
-old|new alt|neu ancien|nouveau viejo|nuevo vecchio|nuovo velho|novo oud|nieuw eski|yeni стар|нов 旧|新
-hot|cold heiß|kalt chaud|froid caliente|frío caldo|freddo quente|frio горяч|холодн 热|冷
-light|dark hell|dunkel clair|foncé big|small groß|klein grand|petit grande|pequeño open|closed
-buy|sell north|south east|west summer|winter first|last upper|lower inside|outside indoor|outdoor
-morning|afternoon|evening|night morgens|mittags|abends|nachts matin|après-midi|soir|nuit mañana|tarde|noche
-mattina|pomeriggio|sera|notte manhã|tarde|noite ochtend|middag|avond|nacht sabah|öğle|akşam|gece утр|день|вечер|ноч
-朝|昼|夜 早上|下午|晚上 아침|점심|저녁
-"""
-_PEOPLE = """
-mother|mum|mom father|dad sister brother son daughter wife husband uncle aunt niece nephew grandmother|grandma grandfather|grandpa
-mutter vater schwester bruder sohn tochter frau mann onkel tante oma opa
-mère père sœur frère fils fille femme mari oncle madre padre hermana hermano hijo hija esposa esposo tía tío
-sorella fratello figlio figlia moglie marito mãe pai irmã irmão filho filha moeder vader zus broer zoon dochter
-anne|annem baba|babam abla|ablam abi|abim oğlum kızım мать|мама отец|папа сестра брат сын дочь
-妈妈|母亲 爸爸|父亲 姐姐 妹妹 哥哥 弟弟 儿子 女儿 お母さん|母 お父さん|父 姉 妹 兄 弟 息子 娘 엄마|어머니 아빠|아버지 누나|언니 형|오빠 동생
-"""
-_ORDINALS = """
-first|erste|premier|première|primero|primera|primo|prima|birinci|первый second|zweite|deuxième|segundo|segunda|secondo|seconda|ikinci|второй
-third|dritte|troisième|tercero|tercera|terzo|terza|üçüncü|третий fourth|vierte|quatrième|cuarto|cuarta|quarto|quarta|dördüncü|четвёртый
-fifth|fünfte|cinquième|quinto|quinta|beşinci|пятый sixth|sechste|sixième|sexto|sexta|sesto|altinci|шестой seventh|siebte|septième|séptimo
-eighth|achte|huitième|octavo ninth|neunte|neuvième|noveno tenth|zehnte|dixième|décimo
-"""
-_OVER = re.compile(
-    r"(?<!\w)(?:over|finished|done|ended|ends|died|dead|passed away|cancel\w*|called off|sold|bought|left|moved|completed?|gone|lost|closed"
-    r"|broke up|divorced|retired|expired|dropped|past|returned|gave (?:it )?(?:up|away)|past|former"
-    r"|vorbei|fertig|beendet|gestorben|tot|verkauft|gekauft|abgesagt|gekündigt|verlassen|getrennt|ausgezogen|erledigt|abgeschlossen"
-    r"|finie?s?|terminée?s?|morte?|mort|vendue?|achetée?|annulée?|quittée?|arrêtée?|résiliée?"
-    r"|terminad\w|terminó|acab\w+|muri\w+|vendid\w|vendí|cancelad\w|dej\w+|finito|finita|terminat\w|mort[oa]|vendut\w|annullat\w|lasciat\w"
-    r"|terminou|morreu|vendi|cancelei|deixei|voorbij|klaar|gestopt|overleden|verkocht|opgezegd|bitti|öldü|sattim|iptal\w*|biraktim|ayrildim"
-    r"|закончил\w*|умер\w*|продал\w*|отменил\w*|бросил\w*|больше не)(?!\w)"
-    r"|终于结束|结束了|死了|卖了|取消了|不再|終わ(?:った|りました)|亡くな|死ん|売った|やめ(?:た|ました)|끝났|죽었|팔았|취소|그만|انتهى|انتهت|مات|بعت|ألغيت|खत्म|मर गया|बेच दिया|จบแล้ว|ตายแล้ว|ขายแล้ว|เลิก"
-)
-_CHANGE = re.compile(
-    r"(?<!\w)(?:now|nowadays|these days|instead|rather than|from now on|no longer|any ?more|after all|moved|changed?|switch\w*|replac\w+|became"
-    r"|renamed|resched\w+|postponed|rebooked|upgraded|pivoted|grew|shrank|promoted|corrected?|actually"
-    r"|jetzt|nun|inzwischen|statt|stattdessen|nicht mehr|doch|geändert|gewechselt|verschoben|umgezogen"
-    r"|maintenant|désormais|plutôt|au lieu|ne .{1,30} plus|ahora|en vez|en lugar|ya no|cambi\w+|adesso|ora|invece|non più"
-    r"|agora|em vez|já não|nu|voortaan|in plaats|niet meer|artik|şimdi|yerine|теперь|сейчас|вместо|больше не)(?!\w)"
-    r"|现在|改成|改为|换成|不再|今は|もう|になりました|に変|代わりに|이제|대신|바뀌|الآن|بدلا|لم أعد|अब|की जगह|ตอนนี้|เปลี่ยน|แทน"
-)
 _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
-_ADDED = re.compile(
-    r"(?<!\w)(?:also|too|as well|another|besides|in addition|both|auch|außerdem|noch|zusätzlich|aussi|également|también|además|otr[oa]"
-    r"|anche|inoltre|também|além|ook|bovendien|ayrica|bir de|ещё|еще|также|тоже)(?!\w)|也|还有|もう一|도 |또|أيضا|भी|ด้วย|อีก"
-)
 
 
-def _sides(table: str) -> list[list[re.Pattern[str]]]:
-    """Each group of words that exclude each other, as patterns for the words' beginnings."""
-    groups = [group.split("|") for line in table.splitlines() for group in line.split()]
-    return [[_beginning(word) for word in group] for group in groups]
+def _groups(kind: str) -> list[list[re.Pattern[str]]]:
+    """Each group of words of one kind, as patterns for the words' beginnings."""
+    listed = (group for code in lexicon.codes() for group in lexicon.groups(code, kind))
+    return [[_beginning(word) for word in group] for group in listed]
 
 
 def _beginning(word: str) -> re.Pattern[str]:
-    folded = re.escape(fold(word).text)
     short = r"(?!\w)" if len(word) < 4 and word.isalpha() else r"\w{0,3}(?!\w)"
-    spaced = not re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]", word)
-    return re.compile(rf"(?<!\w){folded}{short}" if spaced else folded)
+    spaced = not re.search("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]", word)
+    return re.compile(rf"(?<!\w){word}{short}" if spaced else word)
 
 
-def _any_of(table: str) -> list[re.Pattern[str]]:
-    """One pattern for each group of words with one meaning."""
-    return [
-        re.compile("|".join(_beginning(word).pattern for word in group.split("|")))
-        for group in table.split()
-    ]
-
-
-_OPPOSITE_SIDES = _sides(_OPPOSITES)
-_PERSONS = _any_of(_PEOPLE)
-_RANKS = _any_of(_ORDINALS)
+_OPPOSITE_SIDES = _groups("opposites")
+_PERSONS = _groups("people")
+_RANKS = _groups("ordinals")
 
 
 def differs(one: str, other: str) -> str | None:
@@ -155,6 +96,25 @@ def negated(value: str) -> bool:
     return bool(markers.marked("negation", fold(value).text, ()))
 
 
+def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | None:
+    """``negation`` where one of these sentences denies something, for a message."""
+    said = fold(" \n".join(sentences)).text
+    return "negation" if markers.marked("negation", said, languages) else None
+
+
+def name_runs(text: str) -> list[str]:
+    """Names with their neighbours as one: "New York" is one."""
+    found = names(text, from_start=True)
+    runs: list[list[str]] = [[]]
+    for word in text.split():
+        bare = word.strip(".,;:()'\"!?")
+        if bare in found:
+            runs[-1].append(bare)
+        if bare not in found or bare != word:
+            runs.append([])
+    return [" ".join(run) for run in runs if run]
+
+
 def text_names(value: str) -> set[str]:
     """Every name of a value, one that opens it too."""
     return names(value, from_start=True)
@@ -164,16 +124,16 @@ def over(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words say that what a value tells is over: a word of ending, or a denial of what the
     value does not deny itself. Not where they add something, or speak of another number or name."""
     folded = fold(said).text
-    if added(said) or _speaks_of_another(said, value):
+    if added(said) or speaks_of_another(said, value):
         return False
-    return _OVER.search(folded) is not None or _denied(said, value, languages)
+    return bool(markers.marked("over", folded, languages)) or _denied(said, value, languages)
 
 
 def changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words say that something takes the place of a value."""
     folded = fold(said).text
-    signs = _CHANGE, _OVER
-    return any(sign.search(folded) for sign in signs) or _denied(said, value, languages)
+    signs = (markers.marked(kind, folded, languages) for kind in ("change", "over"))
+    return any(signs) or _denied(said, value, languages)
 
 
 def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
@@ -184,19 +144,29 @@ def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
 
 def added(said: str) -> bool:
     """Whether words say that something comes beside what there is."""
-    return _ADDED.search(fold(said).text) is not None
+    return bool(markers.marked("added", fold(said).text, ()))
 
 
 def _has_case(value: str) -> bool:
     return value.upper() != value.lower()
 
 
-def _speaks_of_another(said: str, value: str) -> bool:
-    """Whether words name another number, or only other names, than a value does."""
+def speaks_of_another(said: str, value: str) -> bool:
+    """Whether words name another number, or only other names, than a value does. Where nothing
+    tells names from words, any word of the value that is not said may be one."""
     if numbers(value) - numbers(said) and numbers(said) - numbers(value):
         return True
-    unsaid = [name for name in text_names(value) if not says(said, name, loosely=False)]
-    return bool(unsaid) and any(not says(value, name, loosely=False) for name in names(said))
+    if said.isupper():
+        return False  # in capitals nothing tells names from words
+    if not _has_case(value):
+        return not all(says(said, word, loosely=False) for word in content_words(value))
+    mine, theirs = text_names(value), [n for n in names(said) if not _named(value, n)]
+    if not theirs or all(_named(said, name) for name in mine):
+        return False
+    # "Eastgate Bakery" is another one than "Northwind Bakery", and shares a name with it.
+    runs = (run.split() for run in name_runs(said))
+    shared = any({*run} & mine and {*run} & {*theirs} for run in runs)
+    return shared or not any(_named(said, name) for name in mine)
 
 
 def _foreign_names(one: str, other: str) -> bool:
@@ -212,13 +182,17 @@ def _named(value: str, name: str) -> bool:
 
 
 def _people(value: str) -> frozenset[int]:
-    folded = fold(value).text
-    return frozenset(i for i, person in enumerate(_PERSONS) if person.search(folded))
+    return _held(_PERSONS, fold(value).text)
 
 
 def _ranks(value: str) -> frozenset[int]:
-    folded = fold(value).text
-    return frozenset(i for i, rank in enumerate(_RANKS) if rank.search(folded))
+    return _held(_RANKS, fold(value).text)
+
+
+def _held(groups: list[list[re.Pattern[str]]], folded: str) -> frozenset[int]:
+    return frozenset(
+        i for i, words in enumerate(groups) if any(word.search(folded) for word in words)
+    )
 
 
 def _apart(sides: list[re.Pattern[str]], one: str, other: str) -> bool:

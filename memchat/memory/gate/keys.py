@@ -18,7 +18,8 @@ height weight blood_type commute wake_time bedtime work_hours
 theme units favourite_drink favourite_food favourite_colour
 """
 ONE = frozenset(_ONE.split())
-"""Slots that hold one value at a time: the newest replaces the one before."""
+"""Slots that hold one value at a time: the newest replaces the one before. A tool in use has the
+key of what it does (``editor``, ``issue_tracker``) and is one where the model says so."""
 
 _MANY = """
 allergy hobby skill project language pet friend child sibling colleague like dislike interest
@@ -92,22 +93,24 @@ COMMON_KEYS = tuple(_COMMON.split())
 
 
 def normalise_key(raw: str) -> str:
-    """A key in snake_case: letters of any script, folded, joined by single underscores.
+    """A key in snake_case: letters of any script and digits, folded, joined by single underscores.
 
-    Raises InputError for one that is empty, over 64 characters, or holds a digit (a slot's name
-    never holds the value).
+    Raises InputError for one that holds no letter or is over 64 characters.
     """
     text = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", raw).casefold())
     text = text.replace("i\u0307", "i").replace("ı", "i")  # one letter, as capitals make it
-    if any(unicodedata.category(c).startswith("N") for c in text):
-        raise InputError("the key holds a digit; name the slot and put the number in the value")
-    kept = "".join(c if c.isalpha() or unicodedata.category(c)[0] == "M" else " " for c in text)
+    digits = (str(unicodedata.digit(c)) if unicodedata.category(c) == "Nd" else c for c in text)
+    kept = "".join(c if _in_key(c) else " " for c in digits)
     key = "_".join(kept.split())
     if not re.search(r"[^\W\d_]", key):
-        raise InputError("the key is empty; name the slot, e.g. favourite_drink")
+        raise InputError("the key holds no letter; name the slot, e.g. favourite_drink")
     if len(key) > KEY_LIMIT:
         raise InputError(f"the key is {len(key)} characters long; at most {KEY_LIMIT} are kept")
     return key
+
+
+def _in_key(char: str) -> bool:
+    return char.isalpha() or unicodedata.category(char) in ("Nd", "Mn", "Mc", "Me")
 
 
 def canonical(key: str) -> str:

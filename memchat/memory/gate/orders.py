@@ -11,6 +11,8 @@ import re
 import unicodedata
 from functools import lru_cache
 
+from memchat.memory.gate.types import Case
+
 _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁһӏмткнвАЕОРСУХІЈЅМТКНВοαενικρτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧ‹›《》〈〉",
     "aeopcyxijsdhlmtkhbAEOPCYXIJSMTKHBoaevikptuxABEZHIKMNOPTYX<><><>",
@@ -60,7 +62,7 @@ _DRESSED = re.compile(
 )
 """An order in the dress of a wish: "I like it when you recommend …", "replies end with …"."""
 _ABOUT_ASSISTANT = re.compile(
-    r"(?<!\w)(?:the|this|your) (?:assistant|ai|model|chatbot|bot|system)(?!\w)[^.!?\n]{0,20}(?<!\w)(?:has|is|may|must|can|should|will|shall)(?!\w)"
+    r"(?<!\w)(?:the|this|your) (?:(?:assistant|ai|chatbot)(?!\w)[^.!?\n]{0,20}(?<!\w)(?:has|is|may|must|can|should|will|shall)|(?:model|bot|system)(?!\w)[^.!?\n]{0,20}(?<!\w)(?:may|must|shall))(?!\w)"
     r"|(?<!\w)you (?:must|may|shall|are allowed|are permitted|have permission|have to)(?!\w)"
     r"|(?<!\w)(?:du (?:musst|darfst|sollst)|musst du|tu dois|vous devez|debes|tienes que|devi|você deve|je moet|ты (?:должен|можешь)|musisz)(?!\w)",
     re.IGNORECASE,
@@ -92,12 +94,30 @@ def seen(text: str) -> str:
     return kept.translate(_LOOKALIKES) if latin else kept
 
 
+def check(case: Case) -> None:
+    """What reads as an order, or hides what it is, waits for a person whatever a model says."""
+    messages = [turn.text for turn in case.quoted()]
+    texts = (case.candidate.value, *case.sentences())
+    wish = case.candidate.type == "preference"
+    if any(map(override, (*texts, *messages))) or any(is_order(text, wish=wish) for text in texts):
+        case.holds.append("it reads as an instruction, not as a fact about you")
+    if "```" in case.candidate.value:
+        case.holds.append("its value holds marks of a code block")
+    disguises = map(disguised, (case.candidate.value, case.candidate.key, *messages))
+    case.holds += list(filter(None, disguises))[:1]
+
+
+def reads_as_order(value: str) -> bool:
+    """Whether a value tells the assistant what to do, or hides what it is."""
+    return override(value) or is_order(value, wish=False) or disguised(value) is not None
+
+
 def override(text: str) -> bool:
     """Whether a text tries to lift the rules, or carries marks that steer a model."""
     return any(_OVERRIDE.search(form) for form in (text, seen(text)))
 
 
-def order(text: str, *, wish: bool) -> bool:
+def is_order(text: str, *, wish: bool) -> bool:
     """Whether a sentence tells the assistant what to do. With ``wish`` how answers should look is
     left to the person."""
     forms = (text, seen(text))

@@ -1,119 +1,124 @@
-"""What only starts in the future: "from next month I live in Porto" must not replace today's city.
+"""From when a candidate holds: the user's words for it, and the day that their code names."""
 
-There is no start date to keep, so a person is asked. English, German, French, Spanish, Italian,
-Portuguese and Dutch.
-"""
-
-# ruff: noqa: E501  (word lists are read along, not down)
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import date
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from memchat.memory.gate import calendar_words
-from memchat.memory.gate.calendar_words import MONTHS, SEASONS, UNITS, WEEKDAYS
-from memchat.memory.gate.candidate import Candidate
-from memchat.memory.gate.clauses import clause_around
+from memchat.errors import InputError
+from memchat.language import calendar, lexicon
+from memchat.language.dates import from_date
+from memchat.memory.candidate import Candidate
+from memchat.memory.gate.clauses import clause_around, edges
+from memchat.memory.gate.expiry import a_week_on, fits, languages_at, places_of, read_at
 from memchat.memory.gate.keys import cardinality
-from memchat.memory.gate.text import Span, fold, sentence_around
 
 if TYPE_CHECKING:
-    from memchat.memory.gate.evidence import Findings, Turn
+    from memchat.memory.gate.types import Case
+
+UNREAD = "the start date could not be read"
 
 
-def _any(words: Mapping[str, object]) -> str:
-    """The full names of a table, with or without the accents that it leaves out."""
-    listed = sorted(
-        (word for word in words if len(word) > 3 or word in _SHORT), key=len, reverse=True
-    )
-    return "|".join(_ACCENTED.sub(lambda m: _ACCENTS[m[0]], word) for word in listed)
+def _words(names: Iterable[str]) -> str:
+    return "|".join(sorted(names, key=len, reverse=True))
 
 
-_SHORT = ("may", "mai", "mei", "ete")
-_ACCENTS = {
-    "a": "[aàáâãä]",
-    "e": "[eèéê]",
-    "i": "[iìí]",
-    "o": "[oòóôõö]",
-    "u": "[uùúûü]",
-    "c": "[cç]",
-    "n": "[nñ]",
-}
-_ACCENTED = re.compile("[aeioucn]")
-_MONTH, _WEEKDAY = _any(MONTHS), _any(WEEKDAYS)
-_SEASON, _PERIOD = _any(SEASONS), _any(UNITS)
-_UNIT = rf"{_PERIOD}|day|tag|jour|d[ií]a|dag|an|mes|mois|year|ano|año|{_SEASON}|{_MONTH}|{_WEEKDAY}"
-_TOMORROW = r"tomorrow|(?:über)?morgen|demain|mañana|domani|amanhã|overmorgen"
-_NEXT = (
-    rf"(?:next|nächste\w?|kommende\w?|prochaine?|próxim[oa]|proxim[oa]|prossim[oa]|volgende?) (?:{_UNIT})\b"
-    rf"|(?:{_UNIT}) (?:prochaine?|que viene|que vem|próxim[oa]|prossim[oa])\b"
-)
+_FULL = [
+    name
+    for name in (*calendar.MONTHS, *calendar.WEEKDAYS, *calendar.SEASONS)
+    if len(name) > 3 or name in ("may", "mai", "ete") or not name.isascii()
+]
+_UNITS = [*calendar.UNITS, *_FULL]
+_NEXT, _TOMORROW = calendar.words_for("next"), calendar.words_for("tomorrow")
+_COMING = rf"(?:{_NEXT})\s*(?:{_words(_UNITS)})|(?:{_words(_UNITS)})\s*(?:{_NEXT})"
 _DAY = (
-    rf"{_NEXT}|(?:{_TOMORROW})\b|(?:{_WEEKDAY})\b|\d{{1,2}}(?:st|nd|rd|th|er|º)?\.? (?:of |de )?(?:{_MONTH})\b(?:,? (?:de )?\d{{4}})?"
-    rf"|(?:{_MONTH})\b(?:,? (?:de )?\d{{4}}| \d{{1,2}}(?:st|nd|rd|th)?\b)?|(?:this |the )?(?:{_SEASON})\b"
-    r"|\d{1,2}(?:st|nd|rd|th|er)\b|20\d\d\b"
+    rf"{_COMING}|{_TOMORROW}|\d{{1,2}}\s*[月월](?:\s*\d+\s*[日일])?|\d{{1,2}}(?:st|nd|rd|th|er|\.)?"
+    rf"(?: (?:of |de )?(?:{_words(_FULL)})|(?<=\D)\b)(?: (?:de )?\d{{4}})?"
+    rf"|(?:{_words(_FULL)})(?: (?:de )?\d{{4}}| \d{{1,2}}\b)?|20\d\d"
 )
-_FROM = (
-    r"(?:(?<!am )(?<!'m )(?<!come )(?<!are )from|starting(?: from)?|beginning|as (?:of|from)|effective|(?:i |we )?(?:start|begin)(?:ing)?\b[^.,;]{0,60}? (?:on|in|from)) (?:on |in |the )?"
-    r"|(?:ab|beginnend)(?: dem| der)? |(?:à|a) partir (?:du |de la |de l'|de |d'|del |da )?(?:el )?|dès (?:le |la )?|à compter d[ue] "
-    r"|desde (?:el |la )?(?=mañana|pr[oó]xim|\w+ que viene)|a partire (?:da|dal|dalla|dall') ?|vanaf (?:de |het )?|(?:ich )?(?:fange|beginne)\b[^.,;]{0,60}? (?:am|im) "
-    r"|(?:je )?commence\b[^.,;]{0,60}? (?:le |en |au )|(?:empiezo|comienzo)\b[^.,;]{0,60}? (?:el |en )"
-)
-_STARTS = re.compile(rf"(?<!\w)(?:{_FROM})(?P<day>{_DAY})", re.IGNORECASE)
-_THEN = re.compile(rf"(?<!\w)(?P<day>{_NEXT})", re.IGNORECASE)
-_NOW = re.compile(
-    r"(?<!\w)(?:from|starting|beginning|as of|ab|à partir d'|à partir de|dès|desde|a partir de|da|vanaf) ?"
-    r"(?:today|now|heute|sofort|jetzt|aujourd'hui|maintenant|hoy|ahora|oggi|ora|adesso|hoje|agora|vandaag|nu)(?!\w)",
-    re.IGNORECASE,
-)
-_LASTING = re.compile(
-    r"(?:until|till|by|for|over|during|before|the|bis(?: zu[mr])?|für|die|jusqu'\w+|pour|pendant|hasta|por|durante"
-    r"|fino|per|até|tot|voor)(?: the| el| la| le| al?)?\s+$",
-    re.IGNORECASE,
-)
-_RANGE = re.compile(rf"\s*(?:to|through|thru|-|–)\s*(?:{_WEEKDAY}|{_MONTH})\b", re.IGNORECASE)
+_SMALL = r"(?:on |in |the |der |dem |el |la |le |lunes |du |de |d')?"
 
 
-def starts_later(candidate: Candidate, found: Findings, zone: ZoneInfo) -> str | None:
-    """The words by which a candidate's own clause says that it holds from a day ahead, or None."""
-    for turn, quote in found.proofs:
-        day = turn.said_at.astimezone(zone).date()
-        sentence = sentence_around(turn.text, quote.start, quote.end)
-        for match in _matches(candidate, turn, sentence):
-            clause = clause_around(turn.text, Span(match.start(), match.end(), match[0]))
-            elsewhere = clause.has_own_subject and clause.others_about(candidate)
-            if (clause.about(candidate) or not elsewhere) and _ahead(match["day"], day):
+def _from(*, spaced: bool) -> str:
+    """The words for "from" of the languages whose words spaces part, or of the others."""
+    codes = [code for code in lexicon.codes() if lexicon.is_spaced(code) is spaced]
+    return "|".join(calendar.plain(lexicon.any_of(code, "from")) for code in codes)
+
+
+_FROM, _GLUED = _from(spaced=True), _from(spaced=False)
+_AHEAD = re.compile(
+    rf"(?<!\w)(?:{_FROM})\s{_SMALL}(?P<day>{_DAY})(?!\w)|(?:{_DAY})(?:\s*(?:{_FROM})(?!\w)|{_GLUED})"
+    rf"|(?:{_GLUED})(?:{_DAY})"
+)
+_BEFORE = 60
+"""Characters before a day that tell "until" it from "from" it."""
+_COMING_DAY = re.compile(rf"(?<!\w)(?:{_COMING})(?!\w)")
+_LASTING = re.compile(rf"(?:{calendar.words_for('until', 'leads', 'before')}|over|the|die)\s*$")
+_RANGE = re.compile(rf"\s*(?:-|(?:to|through|{calendar.words_for('until')})\s)")
+
+
+def check_start(
+    candidate: Candidate, case: Case, zone: ZoneInfo, until: date | None = None
+) -> tuple[Candidate, date | None]:
+    """The candidate with the first day it holds, where that lies ahead of the message; the words
+    for it must stand in a quoted message. What starts today or has started holds now."""
+    code, said = candidate.starts, candidate.from_said
+    places = places_of(said, case) if said is not None else []
+    starts = None
+    if places and code is not None:
+        starts = _resolve(candidate, case, zone, until)
+    elif later := starts_later(candidate, case, zone):
+        case.signals.append(f"it may only start later: {later}")
+    elif code is not None:
+        case.notes.append("the start date was dropped: the user gave no words for it")
+    if starts is None:
+        candidate = candidate.model_copy(update={"starts": None, "from_said": None})
+    return candidate, starts
+
+
+def _resolve(candidate: Candidate, case: Case, zone: ZoneInfo, until: date | None) -> date | None:
+    turn, span = places_of(candidate.from_said or "", case)[-1]
+    named, code = read_at(turn, span, clause_around(turn.text, span)), candidate.starts or ""
+    day = turn.said_at.astimezone(zone).date()
+    try:
+        starts = a_week_on(named, code, from_date(code, turn.said_at, zone), day)
+    except InputError as error:
+        case.holds.append(f"{UNREAD}: {error}")
+        return None
+    if starts <= day and not (named.year and named.year > day.year):
+        return None
+    if not fits(named, code, starts, day, languages_at(turn, span, case), first=True):
+        case.holds.append(f"{UNREAD}: “{span.text}” and its code do not agree")
+        return None
+    if until is not None and starts > until:
+        case.refusals.append("it would end before it starts")
+    return starts
+
+
+def starts_later(candidate: Candidate, case: Case, zone: ZoneInfo) -> str | None:
+    """The words of a quote's clause by which it may only start in the future, else None."""
+    for turn, span in case.proofs:
+        start, end = edges(turn.text, span.start, span.end)
+        text = calendar.plain(turn.text[start:end])
+        today = turn.said_at.astimezone(zone).date()
+        for match in _matches(candidate, text):
+            named = calendar.read(match[0], before="from ")
+            year = named.year or today.year + 1
+            if (year, named.month or 12) > (today.year, today.month) and not named.endless:
                 return match[0].strip()
     return None
 
 
-def starts_now(found: Findings) -> bool:
-    """Whether a quote says that it holds from now on, which "today" alone would not."""
-    return any(_NOW.search(fold(turn.text[a.start : a.end]).text) for turn, a in found.proofs)
+def _before(text: str, match: re.Match[str]) -> str:
+    return text[max(0, match.start() - _BEFORE) : match.start()]
 
 
-def _matches(candidate: Candidate, turn: Turn, sentence: Span) -> list[re.Match[str]]:
-    text, ends = turn.text, sentence.end
-    found = [
-        match
-        for match in _STARTS.finditer(text, sentence.start, ends)
-        if not _RANGE.match(text, match.end())
-    ]
+def _matches(candidate: Candidate, text: str) -> list[re.Match[str]]:
+    found = [match for match in _AHEAD.finditer(text) if not _RANGE.match(text, match.end())]
     if cardinality(candidate.key) == "one" and candidate.relation != "ends":
-        found += [
-            match
-            for match in _THEN.finditer(text, sentence.start, ends)
-            if not _LASTING.search(text[sentence.start : match.start()])
-        ]
+        coming = _COMING_DAY.finditer(text)
+        found += [match for match in coming if not _LASTING.search(_before(text, match))]
     return found
-
-
-def _ahead(words: str, day: date) -> bool:
-    """Whether a day without a year may lie ahead; one with a year does."""
-    named = calendar_words.read(words, before="from ")
-    if named.year is None:
-        return True
-    return (named.year, named.month or 12) > (day.year, day.month)

@@ -37,6 +37,8 @@ def upgrade() -> None:
     op.add_column("inbox", sa.Column("starts_at", sa.Date()))
     op.add_column("inbox", sa.Column("sentence", sa.Text()))
     op.add_column("inbox", _cues())
+    unchecked = sa.Column("unchecked", sa.Integer(), server_default=sa.text("0"), nullable=False)
+    op.add_column("inbox", unchecked)
     _create_refusals()
 
 

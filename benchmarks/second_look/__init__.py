@@ -1,0 +1,1 @@
+"""Proposals from a file through the whole route: what the checks and the second look let stand."""

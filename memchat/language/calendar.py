@@ -1,0 +1,336 @@
+"""Words of the calendar, and what a phrase such as "bis Ende Mai" names with them.
+
+Names come from CLDR, the words around them from each language's list; of a language without such
+lists the names and the digits are read. Words are compared as ``plain`` leaves them.
+"""
+
+# ruff: noqa: E501  (patterns are read along, not down)
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from memchat.language import lexicon
+from memchat.language.number_words import DATE_WORDS, NUMBER_WORDS
+from memchat.language.text import fold
+
+
+def plain(text: str) -> str:
+    """Text as the tables hold it: folded, without accents."""
+    folded = fold(text).text
+    if folded.isascii():
+        return folded
+    parts = unicodedata.normalize("NFKD", folded)
+    bare = "".join(c for c in parts if not unicodedata.combining(c))
+    return unicodedata.normalize("NFC", bare)
+
+
+def _of_kind(kind: str) -> dict[str, int]:
+    return {
+        plain(word): number
+        for names in lexicon.calendar().values()
+        for number, words in enumerate(names[kind])
+        for word in words
+    }
+
+
+_KNOWN = {plain(word): form.split(":") for word, form in DATE_WORDS.items()}
+WEEKDAYS = {word: int(number) - 1 for word, (kind, number) in _KNOWN.items() if kind == "day"}
+MONTHS = {word: int(number) for word, (kind, number) in _KNOWN.items() if kind == "month"}
+_SHORT_DAYS = _of_kind("short_weekdays")
+_SHORT_MONTHS = {word: number + 1 for word, number in _of_kind("short_months").items()}
+WEEKDAYS = _SHORT_DAYS | WEEKDAYS
+MONTHS = _SHORT_MONTHS | MONTHS
+UNITS = {
+    plain(word): unit
+    for names in lexicon.calendar().values()
+    for unit in "dwmy"
+    for word in names[unit]
+}
+SEASONS = {
+    plain(word): season
+    for code in lexicon.codes()
+    for season, words in zip(
+        ("spring", "summer", "autumn", "winter"), lexicon.groups(code, "seasons"), strict=False
+    )
+    for word in words
+}
+
+
+for _code in lexicon.codes():
+    for _pair in lexicon.entries(_code, "more_names"):  # what people say in its place: "tues"
+        _word, _name = map(plain, _pair.split("="))
+        WEEKDAYS |= {_word: WEEKDAYS[_name]} if _name in WEEKDAYS else {}
+        UNITS |= {_word: UNITS[_name]} if _name in UNITS else {}
+_FRAGMENTS = re.compile(r"[^\W\d_]+|\d+")
+_NAMING = {
+    part for word in (*UNITS, *WEEKDAYS, *MONTHS, *SEASONS) for part in _FRAGMENTS.findall(word)
+}
+_NAMING |= {"weekend", "end", "wochenende", "fin"}
+
+
+def names_day(folded: str) -> bool:
+    """Whether a digit, a unit, a month, a season or a day of the week stands in it."""
+    parts = _FRAGMENTS.findall(folded)
+    return not _NAMING.isdisjoint(parts) or any(part[0].isdigit() for part in parts)
+
+
+def words_for(*kinds: str) -> str:
+    """The entries of some kinds in every language, as alternatives."""
+    listed = (lexicon.any_of(code, kind) for kind in kinds for code in lexicon.codes())
+    return "|".join(dict.fromkeys(plain(words) for words in listed if words != r"(?!)")) or "(?!)"
+
+
+def _any(*kinds: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<![a-z])(?:{words_for(*kinds)})(?![a-z])")
+
+
+_NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
+_NUMBERS |= {plain(word): 1 for word in lexicon.everywhere("one")}
+_FIRST = re.compile(r"first|ersten?r?|premier|primero|primo|primeiro|eerste")
+_AMBIGUOUS = re.compile("may|march|mars|mai|mart|segunda|terca|quarta|quinta|sexta")
+"""Also verbs, a planet, "never", "second": dates only behind a word that leads to one, as are short
+names."""
+_LED = re.compile(
+    rf"(?:\b(?:{words_for('until', 'leads', 'before', 'early', 'middle', 'next', 'from', 'end')})"
+    r"|\d(?:st|nd|rd|th|er|\.)?)[\s-]+$"
+)
+_MAYBE_LED = re.compile(r"(?:^\W*|\b(?:this|of|for|from|to|de|and|und|et|y|e|en)[\s-]+)$")
+_DATE_ENDS = re.compile(
+    r"\s*(?:$|[^\w\s']|-feira|\d|(?:and|or|at|in|of|this|next|then|when|because|with|for)\b)"
+)
+_UNTIL = re.compile(rf".*\b(?=(?:{words_for('until')}|to)\b)")
+_RANGE = re.compile(r"(?<![\d-])\d{1,2}\.?\s?-\s?(?=\d{1,2}\b(?!-))")
+_PART_OF_DAY = re.compile(r"(?<=tag|och)(?:s|abend|nacht|morgen|(?:vor|nach)?mittag|fruh)\b")
+_CLOCK = re.compile(
+    r"\b(?:at|um|om|alle|a las?|as) \d{1,2}(?:[:.]\d{2})?(?:\s?(?:[ap]\.?m\b\.?|uhr|uur))?(?![\d.])|"
+    r"\b\d{1,2}(?:[:.h]\d{2})?\s?(?:a\.?m\b\.?|p\.?m\b\.?|uhr|o'clock|heures?|uur)|\b\d{1,2}(?::|h)\d{2}\b"
+    r"|\b(?:noon|midnight|mittags?|mitternacht|midi|minuit|mediodia|medianoche|mezzogiorno|mezzanotte)\b"
+)
+_TO_THE_HOUR = re.compile(rf"\b(?:{words_for('until')})\s+(?:2[0-4]|1?\d|0\d)\s*$")
+_ISO = re.compile(r"\b(\d{4})-(\d{1,2})-(\d{1,2})\b")
+_SLASHED = re.compile(r"\b(\d{1,2})[./](\d{1,2})(?:[./](\d{4}|\d{2}))?(?![\d/])")
+_EAST_ASIAN = re.compile(r"(?:(\d{4})\s*[年년]\s*)?(\d{1,2})\s*[月월]\s*(?:(\d{1,2})\s*[日号일])?")
+_COUNTED = re.compile(
+    rf"(?<![\w.])([a-z]+|\d{{1,5}})\s+(?:(?:more|weitere|autres?|mas)\s+)?({'|'.join(sorted(UNITS, key=len, reverse=True))})\b"
+)
+_HALF_YEAR = re.compile(
+    r"\b(?:half a year|halbes jahr|halben jahres?|half jaar|medio ano|mezzo anno|meio ano)\b"
+)
+_CHRISTMAS, _WEEKEND, _QUARTER = _any("festivals"), _any("weekend"), _any("quarter")
+_NUMBERED_QUARTER = re.compile(r"\bq([1-4])\b")
+_AFTER_TOMORROW, _TODAY, _TOMORROW = _any("after_tomorrow"), _any("today"), _any("tomorrow")
+_YESTERDAY, _LAST, _NEXT, _THIS = _any("yesterday"), _any("last"), _any("next"), _any("this")
+_END, _ENDLESS, _EVERY = _any("end"), _any("for_good"), _any("every")
+_BEFORE, _EITHER, _SO_FAR = _any("before"), _any("either"), _any("since")
+_EARLY, _MID, _LEADS = _any("early"), _any("middle"), _any("until", "leads", "this", "next")
+_NATIVE = {word: unit for word, unit in UNITS.items() if not re.match("[a-z]", word)}
+_NATIVE_NAMES = re.compile(
+    "|".join(sorted((w for w in (*WEEKDAYS, *MONTHS) if not w.isascii()), key=len, reverse=True))
+)
+_ONE_NATIVE = "|".join(sorted(_NATIVE, key=len, reverse=True))
+_NEXT_NATIVE = re.compile(
+    rf"(?:{words_for('next')})\s*({_ONE_NATIVE})|({_ONE_NATIVE})\s*(?:{words_for('next')})"
+)
+"""Where no spaces part words, a unit is read only beside the word for "next"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a phrase names. Of several weekdays or months it is the last."""
+
+    weekday: int | None = None
+    """0 is Monday."""
+    month: int | None = None
+    day: int | None = None
+    year: int | None = None
+    dates: tuple[tuple[int, int], ...] = ()
+    """(month, day) as 05/06 may be read."""
+    near: int | None = None
+    """Days from the message's: 0 is today."""
+    count: tuple[int, str] | None = None
+    """Two weeks: ``(2, "w")``."""
+    unit: str | None = None
+    """A week, month or year without a number."""
+    season: str | None = None
+    quarter: str | None = None
+    weekend: bool = False
+    clock: bool = False
+    this: bool = False
+    next: bool = False
+    end: bool = False
+    early: bool = False
+    mid: bool = False
+    """In the first, or the middle third of a month."""
+    before: bool = False
+    """The day meant is the one before."""
+    over: bool = False
+    """It lies before the message."""
+    since: bool = False
+    """A length of time that ends now: "for the last two weeks"."""
+    endless: bool = False
+    numbers: frozenset[int] = frozenset()
+    """Every number, whatever it counts."""
+    led: bool = False
+    """It opens with a word of these languages such as "until"."""
+    unread: bool = False
+    """It holds a number that is part of no date, or names either of two days."""
+
+    @property
+    def anything(self) -> bool:
+        """Whether any part of a date was recognised."""
+        return self.dated or self.clock
+
+    @property
+    def dated(self) -> bool:
+        """The same without the time of day."""
+        parts = (self.weekday, self.month, self.day, self.year, self.near, self.count, self.unit)
+        more = (self.season, self.quarter, self.dates, self.weekend)
+        return any(part is not None for part in parts) or any(more)
+
+
+def reads(code: str) -> bool:
+    """Whether a phrase of a language in which nothing is recognised names no day."""
+    return bool(lexicon.table(code)["reads_dates"])
+
+
+def read(phrase: str, before: str = "", after: str = "") -> Named:
+    """What a phrase names; ``before`` and ``after`` are the words beside it in the message, by
+    which "May" is told from "may"."""
+    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", plain(phrase))))
+    named = Named(
+        numbers=frozenset(int(n) for n in re.findall(r"\d+", plain(phrase))[:20] if len(n) < 10),
+        this=bool(_THIS.search(text)),
+        endless=bool(_ENDLESS.search(text) or _EVERY.search(text)),
+        clock=bool(_CLOCK.search(text) or _TO_THE_HOUR.search(text)),
+        led=bool(_LEADS.search(text)),
+    )
+    text = _TO_THE_HOUR.sub(" ", _CLOCK.sub(" ", text))
+    named, text = _numeric_date(named, text)
+    named, text = _idioms(named, text)
+    named, text = _counted(named, text)
+    named = _words(named, text, plain(before), plain(after))
+    if named.anything:
+        named = replace(
+            named,
+            unread=named.unread or bool(_EITHER.search(text)),
+            before=bool(_BEFORE.search(text)),
+            early=bool(_EARLY.search(text)),
+            mid=bool(_MID.search(text)),
+        )
+    return _bare_numbers(named, text)
+
+
+def _numeric_date(named: Named, text: str) -> tuple[Named, str]:
+    if match := _ISO.search(text):
+        found = replace(named, year=int(match[1]), dates=((int(match[2]), int(match[3])),))
+    elif match := _SLASHED.search(text):
+        one, two = int(match[1]), int(match[2])
+        pairs = tuple(p for p in ((two, one), (one, two)) if p[0] <= 12)
+        year = match[3] and (int(match[3]) if len(match[3]) == 4 else 2000 + int(match[3]))
+        found = replace(named, dates=pairs, year=year or None, unread=not pairs)
+    elif match := _EAST_ASIAN.search(text):
+        year, month, day = (int(part) if part else None for part in match.groups())
+        found = replace(named, year=year, month=month, day=day)
+    else:
+        return named, text
+    return found, text[: match.start()] + " " + text[match.end() :]
+
+
+def _idioms(named: Named, text: str) -> tuple[Named, str]:
+    """What several words name together, taken out so that none of them is read alone."""
+    found: dict[str, object] = {"next": bool(_NEXT.search(text)), "end": bool(_END.search(text))}
+    if re.search(r"\bfortnight\b", text):
+        found["count"] = (2, "w")
+    for pattern, field, value in (
+        (_HALF_YEAR, "count", (6, "m")),
+        (_WEEKEND, "weekend", True),
+        (_AFTER_TOMORROW, "near", 2),
+        (_CHRISTMAS, "dates", ((12, 24), (12, 25), (12, 26))),
+    ):
+        if pattern.search(text):
+            found[field], text = value, pattern.sub(" ", text)
+    if match := _NUMBERED_QUARTER.search(text):
+        found["quarter"], text = f"q{match[1]}", _NUMBERED_QUARTER.sub(" ", text)
+    elif _QUARTER.search(text):
+        found["quarter"] = "quarter"
+    if "near" not in found and (_TODAY.search(text) or _TOMORROW.search(text)):
+        found["near"] = 0 if _TODAY.search(text) else 1
+    if ahead := _NEXT_NATIVE.search(text):
+        found |= {"next": True, "unit": _NATIVE[ahead[1] or ahead[2]]}
+    return replace(named, **found), text  # type: ignore[arg-type]
+
+
+def _counted(named: Named, text: str) -> tuple[Named, str]:
+    for match in _COUNTED.finditer(text):
+        number = int(match[1]) if match[1].isdigit() else _NUMBERS.get(match[1])
+        if number is not None:
+            rest = text[: match.start()] + " " + text[match.end() :]
+            return replace(named, count=(number, UNITS[match[2]])), rest
+    return named, text
+
+
+def _words(named: Named, text: str, before: str, after: str) -> Named:
+    found: dict[str, int | str | None] = {}
+    for word in _names(text, before, after):
+        if word in WEEKDAYS:
+            found["weekday"] = WEEKDAYS[word]
+        elif word in MONTHS:
+            found["month"] = MONTHS[word]
+        elif word in SEASONS:
+            found["season"] = SEASONS[word]
+        elif word in UNITS and word not in ("an", "day", "dag", "dia"):
+            found["unit"] = UNITS[word]
+    return _past(replace(named, **found), text)  # type: ignore[arg-type]
+
+
+def _names(text: str, before: str, after: str) -> Iterator[str]:
+    """The words of a phrase that may be names of the calendar."""
+    around, shift = f"{before} {text}{after}", len(before) + 1
+    for match in re.finditer(r"[a-z]+", text):
+        word = match[0]
+        doubtful = _AMBIGUOUS.fullmatch(word) or word in _SHORT_DAYS or word in _SHORT_MONTHS
+        if not doubtful or _is_date(around, match.start() + shift, match.end() + shift):
+            yield word
+    yield from _NATIVE_NAMES.findall(text)
+
+
+def _is_date(text: str, start: int, end: int) -> bool:
+    before = text[:start]
+    numbered = re.match(r"\.?\s+(?:the\s+)?\d", text[end:])
+    if numbered or _LED.search(before):
+        return True
+    return bool(_MAYBE_LED.search(before) and _DATE_ENDS.match(text, end))
+
+
+def _past(named: Named, text: str) -> Named:
+    if named.count is not None and _SO_FAR.search(text):
+        return replace(named, since=True)
+    if _YESTERDAY.search(text):
+        return replace(named, over=True)
+    if not _LAST.search(text):
+        return named
+    if named.count is not None:
+        return replace(named, since=True)
+    parts = (named.weekday, named.month, named.unit, named.season)
+    return replace(named, over=sum(part is not None for part in parts) == 1)
+
+
+def _bare_numbers(named: Named, text: str) -> Named:
+    """Digits that no unit follows: a day or a year; a number word counts beside a month."""
+    for number in map(int, re.findall(r"\d{1,9}", text)):
+        if 1 <= number <= 31 and named.day is None and not named.dates:
+            named = replace(named, day=number)
+        elif 1900 <= number <= 9999 and named.year is None:
+            named = replace(named, year=number)
+        else:
+            named = replace(named, unread=True)
+    if named.month is not None and named.day is None and named.count is None:
+        words = [
+            w for w in re.findall(r"[a-z]+", text) if _FIRST.fullmatch(w) or _NUMBERS.get(w, 0) > 1
+        ]
+        if len(words) == 1:
+            named = replace(named, day=_NUMBERS.get(words[0], 1))
+    return named

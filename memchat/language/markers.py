@@ -1,0 +1,76 @@
+"""Words that change what the words beside them mean, found in a folded text.
+
+The lists are data: ``memchat/language``. What is found is a sign, and decides nothing by itself.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import cache
+
+from memchat.language import lexicon
+
+FUNCTION_WORDS = lexicon.everywhere("function_words")
+REMEMBER = lexicon.anywhere("remember")
+PASTE = lexicon.anywhere("paste")
+NOT_TO_KEEP = lexicon.anywhere("not_to_keep")
+"""A person's wish that something is not remembered."""
+KEEP_ELSE = re.compile(rf"\w*\s+(?:{lexicon.any_of('en', 'keep_else')})(?!\w)", re.IGNORECASE)
+"""What follows where it is another thing that is not to be kept: a seat, money, the receipt."""
+
+
+@cache
+def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
+    """The languages that a script tells, and those that a letter does."""
+    tables = {code: lexicon.table(code) for code in lexicon.codes()}
+    scripts, letters = (
+        {code: re.compile(table[kind]) for code, table in tables.items() if table[kind]}
+        for kind in ("script", "letters")
+    )
+    return scripts, letters
+
+
+def is_spaced(code: str) -> bool:
+    """Whether spaces part the words of a language."""
+    return lexicon.is_spaced(code)
+
+
+def languages_of(folded: str) -> tuple[str, ...]:
+    """The languages with lists that a folded text may be in, likeliest first; empty for none."""
+    scripts, letters = _told_by()
+    found = [code for code, script in scripts.items() if script.search(folded)]
+    words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", folded)
+    latin = [word for word in words if word[0] < "\u0250"]
+    hits = {
+        code: sum(word in lexicon.entries(code, "function_words") for word in latin)
+        for code in lexicon.codes()
+        if code not in scripts
+    }
+    for code, letter in letters.items():
+        hits[code] += len(latin) if letter.search(folded) else 0
+    best = max(hits.values(), default=0)
+    if latin and best and best >= len(latin) / 8:
+        found += sorted((c for c, n in hits.items() if n >= best * 0.6), key=lambda c: -hits[c])
+    return tuple(found)
+
+
+def marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
+    """Where markers of one kind stand in a folded text, harmless set phrases left out.
+
+    With no language known, every list is read: it can only make the judgement stricter.
+    """
+    found: list[re.Match[str]] = []
+    for code in languages or lexicon.codes():
+        safe = [m.span() for m in lexicon.pattern(code, "harmless").finditer(folded)]
+        for m in lexicon.pattern(code, kind).finditer(folded):
+            before = bisect_left(safe, (m.end(), 0))
+            if before == 0 or safe[before - 1][1] <= m.start():
+                found.append(m)
+    return found
+
+
+def opens_with(kind: str, folded: str, languages: tuple[str, ...]) -> bool:
+    """Whether a folded text begins with a marker of one kind."""
+    text = folded.lstrip(" \"'([-¿¡")
+    return any(lexicon.pattern(code, kind).match(text) for code in languages or lexicon.codes())

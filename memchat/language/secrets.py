@@ -1,0 +1,296 @@
+"""What must not be remembered unasked: secrets, and data that identifies or reaches a person.
+
+Found by form and check digits where there are any, and by the word beside it where there are not:
+"locker code is 7741" is a secret, "locker is number 12" is not.
+"""
+
+# ruff: noqa: E501  (word lists are read along, not down)
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from memchat.language.text import fold
+
+PERSONAL = frozenset({"e-mail", "phone"})
+"""Kinds that a person may ask to have remembered; the others are refused even then."""
+
+
+_ASKED = 80
+_ANSWER = 60
+_PAIR = 4
+"""Characters of a question's end, of the longest answer that is read together with it, and of two
+words that are too short to tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """One secret in a text: its kind and where it stands. It never holds the secret itself."""
+
+    kind: str
+    start: int
+    end: int
+
+
+_SAID = re.compile(
+    r"(?<!\w)(?:(?<!per )pass(?:word|code|phrase)?|passwd|pwd|pw|mdp|[a-z]{2,12}-?passwort|kennwort|passwort|(?:pin|tan|puk|cvv|cvc"
+    r"|otp)(?:[- ]?(?:code|number|nummer))?"
+    r"|(?:\w{1,20}[- ])?codes?|\w{1,20}code|mot de passe|contraseña|clave|código|codice|senha"
+    r"|wachtwoord|şifre\w*|parola\w*|(?:account|routing) number|kontonummer|kod\w{0,2}|пароль|пин-?код|код"
+    r"|combination|secret|api[ _-]?key|token|security (?:answer|code)|geheimzahl|सीक्रेट|पासवर्ड"
+    r"|पिन|كلمة (?:السر|المرور)|الرمز)(?!\w)"
+    r"(?P<between>[^.!?\n]{0,24}?)"
+    r"(?:(?<=[\s:=])|(?<=\bis )|(?<=[\s:=]['\"]))(?P<secret>(?=[^\s'\",;]*\d)[^\s'\",;]{3,}(?: \d{3,}(?!\w))?"
+    r"|(?<=[\s:=]['\"])[^\s'\"]{4,})"
+)
+_SAID_UNSPACED = re.compile(
+    r"(?:密码|密碼|密钥|口令|验证码|验证碼|パスワード|暗証番号|ピン|暗証コード)\s*(?:是什么|是多少|は何です?か|是|は|为)? ?:?\s*(?P<secret>[a-z0-9!@#$%^&*_-]{3,})"
+)
+_WORD_SECRET = re.compile(
+    r"(?<!\w)(?:password|passcode|passphrase|security answer|pwd|kennwort|passwort|mot de passe|contraseña|senha"
+    r"|wachtwoord|şifre\w*|parola\w*|пароль)"
+    r"(?: (?:for|to|für|zum|de|du|del|do|da|van|voor) [\w ]{1,30}?)?(?:\s*[:=]\s*| (?:is|are|was|ist|lautet|est|es|é|è"
+    r"|:) )\"?'?(?P<secret>[^\s\"',;]{4,})"
+)
+_SAID_AFTER = re.compile(
+    r"(?<![\w.,:/-])(?P<secret>(?=[^\s'\",;]{0,60}\d)[^\s'\",;.]{4,80}),?(?: that)? ?(?:as|is|'s|was) (?:my |the |a |our |your )?(?:\w+ ){0,2}?"
+    r"(?:pass(?:word|code|phrase)|pin|code|private key|secret key|api key)(?!\w)"
+)
+"""The same with the secret first: "I use bluebird77 as my password"."""
+_PHRASE = re.compile(
+    r"(?:(?:recovery|seed|backup|mnemonic|secret) (?:phrase|words?)|passphrase|seedphrase|wiederherstellungs\w+|phrase de récupération|frase (?:semilla|de recuperación)|助记词|シードフレーズ)"
+    r"[^\n\w]{0,3}(?:(?:is|are|ist|lautet|est|es|è|是) )?(?P<secret>[^\W\d_]{3,}(?:[ ,-]+[^\W\d_]{3,}){2,24})"
+)
+"""Words of a wallet or of a long password."""
+_QUOTED_SECRET = re.compile(
+    r"(?<!\w)(?:password|passcode|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord)\W{1,4}(?<=[\"'“„«])(?P<secret>[^\"'”“»\n]{4,60})[\"'”“»]"
+)
+_NAMED_KEY = re.compile(
+    r"(?:(?:\w{1,30}[_-])?(?:secret|api|access|private|ssh)[ _-]?(?:access[ _-]?)?(?:key|token|secret)?|api-schlüssel|clé api|clave api|chiave api|token|bearer|密钥|client_secret)"
+    r"(?:\s*[:=]\s*|\s+(?:is|ist|est|es|è|lautet|:)\s+|\s+)[\"']?(?P<secret>(?=[^\s\"']*\d)[a-z0-9+/=_.-]{14,})"
+)
+"""Long letters and digits behind a word for a key."""
+_HEX_KEY = re.compile(r"(?<![0-9a-f])(?:0x)?[0-9a-f]{64}(?![0-9a-f])")
+_NOT_A_CODE = re.compile(
+    r"(?:post\w*|postal|zip|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
+    r"|python|morse|line[s]? of|error|status|http)[- ]?codes?\b|"
+    r"(?:code|código|codice|kod\w*) (?:postal|postale|promo\w*|zip)|posta kodu\w*|postleitzahl|token of|code (?:review|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
+    r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
+    r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
+    r"|until|by|at|before)\s*$",
+)
+_GIVEN = re.compile(
+    r"[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+)(?!\w)"
+)
+_VERSION_OR_YEAR = re.compile(
+    r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|nel|em|sinds) (?:19|20)\d\d\.?$"
+)
+"""What no one says is the code, and is a release of a program or the year of an event."""
+_KEYS = re.compile(
+    r"sk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
+    r"|AIza[0-9A-Za-z_-]{30,}|xox[abprs]-[\w-]{10,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
+    r"|npm_[A-Za-z0-9]{30,}|(?:r|s)k_(?:live|test)_\w{16,}"
+    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{6,}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END[^\n]*|\Z)"
+    r"|(?<!\w)\w{2,20}://[^\s/:@]{1,99}:[^\s/@]{1,99}@\S+"
+)
+_EMAIL = re.compile(
+    r"(?<![\w.+%-])[\w.+%-]{1,64} ?(?:@|\(at\)|\[at\]) ?[\w-]+(?:\.[\w-]+)*(?:\.| ?\(dot\) ?"
+    r"| ?\[dot\] ?)[a-z]{2,}"
+)
+_CARD = re.compile(r"(?<![\w.,-])\d(?:[ -]?\d){12,18}(?![\w-])")
+_CARD_SAID = re.compile(
+    r"(?:card|karte\w*|kartennummer|carte|tarjeta|carta|cartão|kart\w*|карт\w+|卡号|カード(?:番号)?)[^\d\n]{0,20}(?P<secret>\d(?:[ -]?\d){12,18})(?!\d)"
+)
+"""With the word beside it a wrong check digit is a slip, not another number."""
+_IBAN = re.compile(r"(?<!\w)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}(?!\w)")
+_PHONE = re.compile(
+    r"(?<![a-z0-9_.+/-])(?:\+|00)[1-9]\d{0,2}[ ./-]?(?:\(\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}(?!\w)"
+    r"|(?<![a-z0-9_.+/-])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"
+    r"|(?<![a-z0-9_.+/-])0\d{1,4}[ /-]\d(?:[ -]?\d){4,9}(?![a-z0-9_])"
+)
+_EMAIL_SAID = re.compile(
+    r"(?<!\w)[a-z][\w+.-]{1,40} (?:at|arobase|arroba|chiocciola) [\w-]{2,40} (?:dot|point|punto|ponto|punkt) [a-z]{2,6}(?!\w)"
+)
+_PHONE_SAID = re.compile(
+    r"(?:phone|mobile|cell|telefon\w*|handy\w*|téléphone|portable|teléfono|móvil|telefono"
+    r"|cellulare|telefone|telefoon\w*|whatsapp|call me (?:at|on)|电话|手机|電話|携帯|телефон"
+    r"|هاتف|फोन|फ़ोन)"
+    r"[^\d\n]{0,24}(?P<secret>\+?\d(?:[ ./()-]?\d){5,14})(?![a-z0-9_])"
+)
+_SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])")
+_ID_SAID = re.compile(
+    r"(?:passport|sécurité sociale|bvn|routing number|account number|numero di conto|social security|ssn|national id|national insurance|id card"
+    r"|driver'?s licen[cs]e|tax id|steuer-?id\w*|personalausweis\w*|reisepass\w*|dni|nie|nif|cpf"
+    r"|tckn|t\.?c\.? kimlik|"
+    r"aadhaar|pan card|codice fiscale|bsn|身份证|護照|护照|パスポート|マイナンバー|паспорт)"
+    r"(?:[- ]?(?:number|no\.?|nummer|号码?|番号))?"
+    r"[^\d\n]{0,12}?(?P<secret>\d(?: ?\d{2,3}){4,7}(?![a-z0-9])|(?=[\w-]*\d{2})[a-z0-9][\w-]{4,})"
+)
+_DNI = re.compile(r"(?<!\w)(\d{8})[ -]?([a-z])(?!\w)")
+_LONG_ID = re.compile(
+    r"(?<![\w.,-])(?:\d{3}\.\d{3}\.\d{3}-\d{2}|\d{11}|\d{4} ?\d{4} ?\d{4})(?![\w-])"
+)
+
+
+def find_secrets(text: str) -> list[Secret]:
+    """Every secret of a text, in order, no two overlapping."""
+    folded = fold(text)
+    found = [Secret("key", *m.span()) for m in _KEYS.finditer(text)]
+    for kind, start, end in _in_folded(folded.text):
+        found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1]))
+    out: list[Secret] = []
+    for secret in sorted(found, key=lambda s: (s.start, -s.end)):
+        if not out or secret.start >= out[-1].end:
+            out.append(secret)
+        elif secret.end > out[-1].end:
+            out[-1] = replace(out[-1], end=secret.end)
+    return out
+
+
+def find_answered(question: str, text: str) -> list[Secret]:
+    """The secrets of a text that answers a question: "And the PIN?" makes one of "4821"."""
+    asked = question.rstrip()[-_ASKED:].rstrip("?？؟.… ") + ": "
+    if len(text) > _ANSWER:
+        return []
+    shift = len(asked)
+    found = (s for s in find_secrets(asked + text) if s.start >= shift)
+    return [replace(s, start=s.start - shift, end=s.end - shift) for s in found]
+
+
+def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
+    """The secrets of a conversation, each with the number of the message that holds it."""
+    before = ""
+    for number, text in enumerate(texts):
+        for secret in (*find_secrets(text), *find_answered(before, text)):
+            yield number, secret
+        before = text
+
+
+def betrays(words: str, secret: str) -> bool:
+    """Whether words hold a telling part of a secret: its digits, a long word or two of its words in
+    a row."""
+    hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
+    pieces = _pieces(words)
+    telling = [p for p in (*pieces, *_pieces(secret)) if len(p) > 1 + 4 * p.isalpha()]
+    if any(piece in hidden and piece in shown for piece in telling):
+        return True
+    pairs = (f"{a} {b}" for a, b in pairwise(pieces))
+    return any(len(pair) > _PAIR and pair in hidden for pair in pairs)
+
+
+def _pieces(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", fold(text).text)
+
+
+def mask(text: str) -> str:
+    """The text with each secret replaced by its kind in brackets."""
+    out, at = [], 0
+    for secret in find_secrets(text):
+        out.append(f"{text[at : secret.start]}[{secret.kind}]")
+        at = secret.end
+    return "".join(out) + text[at:]
+
+
+def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
+    for pattern in (_SAID, _SAID_AFTER, _SAID_UNSPACED, _WORD_SECRET, _QUOTED_SECRET, _PHRASE):
+        for match in pattern.finditer(text):
+            if not _harmless_code(text, match):
+                yield "password", *match.span("secret")
+    for pattern in (_NAMED_KEY, _HEX_KEY):
+        for match in pattern.finditer(text):
+            yield "key", *match.span(match.lastgroup or 0)
+    for pattern in (_EMAIL, _EMAIL_SAID):
+        for match in pattern.finditer(text):
+            yield "e-mail", *match.span()
+    for match in _CARD.finditer(text):
+        if _luhn(re.sub(r"\D", "", match[0])):
+            yield "card", *match.span()
+    for match in _CARD_SAID.finditer(text):
+        yield "card", *match.span("secret")
+    for match in _IBAN.finditer(text):
+        if end := _iban_end(match[0]):
+            yield "bank account", match.start(), match.start() + end
+    for match in _PHONE.finditer(text):
+        if not re.fullmatch(r"\d{4}[ .-]\d{2}[ .-]\d{2}", match[0]):
+            yield "phone", *match.span()
+    for match in _PHONE_SAID.finditer(text):
+        yield "phone", *match.span("secret")
+    for match in _SSN.finditer(text):
+        yield "id number", *match.span()
+    for match in _ID_SAID.finditer(text):
+        yield "id number", *match.span("secret")
+    for match in _DNI.finditer(text):
+        if "trwagmyfpdxbnjzsqvhlcke"[int(match[1]) % 23] == match[2]:
+            yield "id number", *match.span()
+    for match in _LONG_ID.finditer(text):
+        if _checked_id(match[0]):
+            yield "id number", *match.span()
+
+
+def _harmless_code(text: str, match: re.Match[str]) -> bool:
+    start = max(0, match.start() - 12)
+    said = text[start : match.start("secret")]
+    return _NOT_A_CODE.search(said) is not None or (
+        _GIVEN.search(text, match.start(), match.start("secret")) is None
+        and _VERSION_OR_YEAR.search(text[start : match.end("secret")]) is not None
+    )
+
+
+def _luhn(digits: str) -> bool:
+    if not 13 <= len(digits) <= 19 or len(set(digits)) == 1:
+        return False
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        number = int(digit) * (1 + place % 2)
+        total += number - 9 if number > 9 else number
+    return total % 10 == 0
+
+
+def _iban_end(found: str) -> int:
+    """How much of a match is an IBAN by its check digits, words behind it left off; 0 for none."""
+    for end in range(len(found), 14, -1):
+        compact = found[:end].replace(" ", "")
+        if found[end - 1] == " " or not 15 <= len(compact) <= 34:
+            continue
+        if end < len(found) and found[end] != " ":
+            continue
+        turned = compact[4:] + compact[:4]
+        if int("".join(str(int(c, 36)) for c in turned)) % 97 == 1:
+            return end
+    return 0
+
+
+def _checked_id(found: str) -> bool:
+    """CPF (Brazil), T.C. kimlik (Turkey) and Aadhaar (India) by their check digits."""
+    digits = [int(c) for c in found if c.isdigit()]
+    if len(set(digits)) < 3:
+        return False
+    if len(digits) == 12:
+        return digits[0] > 1 and _verhoeff(digits)
+    first = sum(n * w for n, w in zip(digits[:9], range(10, 1, -1), strict=True)) * 10 % 11 % 10
+    second = sum(n * w for n, w in zip(digits[:10], range(11, 1, -1), strict=True)) * 10 % 11 % 10
+    if digits[9:] == [first, second]:
+        return True
+    tenth = (7 * sum(digits[0:9:2]) - sum(digits[1:8:2])) % 10
+    return digits[0] > 0 and digits[9] == tenth and digits[10] == sum(digits[:10]) % 10
+
+
+def _verhoeff(digits: list[int]) -> bool:
+    def times(a: int, b: int) -> int:
+        if a < 5 and b < 5:
+            return (a + b) % 5
+        if a < 5:
+            return 5 + (a + b - 5) % 5
+        return 5 + (a - 5 - b) % 5 if b < 5 else (a - b) % 5
+
+    turn = (1, 5, 7, 6, 2, 8, 3, 0, 9, 4)
+    check = 0
+    for place, digit in enumerate(reversed(digits)):
+        for _ in range(place % 8):
+            digit = turn[digit]
+        check = times(check, digit)
+    return check == 0

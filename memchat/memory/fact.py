@@ -1,0 +1,105 @@
+"""A fact on its way into the store, and as a question to the person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from memchat.memory.candidate import Relation
+from memchat.memory.gate import keys
+from memchat.store.inbox import Held
+from memchat.types import CreatedBy, Memory, MemoryType
+
+REJECTED = "you said no to it before"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A fact that passed the gate, or that a person entered by hand, on its way into the store."""
+
+    memory_type: MemoryType
+    key: str
+    value: str
+    said_at: datetime
+    search_text: str
+    created_by: CreatedBy
+    many: bool = False
+    expires_at: date | None = None
+    relation: Relation = "new"
+    target_id: int | None = None
+    """The known fact that ``relation`` speaks of."""
+    proofs: tuple[tuple[int, int, str], ...] = ()
+    """(message id, start, quote)."""
+    near: tuple[tuple[int, float], ...] = ()
+    """(memory id, cosine) of its nearest neighbours."""
+    starts_at: date | None = None
+    cues: tuple[str, ...] = ()
+    detail: dict[str, str] | None = None
+    """What a second look said of it, for its events."""
+    sentence: str | None = None
+    """The sentence that the first quote stands in."""
+
+    @property
+    def quotes(self) -> tuple[str, ...]:
+        return tuple(quote for _, _, quote in self.proofs)
+
+
+def search_text(
+    memory_type: str,
+    key: str,
+    value: str,
+    user: str,
+    said_at: datetime,
+    zone: ZoneInfo,
+    quote: str = "",
+) -> str:
+    """What is embedded and indexed: ``type | key | value``, then who said it, when and how."""
+    day = said_at.astimezone(zone)
+    sentence = keys.SENTENCES.get(key, "").replace("{}", value)
+    if not sentence and not quote:
+        sentence = f"{key.replace('_', ' ')} {value}"
+    said = ": ".join(part for part in (sentence, quote) if part)
+    return f"{memory_type} | {key} | {value}\n[{day.day} {day:%B %Y}] {user} {said}"
+
+
+def proposal(fact: Fact, reason: str, target: Memory | None = None) -> Held:
+    """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
+    message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
+    ends = target if fact.relation == "ends" else None
+    return Held(
+        reason,
+        message_id=message_id,
+        memory_type=fact.memory_type if ends is None else ends.memory_type,
+        key=fact.key if ends is None else ends.key,
+        value=fact.value if ends is None else ends.value,
+        quote=quote,
+        start=start,
+        expires_at=fact.expires_at,
+        many=fact.many,
+        relation=fact.relation if target is not None else "new",
+        target_id=target.id if target is not None else None,
+        starts_at=fact.starts_at,
+        sentence=fact.sentence,
+        cues=fact.cues,
+    )
+
+
+def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:
+    """The last day of a memory that is said to end; None where it is over now. An end is never put
+    off by that."""
+    said = [until] if until is not None else []
+    if over_from is not None:
+        said.append(over_from - timedelta(days=1))
+    if not said or min(said) < today:
+        return None
+    return min([*said, known.expires_at] if known.expires_at is not None else said)
+
+
+def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
+    """A change keeps to the slot that it changes."""
+    was, now = (f"{fact.memory_type} | {key} | " for key in (fact.key, target.key))
+    text_ = now + fact.search_text.removeprefix(was)
+    if not fact.search_text.startswith(was):
+        text_ = fact.search_text
+    return replace(fact, key=target.key, many=target.many, search_text=text_)

@@ -1,0 +1,139 @@
+"""The gate: what code can know about a candidate, decided by an ordered list of checks.
+
+Whether the words quoted stand there and are the user's own, whether numbers and names were said,
+secrets, orders and repeats are decided here. What only a reader can tell becomes a signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from zoneinfo import ZoneInfo
+
+from memchat.language.secrets import mask
+from memchat.language.text import normal_value
+from memchat.memory.candidate import Candidate, Quote
+from memchat.memory.gate import (
+    content,
+    link,
+    orders,
+    quotes,
+    reference,
+    repeats,
+    shape,
+    signals,
+    timing,
+    withheld,
+)
+from memchat.memory.gate.types import Case, KnownFact, Outcome, Proof, Turn, Verdict
+
+_SAMPLE = 20_000
+"""Characters of the session from which its languages are told."""
+
+Check = Callable[[Case], None]
+CHECKS: tuple[Check, ...] = (
+    shape.check,
+    quotes.check,
+    reference.check,
+    link.check,
+    content.check,
+    withheld.check,
+    orders.check,
+    repeats.check,
+    timing.check,
+    signals.check,
+)
+"""In this order; once a candidate is refused the rest is not asked."""
+
+
+def judge(
+    candidate: Candidate,
+    turns: Sequence[Turn],
+    known: Sequence[KnownFact],
+    *,
+    prompt_text: str,
+    injected: Collection[str],
+    zone: ZoneInfo | None = None,
+) -> Verdict:
+    """Decide on one candidate. ``prompt_text`` and ``injected`` are what the models were told and
+    shown, which proves nothing; ``zone`` is where the user's days are counted (default UTC)."""
+    sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
+    languages = signals.languages_in(sample, 0, len(sample))
+    case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
+    for check in CHECKS:
+        if not case.refusals:
+            check(case)
+    withheld.check_secrets(case)
+    return _verdict(case)
+
+
+def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts of one session without slips of the tongue: of two for one key that holds one
+    value the later message wins. Where the later one waits for a person, so does the earlier."""
+    kept: list[Verdict] = []
+    latest: dict[str, Verdict] = {}
+    for verdict in sorted(verdicts, key=_said_order, reverse=True):
+        item = verdict.candidate
+        if verdict.outcome == "refuse" or item.relation == "ends" or item.many or verdict.starts:
+            kept.append(verdict)
+            continue
+        later = latest.setdefault(item.key, verdict)
+        if later is verdict or verdict.outcome == "doubt" or later.outcome == "doubt":
+            kept.append(verdict)
+        elif later.outcome != "review":
+            continue
+        elif normal_value(later.candidate.value) == normal_value(item.value):
+            # The same again, and less certainly: what was certain stays.
+            kept = [one for one in kept if one is not later]
+            kept.append(verdict)
+            latest[item.key] = verdict
+        else:
+            reason = "something else may have been said later in the conversation"
+            kept.append(replace(verdict, outcome="review", reasons=(*verdict.reasons, reason)))
+    order = {id(verdict.candidate): place for place, verdict in enumerate(verdicts)}
+    return sorted(kept, key=lambda verdict: order[id(verdict.candidate)])
+
+
+def _said_order(verdict: Verdict) -> tuple[int, int]:
+    users = [(p.message_id, p.start) for p in verdict.spans if p.role == "user"]
+    return max(users, default=(-1, -1))
+
+
+def _verdict(case: Case) -> Verdict:
+    cited = [*case.proofs, *([case.ref] if case.ref else [])]
+    spans = tuple(
+        Proof(turn.message_id, turn.id, turn.role, a, b, turn.text[a:b])
+        for turn, span in cited
+        for a, b in span.pieces
+    )
+    if case.wordless:
+        _hide(case)
+        spans = tuple(replace(span, quote="[secret]") for span in spans)
+    told = [] if case.wordless else [*case.holds, *case.signals, *case.notes]
+    reasons = dict.fromkeys((*case.refusals, *told))
+    return Verdict(
+        _outcome(case),
+        tuple(reasons),
+        spans,
+        case.candidate,
+        case.until,
+        case.starts,
+        tuple(dict.fromkeys(case.signals)),
+        not case.refusals and signals.beside(case),
+        case.wordless,
+    )
+
+
+def _outcome(case: Case) -> Outcome:
+    if case.refusals:
+        return "refuse"
+    return "review" if case.holds else "doubt" if case.signals else "accept"
+
+
+def _hide(case: Case) -> None:
+    item = case.candidate
+    shown = {quote.msg: Quote(msg=quote.msg, text="[secret]") for quote in item.quotes}
+    value = mask(item.value)
+    case.change(
+        value="[secret]" if value == item.value else value, quotes=tuple(shown.values()), cues=()
+    )

@@ -1,0 +1,47 @@
+"""What was not kept of a chat, on the chat page."""
+
+from __future__ import annotations
+
+from memchat import MemChat
+from memchat.store import apps, refusals
+from memchat.store.refusals import Refused
+from memchat.types import Scope
+from tests.ui.tab import ANA, app, press, text
+
+
+def read(mc: MemChat, *refused: Refused) -> int:
+    """A conversation whose reading did not keep these."""
+    with mc.session(**ANA) as talk:
+        assert talk.send("I live in Hull.").text
+        assert talk.session_id is not None
+    with mc._database.write() as tx:
+        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        refusals.write(tx, own, talk.session_id, refused, mc.now, read_to=0)
+    return talk.session_id
+
+
+OWL = Refused("somebody else's words", memory_type="fact", key="pet", value="an owl")
+
+
+def test_what_was_not_kept_stands_under_its_chat_with_the_reason(mc: MemChat) -> None:
+    repeats = [Refused("it only repeats what is known already", key=k) for k in ("a", "b")]
+    secret = Refused("it holds password, which is never remembered")
+    at = app(c=str(read(mc, OWL, secret, *repeats)))
+    assert "Not kept (4)" in [e.label for e in at.expander]
+    said = text(at)
+    assert "pet: an owl" in said and "somebody else's words" in said
+    assert "it holds password" in said and "And 2 that only repeat what is known." in said
+    assert len([b for b in at.button if b.label == "Keep it anyway"]) == 1
+
+
+def test_it_can_be_kept_anyway(mc: MemChat) -> None:
+    at = app(c=str(read(mc, OWL)))
+    (refused,) = mc.refusals(**ANA)
+    press(at, f"keep-refused-{refused.id}")
+    assert "an owl" in [m.value for m in mc.memories(**ANA)]
+    assert mc.refusals(**ANA) == [] and not any(e.label.startswith("Not kept") for e in at.expander)
+
+
+def test_a_chat_of_which_all_was_kept_says_nothing(mc: MemChat) -> None:
+    at = app(c=str(read(mc)))
+    assert not any(e.label.startswith("Not kept") for e in at.expander)
