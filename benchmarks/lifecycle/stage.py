@@ -43,7 +43,8 @@ class Stage:
         self.chat = ScriptedModel(name="scripted/chat")
         self.extract = ScriptedModel(name="scripted/extract")
         self.mc = MemChat(
-            settings=Settings(home=self.home, timezone="Europe/Berlin"),
+            # A busy machine must not make a search one by words alone.
+            settings=Settings(home=self.home, timezone="Europe/Berlin", embed_patience=5.0),
             chat_model=self.chat,
             extract_model=extract_model or self.extract,
             embedder=embedder or real_embedder(),
