@@ -35,7 +35,6 @@ from memchat.store import (
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.store.refusals import Refused
 from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Session
 
 
@@ -132,15 +131,14 @@ class LateLook:
             value = look.now if sound else value
         inbox.drop(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
-        if look.answer == "not":
-            row = one.refused(look.reason)
-            refusals.add(tx, own, session.id, [row], now)
-            return Change("refused", None, one.quotes, reason=look.reason)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
+        fact = replace(one.fact(value, session.user, self.settings), detail=detail)
+        if look.answer == "not":
+            refusals.add(tx, own, session.id, [turned_down(fact, look.reason)], now)
+            return Change("refused", None, one.quotes, reason=look.reason)
         cause = Cause(now, "model", "extracted", session.id, one.turn.id)
         threshold, zone = self.settings.merge_threshold, self.settings.zone
         writer = Consolidation(tx, own, shared, cause, threshold, zone)
-        fact = replace(one.fact(value, session.user, self.settings), detail=detail)
         done = writer.apply(fact)
         if done.kind == "refused":
             refusals.add(tx, own, session.id, [turned_down(fact, done.reason or "")], now)
@@ -183,26 +181,6 @@ class Waiting:
             f"{target.key}: {target.value}" if target else None,
             item.expires_at.isoformat() if item.expires_at else None,
             item.starts_at.isoformat() if item.starts_at else None,
-        )
-
-    def refused(self, reason: str) -> Refused:
-        """The same as not kept."""
-        what = of_item(self.item)
-        start, end = self.span
-        return Refused(
-            reason,
-            self.turn.id,
-            start,
-            end,
-            what.memory_type,
-            what.key,
-            what.value,
-            what.relation,
-            what.target_id,
-            what.expires_at,
-            what.starts_at,
-            what.many,
-            what.cues,
         )
 
     def fact(self, value: str, user: str, settings: Settings) -> Fact:

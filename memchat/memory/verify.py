@@ -248,10 +248,11 @@ def _shown(doubts: Sequence[Doubt], messages: Sequence[Said]) -> Iterator[dict[s
 
 def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:
     """The parts of a long message around some places, marked as the whole message tells."""
-    start = max(0, min(start for start, _ in spots) - _NEAR)
-    end = min(len(text), max(end for _, end in spots) + _NEAR)
-    if end - start > 2 * WHOLE:
-        opening, close = mark_foreign(text, 0, _NEAR), mark_foreign(text, len(text) - _NEAR)
-        return f"{opening} … {close}"
-    shown = mark_foreign(text, start, end)
-    return ("…" if start else "") + shown + ("…" if end < len(text) else "")
+    windows: list[tuple[int, int]] = []
+    for start, end in sorted(spots):
+        first, last = max(0, start - _NEAR), min(len(text), end + _NEAR)
+        if windows and first <= windows[-1][1]:
+            first, last = windows[-1][0], max(last, windows.pop()[1])
+        windows.append((first, last))
+    shown = " … ".join(mark_foreign(text, first, last) for first, last in windows)
+    return ("…" if windows[0][0] else "") + shown + ("…" if windows[-1][1] < len(text) else "")

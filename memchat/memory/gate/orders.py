@@ -81,7 +81,6 @@ _HABIT = re.compile(
 _FIELDS = re.compile(
     r"(?<!\w)[\"']?(?:key|value|quotes?|facts|flags|type|until|msg)[\"']?\s*[:=]", re.IGNORECASE
 )
-_JOINED = "\u0600-\u06ff\u0750-\u077f\u0900-\u0dff\u1f300-\U0001faff\u2600-\u27bf"
 
 
 @lru_cache(maxsize=512)
