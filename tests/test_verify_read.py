@@ -118,3 +118,12 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
     assert shown["text"].count("⟦") == shown["text"].count("⟧") == 1
     words = [item["words"] for item in data["candidates"]]
     assert words == ["I work at Globex these days.", "⟦I moved to Leeds⟧"]
+
+
+def test_of_a_very_long_message_each_quoted_place_is_shown() -> None:
+    from memchat.memory.verify import _near
+
+    text = "I live in Bath. " + "x " * 4_000 + "I keep bees."
+    at = text.index("I keep bees.")
+    shown = _near(text, [(0, 15), (at, at + 12)])
+    assert "I live in Bath." in shown and "I keep bees." in shown and len(shown) < 2_500
