@@ -541,7 +541,10 @@ def test_a_full_disk_behind_the_output_is_one_line(home: Path) -> None:
             [sys.executable, "-m", "memchat", "config"], stdout=full, stderr=-1, timeout=60
         )
     assert done.returncode == 1
-    assert done.stderr == b"memchat: the system refused: No space left on device\n"
+    assert done.stderr == (
+        b"memchat: the disk that holds the output is full. Nothing that was kept is lost. "
+        b"Free some space and try again\n"
+    )
 
 
 # --- the page that documents it
