@@ -220,10 +220,10 @@ def test_the_conversation_that_goes_on_does_not_quote_itself(mc, extract_model) 
 def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_model) -> None:
     mc = open_store()
     for n in range(9):
-        words = f"The plumber came again, visit number {n}: " + f"a leak in room {n}, " * 8
+        words = f"The plumber came again, visit number {n}: " + f"a leak in room {n}, " * 4
         talk(mc, extract_model, words)
     mc.add("preference", "plumber", "the cheap one", user="ana")
-    for budget in (1000, 200):
+    for budget in (1000, 230):
         store = open_store(budget_tokens=budget)
         reply = store.session(user="ana").send("Which plumber came again?")
         assert reply.text

@@ -103,11 +103,12 @@ class Turns:
     def given(self, model: Answering, place: int, asked: Asked, budget: int | None) -> Given:
         """The answer from the best of these lines that fit, or from all in their order."""
         chosen = range(len(self.lines)) if budget is None else self._within(place, budget)
-        block = render.block(self.prompts, [self.lines[i] for i in chosen])
+        lines = [self.lines[i] for i in chosen]
+        block = render.block(self.prompts, lines)
         system = self.prompts.render("chat", memories=block)
         said = [ChatMessage("system", system), ChatMessage("user", asked.text)]
         answer = "".join(model.stream(said))
-        return Given(answer, frozenset(self.ids[i] for i in chosen), estimate_tokens(block))
+        return Given(answer, frozenset(self.ids[i] for i in chosen), taken(lines))
 
     def _within(self, place: int, budget: int) -> list[int]:
         room, chosen = budget - render.frame_tokens(self.prompts), []
@@ -176,9 +177,14 @@ def product(mc: MemChat, person: Person, fed: Fed, asked: Asked) -> Given:
     """The product's answer to a single message, from what it injects."""
     answer = mc.chat_once(asked.text, user=person.name)
     hits = answer.shown.hits
-    block = render.block(Prompts(), [hit.text for hit in hits])
     turns = frozenset[str]().union(*(covers(mc, person, fed, hit) for hit in hits))
-    return Given(answer.text, turns, estimate_tokens(block))
+    return Given(answer.text, turns, taken([hit.text for hit in hits]))
+
+
+def taken(lines: Sequence[str]) -> int:
+    """The tokens of a block with these lines; its mark, drawn anew each time, counts alike."""
+    frame = render.frame_tokens(Prompts()) if lines else 0
+    return frame + sum(estimate_tokens(f"- {line}\n") for line in lines)
 
 
 def some(people: Sequence[Person], count: int | None) -> list[Person]:
