@@ -139,7 +139,7 @@ def forget(
     cause = Cause(now, "user")
     for memory_id, app_id in homes.items():
         events.record(tx, memory_id, app_id, "forget", cause)
-    _to_scrub(tx)
+    to_scrub(tx)
     return stale | blanking.reindex(
         tx, touched, zone, cause, without=rewritten if keep_transcript else ()
     )
@@ -174,7 +174,7 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
         tx, [item_id for item_id, value in waiting.items() if blanking.said_words(value) & said]
     )
     blanking.blank_description(tx, message.session_id, [message.content])
-    _to_scrub(tx)
+    to_scrub(tx)
     return {app_id} | blanking.reindex(tx, touched, zone, Cause(now, "user"))
 
 
@@ -190,7 +190,7 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     events.detach_session(tx, session_id)
-    _to_scrub(tx)
+    to_scrub(tx)
     return {app_id} | blanking.reindex(tx, touched, zone, Cause(now, "user"))
 
 
@@ -204,7 +204,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     apps.remove(tx, app_id)
     events.drop_app(tx, app_id)
     embeddings.drop_unused(tx, list(rows.values()))
-    _to_scrub(tx)
+    to_scrub(tx)
     return len(rows), {app_id} | blanking.reindex(tx, touched, zone, Cause(now, "user"))
 
 
@@ -226,7 +226,8 @@ def scrub(database: Database) -> bool:
     return True
 
 
-def _to_scrub(tx: Connection) -> None:
+def to_scrub(tx: Connection) -> None:
+    """Note that words were deleted whose bytes are still in the file."""
     meta.put(tx, SCRUB_PENDING, secrets.token_hex(8))
 
 
