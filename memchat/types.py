@@ -582,6 +582,15 @@ class Undone:
 
 
 PlaceKind = Literal["message", "reply", "title", "summary", "memory", "inbox", "refusal"]
+_PLACE_KINDS: dict[PlaceKind, tuple[str, str]] = {
+    "message": ("message", "messages"),
+    "reply": ("reply", "replies"),
+    "title": ("title", "titles"),
+    "summary": ("summary", "summaries"),
+    "memory": ("other memory", "other memories"),
+    "inbox": ("inbox item", "inbox items"),
+    "refusal": ("proposal that was not kept", "proposals that were not kept"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -606,6 +615,17 @@ class Elsewhere:
     """What tells of it: each of these groups, where all its words stand in one place."""
     places: tuple[Place, ...]
     """The latest first."""
+
+    @property
+    def counted(self) -> str:
+        """How many places of each kind, in words."""
+        kinds = [place.kind for place in self.places]
+        parts = [
+            f"{count} {one if count == 1 else many}"
+            for kind, (one, many) in _PLACE_KINDS.items()
+            if (count := kinds.count(kind))
+        ]
+        return " and ".join(filter(None, (", ".join(parts[:-1]), *parts[-1:])))
 
 
 @dataclass(frozen=True, slots=True)
