@@ -7,9 +7,11 @@ from dataclasses import replace
 import pytest
 
 from memchat import MemChat
+from memchat.chat import Chat
 from memchat.errors import InputError, NotFound
 from memchat.memory.blanking import FILLER
 from memchat.store import keywords
+from memchat.testing import ScriptedModel
 from memchat.types import Elsewhere, Memory
 from tests.conftest import answer, fact
 from tests.test_forget import files_with, rows_with
@@ -311,3 +313,54 @@ def test_words_cannot_be_kept_and_blanked_at_once(mc, extract_model) -> None:
 def test_stems_are_those_of_the_index() -> None:
     stems = keywords.stems(["studies", "study", "sushi"])
     assert stems["studies"] == stems["study"] != stems["sushi"]
+
+
+# In the chat
+
+
+def forgets_in_chat(open_store, extract_model) -> tuple[MemChat, Chat]:
+    model = ScriptedModel(["Hello.", "Lovely."], name="scripted/chat")
+    mc = open_store(chat_model=model)
+    extract_model.replies.extend([answer(), answer()])
+    talk(mc, "Good morning", "Quokkaland had a party")
+    model.replies.extend(["Try it with cumin. Shall I go on?", "All right."])
+    mc.add("profile", "employer", "Quokkaland Ltd", **ANA)
+    chat = mc.session(**ANA)
+    chat.send("Forget my employer.").text
+    return mc, chat
+
+
+def said_once(mc: MemChat) -> str:
+    return mc.messages(1, **ANA)[2].content
+
+
+def test_the_chat_says_what_else_speaks_of_it_and_a_yes_blanks_that(
+    open_store, extract_model
+) -> None:
+    mc, chat = forgets_in_chat(open_store, extract_model)
+    assert chat.send("yes").text == (
+        "Forgotten: 1 memory.\n\nIt is also spoken of elsewhere: 1 message.\n"
+        f"- 2026-05-01, message: “{BLANK} had a party”\nBlank all of these, too? (yes or no)"
+    )
+    assert said_once(mc) == "Quokkaland had a party"
+    assert chat.send("yes").text == "Blanked: 1 message."
+    chat.end()
+    mc.run_jobs()
+    assert rows_with(mc, "quokkaland") == [] == files_with(mc, "quokkaland")
+
+
+@pytest.mark.parametrize("no", ["no", "What is a good recipe for lentils?"])
+def test_anything_but_a_yes_leaves_all_else_as_it_is(open_store, extract_model, no: str) -> None:
+    mc, chat = forgets_in_chat(open_store, extract_model)
+    chat.send("yes").text
+    assert chat.send(no).text.startswith("All else stays as it is.")
+    chat.send("yes").text
+    assert said_once(mc) == "Quokkaland had a party"
+
+
+def test_the_question_comes_last_so_that_a_yes_means_nothing_else(
+    open_store, extract_model
+) -> None:
+    _, chat = forgets_in_chat(open_store, extract_model)
+    said = chat.send("Yes. What is a good recipe for lentils?").text
+    assert said.index("Shall I go on?") < said.index("Blank all of these, too?")

@@ -69,7 +69,10 @@ class Telling:
         whole = keywords.folded(content)
         if not any(start in whole for start in starts):
             return []
-        runs = ((keywords.folded(m[0]), m.span()) for m in _WORD.finditer(content))
+        if content.isascii():  # folded letter by letter
+            runs = ((m[0], m.span()) for m in _WORD.finditer(whole))
+        else:
+            runs = ((keywords.folded(m[0]), m.span()) for m in _WORD.finditer(content))
         return [(word, span) for word, span in runs if word[:_PREFIX] in starts]
 
     @staticmethod
