@@ -11,7 +11,7 @@ from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from ui import components as ui
-from ui import sidebar
+from ui import elsewhere, sidebar
 
 log = logging.getLogger(__name__)
 
@@ -49,6 +49,7 @@ def main() -> None:
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())
     try:
+        elsewhere.bar()
         page.run()
     except MemChatError as error:
         ui.problem(str(error))
