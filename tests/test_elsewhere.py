@@ -255,6 +255,17 @@ def test_one_common_word_is_told_by_every_place_that_has_it(mc, extract_model) -
     assert len(told(mc, memory)) == 15
 
 
+@pytest.mark.parametrize("value", ["no", "3", "it is not"])
+def test_a_value_that_any_text_may_hold_is_looked_for_nowhere(
+    mc, extract_model, chat_model, value: str
+) -> None:
+    memory = mc.add("fact", "smokes", value, **ANA)
+    chat_model.replies.appendleft("long " * 200 + "no, it is not 3")
+    extract_model.replies.append(answer())
+    talk(mc, "No, it is not 3.")
+    assert told(mc, memory) == []
+
+
 @pytest.mark.parametrize(
     ("value", "said"), [("上海", "我喜欢上海的夜景"), ("Новосибирск", "Едем в новосибирск завтра")]
 )

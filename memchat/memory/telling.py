@@ -113,12 +113,12 @@ def _words(value: str) -> list[str]:
         word
         for word in said
         if keywords.query_terms(word)
-        and word not in FUNCTION_WORDS | _OF_FIRMS
-        and word not in DATE_WORDS
-        and word not in NUMBER_WORDS
+        and word not in FUNCTION_WORDS
         and len(word) >= (3 if word.isdigit() else 2)
     ]
-    return list(dict.fromkeys([*kept, *(run for run in runs if len(run) > 1)])) or said
+    common = _OF_FIRMS | DATE_WORDS.keys() | NUMBER_WORDS.keys()
+    rare = [word for word in kept if word not in common]
+    return list(dict.fromkeys([*(rare or kept), *(run for run in runs if len(run) > 1)]))
 
 
 def _names(value: str) -> set[str]:
