@@ -11,7 +11,7 @@ from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from ui import components as ui
-from ui import sidebar
+from ui import elsewhere, sidebar
 from ui.desk import Desk
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,7 @@ def _draw(desk: Desk) -> None:
     st.session_state["tab"] = _tab()
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())
+    elsewhere.bar()
     page.run()
 
 
