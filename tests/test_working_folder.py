@@ -228,6 +228,14 @@ def wait_for(url: str, process: subprocess.Popen[str]) -> None:
     raise AssertionError("the server did not answer")
 
 
+def what_is_written(path: Path) -> str:
+    end = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < end, "no browser was opened"
+        time.sleep(0.1)
+    return path.read_text()
+
+
 def draw_a_page(port: int) -> Any:
     """Have the server run the app's script as a browser would; what it says of itself."""
     from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -255,14 +263,20 @@ def draw_a_page(port: int) -> Any:
 
 
 def test_the_app_takes_nothing_from_the_folder_and_keeps_its_keys_to_itself(
-    folder: Path, env: dict[str, str], server: OpenAIServer
+    folder: Path, env: dict[str, str], server: OpenAIServer, tmp_path: Path
 ) -> None:
     before = contents(folder)
     port = free_port()
+    browser = tmp_path / "browser"
+    browser.write_text(
+        f"#!/bin/sh\nenv > {tmp_path}/given.part; mv {tmp_path}/given.part {tmp_path}/given\n"
+    )
+    browser.chmod(0o755)
+    shown = {"DISPLAY": ":0", "BROWSER": f"{browser} %s", "OPENAI_API_KEY": CANARY}
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", "memchat", "ui", "--port", str(port)],
         cwd=folder,
-        env=env | {"STREAMLIT_SERVER_HEADLESS": "true"},
+        env=env | shown,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -272,11 +286,13 @@ def test_the_app_takes_nothing_from_the_folder_and_keeps_its_keys_to_itself(
         started = draw_a_page(port)
         with pytest.raises(OSError):  # it listens on 127.0.0.1, and on no other address
             socket.create_connection(("127.0.0.2", port), 5).close()
+        given = what_is_written(tmp_path / "given")
     finally:
         process.terminate()
         said = process.communicate(timeout=60)[0]
     assert not started.config.gather_usage_stats
     assert started.custom_theme.primary_color != "#ff0000"
+    assert "MEMCHAT_USER=ana" in given and CANARY not in given
     assert CANARY not in said
     assert contents(folder) == before
     assert server.requests == []
