@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -42,8 +42,10 @@ def examine(
     settings: Settings,
     meaning: Callable[[], tuple[Meaning | None, str | None]],
     now: datetime,
+    foreign: Sequence[str],
 ) -> list[Check]:
-    """All checks, in the order a person would ask.
+    """All checks, in the order a person would ask. ``foreign`` tells of words that go to an
+    address that is not the provider's own.
 
     Calls no provider, save that an embedding model nobody knows is asked how long its vectors are.
     """
@@ -60,6 +62,7 @@ def examine(
         _model(chat, chat.problem, chat.remedy),
         _model(extract, extract.problem, extract.remedy),
         _embedding(database, settings, fault, why_not),
+        *(Check("address", "note", line) for line in foreign),
         *_store(database),
         *_vectors(database, sense, why_not, fault),
         *_change(database),

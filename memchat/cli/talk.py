@@ -82,6 +82,8 @@ def recall(
 
 
 def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> None:
+    for line in mc.foreign_addresses():
+        show.notice(line)
     if conversation.notice:
         show.notice(conversation.notice)
     if first_time and conversation.memory.on:

@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from memchat.config.keys import Keys
+from memchat.config.names import provider_of
 from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
 from memchat.providers.failures import Call, ContextOverflow, translate, unusable
-from memchat.providers.keys import find_key, provider_of
+from memchat.providers.keys import find_key
 from memchat.providers.lite import LOCAL, cost_usd, failures, gemini_client, litellm, warm
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Usage
@@ -34,7 +36,8 @@ class LiteLLMChat:
 
     ``timeout`` is in seconds, for the connection and for each silence of the provider.
     ``api_base`` is the provider's address where it is not the usual one (Gemini's with its
-    version). ``context_tokens`` is the window of a model that litellm does not know.
+    version), ``keys`` those of files. ``context_tokens`` is the window of a model that litellm does
+    not know.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class LiteLLMChat:
         timeout: float,
         api_base: str | None = None,
         context_tokens: int | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self._model = model
         self._timeout = timeout
         self._api_base = api_base
         self._context_tokens = context_tokens
+        self._keys = keys or Keys()
         self._tools_refused = False
 
     @property
@@ -106,7 +111,7 @@ class LiteLLMChat:
             options["tools"] = list(tools)
             # Its gateway for MCP tools, looked for at each call with tools, needs a package more.
             options["_skip_mcp_handler"] = True
-        call = Call(self._model, self._timeout)
+        call = Call(self._model, self._timeout, self._keys)
         return LiteLLMStream(self._model, options, messages, call, self._refuse_tools)
 
     def _refuse_tools(self) -> None:
@@ -127,7 +132,7 @@ class LiteLLMChat:
         try:
             response = litellm().completion(**options)
         except failures() as error:
-            raise translate(error, Call(self._model, self._timeout)) from error
+            raise translate(error, Call(self._model, self._timeout, self._keys)) from error
         if not response.choices:
             raise unusable(self._model, "sent an empty answer; try again")
         choice = response.choices[0]
@@ -147,7 +152,7 @@ class LiteLLMChat:
             "max_retries": 0,
             "drop_params": True,
         }
-        if key := find_key(self._model, REMEDY):
+        if key := find_key(self._model, self._keys, REMEDY):
             options["api_key"] = key
         if self._api_base:
             options["api_base"] = self._api_base

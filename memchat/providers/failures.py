@@ -12,10 +12,11 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from memchat.config.keys import Keys
 from memchat.errors import ConfigError, MemChatError, ProviderError
 from memchat.providers.keys import key_name, redact
 
@@ -32,10 +33,12 @@ class ContextOverflow(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What was called, for the message: the model and how many seconds it was given."""
+    """What was called, for the message: the model, how many seconds it was given, and the keys
+    that it may have been called with."""
 
     model: str
     timeout: float
+    keys: Keys = field(default_factory=Keys)
 
 
 def translate(error: BaseException, call: Call) -> MemChatError:
@@ -71,7 +74,7 @@ def foreign(told: Callable[[str], MemChatError]) -> Iterator[None]:
 def _from_status(status: int, wait: float | None, text: str, call: Call) -> MemChatError:
     model = call.model
     if status in (401, 403) or "API_KEY_INVALID" in text:
-        name = key_name(model)
+        name = key_name(model, call.keys)
         key = f"the key in {name}" if name else "its credentials"
         return ProviderError(
             f"{model} refused {key} (status {status}); set a valid one, or name another model",

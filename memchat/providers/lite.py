@@ -24,6 +24,8 @@ def litellm() -> Any:
 
 @functools.cache
 def _load() -> Any:
+    # Else it reads the .env of the working folder, or of one above it, into the environment.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):

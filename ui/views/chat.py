@@ -18,6 +18,8 @@ SUGGESTIONS = (
     "Remember that I prefer short answers.",
     "Help me plan a quiet weekend.",
 )
+STAND_IN = """No model is set up, so a simple stand-in answers: it works with patterns, without
+understanding. Settings says how to choose a real one."""
 WHAT = {"added": "Remembered", "revived": "Remembered again", "superseded": "Changed"}
 WHAT |= {"ended": "No longer holds", "merged": "Merged with what was known"}
 
@@ -122,7 +124,7 @@ def _toggle() -> None:
 def _empty(*, incognito: bool) -> None:
     with st.container(key="empty-chat"):
         st.title("What is on your mind?", anchor=False)
-        if notice := _notice():
+        for notice in _notices():
             st.caption(notice)
         suggestions = SUGGESTIONS[2:] if incognito else SUGGESTIONS
         st.pills(
@@ -134,13 +136,10 @@ def _empty(*, incognito: bool) -> None:
         )
 
 
-def _notice() -> str | None:
-    if ui.desk().mc.settings.chat_model.startswith("offline/"):
-        return (
-            "No model is set up, so a simple stand-in answers: it works with patterns, without "
-            "understanding. Settings says how to choose a real one."
-        )
-    return None
+def _notices() -> list[str]:
+    mc = ui.desk().mc
+    stand_in = [STAND_IN] if mc.settings.chat_model.startswith("offline/") else []
+    return [*map(ui.literal, mc.foreign_addresses()), *stand_in]
 
 
 # What is said
