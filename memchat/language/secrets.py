@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from memchat.language import told_secrets, vendor_keys, wallet
-from memchat.language.text import fold
+from memchat.language.text import UNSPACED, fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that a person may ask to have remembered; the others are refused even then."""
@@ -181,9 +181,13 @@ def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
 
 
 def betrays(words: str, secret: str) -> bool:
-    """Whether words hold a telling part of a secret: its digits, a long word or two of its words in
-    a row."""
+    """Whether words hold a secret or a telling part of it: its digits, a long word or two of its
+    words in a row."""
     hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
+    if len(hidden) > 1 and (
+        hidden in shown if UNSPACED.match(hidden) else f" {hidden} " in f" {shown} "
+    ):
+        return True
     pieces = _pieces(words)
     telling = [p for p in (*pieces, *_pieces(secret)) if len(p) > 1 + 4 * p.isalpha()]
     if any(piece in hidden and piece in shown for piece in telling):
@@ -193,7 +197,7 @@ def betrays(words: str, secret: str) -> bool:
 
 
 def _pieces(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", fold(text).text)
+    return re.findall(rf"(?:[^\W_]|[{told_secrets.MARKS}])+", fold(text).text)
 
 
 def mask(text: str) -> str:

@@ -22,11 +22,12 @@ _WORDS = 8
 """Words of the longest password that is read as one."""
 _BEFORE = 3
 """Words before a name with no "is" behind it, as in Russian: "пароль от банка подсолнух"."""
-_MARKS = (
+MARKS = (
     r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
     r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
 )
-_LETTER = rf"(?:[^\W\d_]|[{_MARKS}])"
+"""Marks that belong to the letter before them, for a class of characters."""
+_LETTER = rf"(?:[^\W\d_]|[{MARKS}])"
 _LETTERS = re.compile(rf"{_LETTER}+(?:['-]{_LETTER}+)*")
 _TOKEN = re.compile(r"[^\s\"',;。、，؛।]+")
 _FIGURES = re.compile(
@@ -87,7 +88,7 @@ def _is_spaced(code: str) -> bool:
 def _whole(code: str, words: str) -> str:
     """Alternatives as whole words, where spaces part words."""
     words = words or r"(?!)"
-    return rf"(?<!\w)(?:{words})(?![\w{_MARKS}])" if _is_spaced(code) else f"(?:{words})"
+    return rf"(?<!\w)(?:{words})(?![\w{MARKS}])" if _is_spaced(code) else f"(?:{words})"
 
 
 @cache
@@ -103,7 +104,7 @@ def _names() -> re.Pattern[str]:
         codes = [code for code in languages() if _is_spaced(code) is spaced]
         names = [entry for code in codes for kind in _SEEKERS for entry in entries(code, kind)]
         by_kind[spaced] = "|".join(sorted(dict.fromkeys(names), key=lambda name: " " not in name))
-    return re.compile(rf"(?<!\w)(?:{by_kind[True]})(?![\w{_MARKS}])|(?:{by_kind[False]})")
+    return re.compile(rf"(?<!\w)(?:{by_kind[True]})(?![\w{MARKS}])|(?:{by_kind[False]})")
 
 
 @lru_cache(maxsize=512)
