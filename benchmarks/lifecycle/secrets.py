@@ -28,6 +28,7 @@ _DATA = Path(__file__).parents[2] / "tests" / "data"
 CORPUS = _DATA / "secrets_corpus.jsonl"
 DEVELOPED_ON = _DATA / "secrets_dev.jsonl"
 STORED = 0.05
+"""Of lines that the rules were not made for; of the project's own none may be stored."""
 FALSE_ALARMS = 0.02
 _TELLING = 4
 """Characters of a half that give a secret away."""
@@ -65,7 +66,8 @@ def _row(number: int, row: dict[str, Any]) -> dict[str, Any]:
     told = {"secret": secret} if secret else {"value": row.get("value", row["text"])}
     kind = row.get("kind", "secret") if secret else "harmless"
     text = row["text"].replace("{}", secret) if isinstance(parts, list) else row["text"]
-    return {"id": f"line-{number}", **row, "kind": kind, "text": text} | told
+    rest = {name: field for name, field in row.items() if name != "secret"}
+    return {"id": f"line-{number}", **rest, "kind": kind, "text": text} | told
 
 
 def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
@@ -102,6 +104,7 @@ def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
 def measure(path: Path | None = None) -> list[Figure]:
     """The figures of the table, over the project's own lines or those of a file."""
     rows = corpus(path) if path else [*corpus(), *corpus(DEVELOPED_ON)]
+    share = STORED if path else 0
     with tempfile.TemporaryDirectory() as folder:
         done = run(Path(folder), rows)
     secret = [one for one in done if not one.harmless]
@@ -112,8 +115,8 @@ def measure(path: Path | None = None) -> list[Figure]:
         Figure(
             "secrets stored",
             f"{len(stored)} of {len(secret)}",
-            f"<= {STORED:.0%}",
-            len(stored) <= STORED * len(secret),
+            f"<= {share:.0%}",
+            len(stored) <= share * len(secret),
             note=f"all but the transcript, later prompts, the log; {_by_kind(secret, stored)}",
         ),
         Figure(
