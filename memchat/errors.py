@@ -11,6 +11,7 @@
     ├── NotFound           no such memory, session, message, app or job in this scope
     ├── ScopeError         a user or app name that cannot be used
     └── InputError         a value that cannot be stored as given
+        └── SecretError    a value that looks like a secret and was not agreed to
 
 Every message is one line a person can act on. Adapters translate the errors of the libraries
 below them at the border, with ``raise … from``; nothing else escapes to a face.
@@ -78,3 +79,11 @@ class ScopeError(MemChatError):
 
 class InputError(MemChatError):
     """A value that cannot be stored as given."""
+
+
+class SecretError(InputError):
+    """A value entered by hand that looks like a secret. ``kind`` says which sort of secret."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"this looks like a {kind}; nothing was saved")
+        self.kind = kind

@@ -298,6 +298,24 @@ def test_a_type_may_be_typed_in_any_case_and_a_wrong_one_is_one_clear_line(run: 
     assert error.endswith("'rumour' is no type; use one of preference, profile, fact, other")
 
 
+def test_a_secret_entered_by_hand_is_kept_only_with_a_yes(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    args = ("memories", "add", "fact", "note", "Hasło do banku to karmelowy")
+    refused = run(*args)
+    assert refused.code == 2
+    assert refused.err.strip().endswith("this looks like a password, so add --yes to agree")
+    assert "karmelowy" not in refused.err
+    terminal = io.StringIO("y\n")
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdin", terminal)
+    asked = run(*args)
+    assert (asked.code, asked.out) == (0, "1\n")
+    assert "This looks like a password. Keep it anyway? [y/N]" in asked.err
+    assert run("memories", "edit", "1", "--value", "hasło to orzechowy", "--yes").code == 0
+    assert run("memories", "list", "--json").json[0]["value"] == "hasło to orzechowy"
+
+
 # --- forgetting
 
 

@@ -15,7 +15,7 @@ from typing import Any, TypedDict
 import streamlit as st
 
 from memchat.app import MemChat
-from memchat.errors import MemChatError
+from memchat.errors import MemChatError, SecretError
 from memchat.types import CreatedBy, Elsewhere, Memory
 from ui import launch
 from ui.desk import Desk, Task
@@ -194,9 +194,17 @@ def attempt(work: Callable[[], Any]) -> bool:
     try:
         work()
     except MemChatError as error:
+        st.session_state["secret"] = error.kind if isinstance(error, SecretError) else None
         problem(str(error))
         return False
+    st.session_state["secret"] = None
     return True
+
+
+def anyway() -> bool:
+    """Ask whether to keep what looks like a secret, where it was not saved for that reason."""
+    kind = st.session_state.get("secret")
+    return bool(kind) and st.checkbox(f"This looks like a {kind}. Keep it anyway.", key="anyway")
 
 
 def problem(text: str) -> None:

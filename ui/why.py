@@ -87,6 +87,7 @@ def _line(line: Given, session_id: int, n: int) -> None:
 def _amended(memory_id: int, n: int) -> None:
     memory = ui.desk().mc.memory(memory_id, **ui.scope())
     st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
+    ui.anyway()
     with st.container(horizontal=True):
         st.button("Save", key=f"save-{n}", type="primary", on_click=_save, args=(memory_id,))
         st.button("Cancel", key=f"unamend-{n}", on_click=_amend, args=(None,))
@@ -122,7 +123,9 @@ def _amend(memory_id: int | None) -> None:
 
 def _save(memory_id: int) -> None:
     value = st.session_state[f"amended-{memory_id}"]
-    if ui.attempt(lambda: ui.desk().mc.edit(memory_id, **ui.scope(), value=value)):
+    anyway = st.session_state.get("anyway", False)
+    edit = ui.desk().mc.edit
+    if ui.attempt(lambda: edit(memory_id, **ui.scope(), value=value, keep_secret=anyway)):
         _amend(None)
 
 

@@ -54,15 +54,16 @@ class Memories(Opened):
         all_apps: bool = False,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        keep_secret: bool = False,
     ) -> Memory:
         """Keep a fact by hand. It is on disk when this returns; its vector follows.
 
-        Before ``starts_at`` it is told as coming and replaces nothing.
+        Before ``starts_at`` it is told as coming. Secrets need ``keep_secret``, else SecretError.
         """
         scope = Scope(user, app)
         with self._database.write() as tx:
             return self._by_hand(tx, scope).add(
-                memory_type, key, value, expires_at, all_apps, starts_at
+                memory_type, key, value, expires_at, all_apps, starts_at, keep_secret
             )
 
     def memories(
@@ -206,8 +207,9 @@ class Memories(Opened):
         memory_type: str | None = None,
         expires_at: date | Keep | None = KEEP,
         all_apps: bool | None = None,
+        keep_secret: bool = False,
     ) -> Memory:
-        """Change a memory by hand; what is not given stays."""
+        """Change a memory by hand; what is not given stays. Secrets: as for ``add``."""
         scope = Scope(user, app)
         with self._database.write() as tx:
             memory = found_memory(tx, scope, memory_id)
@@ -218,6 +220,7 @@ class Memories(Opened):
                 value=value,
                 expires_at=expires_at,
                 all_apps=all_apps,
+                keep_secret=keep_secret,
             )
 
     def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:

@@ -115,14 +115,14 @@ def open_store() -> MemChat:
     return MemChat(settings=settings())
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:
     """Return if the person agrees. Without a terminal to ask on, only ``--yes`` agrees."""
     from memchat.cli import show
 
     if yes:
         return
     if not sys.stdin.isatty():
-        show.error("nothing was done; this cannot be undone, so add --yes to agree")
+        show.error(f"nothing was done; {why}, so add --yes to agree")
         raise typer.Exit(2)
     print(f"{show.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
