@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from memchat.language.text import fold
@@ -138,6 +139,12 @@ _LONG_ID = re.compile(
 
 def find_secrets(text: str) -> list[Secret]:
     """Every secret of a text, in order, no two overlapping."""
+    return list(_found(text))
+
+
+@lru_cache(maxsize=512)
+def _found(text: str) -> tuple[Secret, ...]:
+    """The same, once a text: each proposal of a conversation asks about all of its messages."""
     folded = fold(text)
     found = [Secret("key", *m.span()) for m in _KEYS.finditer(text)]
     for kind, start, end in _in_folded(folded.text):
@@ -148,7 +155,7 @@ def find_secrets(text: str) -> list[Secret]:
             out.append(secret)
         elif secret.end > out[-1].end:
             out[-1] = replace(out[-1], end=secret.end)
-    return out
+    return tuple(out)
 
 
 def find_answered(question: str, text: str) -> list[Secret]:
