@@ -189,8 +189,9 @@ def betrays(words: str, secret: str) -> bool:
     return any(len(pair) > _PAIR and pair in hidden for pair in pairs)
 
 
-def _pieces(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", fold(text).text)
+@lru_cache(maxsize=16384)
+def _pieces(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(r"[^\W_]+", fold(text).text))
 
 
 def mask(text: str) -> str:

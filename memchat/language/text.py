@@ -104,6 +104,7 @@ def _cluster_end(text: str, at: int) -> int:
     return end
 
 
+@lru_cache(maxsize=8192)
 def _fold_cluster(cluster: str) -> str:
     if len(cluster) == 1 and cluster.isascii():
         return " " if cluster.isspace() else "'" if cluster == "`" else cluster.lower()
