@@ -19,6 +19,11 @@ below them at the border, with ``raise … from``; nothing else escapes to a fac
 
 from __future__ import annotations
 
+import math
+
+LONGEST_WAIT = 3_600.0
+"""Seconds: a provider that asks to be left alone for longer is asked again all the same."""
+
 
 class MemChatError(Exception):
     """The root of everything memchat raises on purpose."""
@@ -48,7 +53,7 @@ class ProviderError(MemChatError):
     """A model's provider refused, failed, or sent an answer that cannot be used.
 
     ``status`` is the HTTP status where there was one, ``retryable`` says whether the same call
-    may go through later, ``retry_after`` is the provider's own wish in seconds.
+    may go through later, ``retry_after`` is the provider's own wish in seconds, an hour at most.
     """
 
     def __init__(
@@ -62,7 +67,12 @@ class ProviderError(MemChatError):
         super().__init__(message)
         self.status = status
         self.retryable = retryable
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else bounded_wait(retry_after)
+
+
+def bounded_wait(seconds: float) -> float:
+    """A wish to wait as far as it is followed: from nothing to an hour, and "nan" is no wish."""
+    return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT)
 
 
 class ExtractionError(MemChatError):

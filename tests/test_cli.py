@@ -26,6 +26,7 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.cli import app, main, show, system
 from memchat.cli.system import VARIABLES
+from memchat.cli.work import logged_to_stderr
 from memchat.config import PROVIDERS, Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock
@@ -524,18 +525,10 @@ def test_no_command_prints_stored_control_characters(run: Run, home: Path, comma
         assert shown <= {"\n", "\t"} and "\u202e" not in done.out + done.err
 
 
-def test_the_worker_s_log_holds_no_control_characters(
-    run: Run, capsys: pytest.CaptureFixture[str]
-) -> None:
-    log = logging.getLogger("memchat")
-    before, level = [*log.handlers], log.level
-    try:
-        assert run("worker", "--once").code == 0
+def test_the_worker_s_log_holds_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    with logged_to_stderr():
         logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
-        assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
-    finally:
-        log.handlers[:] = before
-        log.setLevel(level)
+    assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
 
 
 def test_what_a_conversation_changed_is_shown_without_control_characters(mc: MemChat) -> None:

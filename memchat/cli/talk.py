@@ -142,6 +142,8 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
     except MemChatError as error:
         show.error(str(error))
         return False
+    if reply.cut:
+        show.notice(reply.cut)
     if reply.shown.degraded and reply.shown.degraded not in told:
         told.add(reply.shown.degraded)
         show.notice(reply.shown.degraded)

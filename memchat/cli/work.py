@@ -32,7 +32,7 @@ def worker(
     Each piece of work is a line on standard error, with numbers and no words of yours. What is in
     hand is ended first; a second Ctrl-C gives it back to the queue.
     """
-    with _logged_to_stderr(), open_store() as mc:
+    with logged_to_stderr(), open_store() as mc:
         if once:
             done = mc.run_jobs()
             print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
@@ -101,7 +101,8 @@ def _stop_on_signals(mc: MemChat) -> list[int]:
 
 
 @contextmanager
-def _logged_to_stderr() -> Iterator[None]:
+def logged_to_stderr() -> Iterator[None]:
+    """Write memchat's log to standard error meanwhile, a line each."""
     import logging
 
     class Plain(logging.Formatter):

@@ -18,6 +18,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from memchat import disk
 from memchat.errors import ConfigError, StoreError
 
 MOST_BYTES = 1_000_000
@@ -59,6 +60,8 @@ def write(path: Path, values: Mapping[str, str], heading: str) -> None:
         os.replace(new, path)
         _sync(path.parent)
     except OSError as error:
+        if disk.has_no_room(error):
+            raise disk.full(str(path.parent), error) from error
         raise StoreError(f"{path} cannot be written ({error.strerror})") from error
     finally:
         new.unlink(missing_ok=True)
@@ -68,9 +71,11 @@ def write(path: Path, values: Mapping[str, str], heading: str) -> None:
 def changing(folder: Path) -> Iterator[None]:
     """Keep other processes from changing the folder's private files meanwhile; makes the folder."""
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        disk.make_folder(folder)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
+        if disk.has_no_room(error):
+            raise disk.full(str(folder), error) from error
         raise StoreError(f"the data folder {folder} cannot be used ({error.strerror})") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)

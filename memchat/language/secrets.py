@@ -148,6 +148,7 @@ def find_secrets(text: str) -> list[Secret]:
 
 @lru_cache(maxsize=512)
 def _found(text: str) -> tuple[Secret, ...]:
+    """The same, once a text: each proposal of a conversation asks about all of its messages."""
     folded = fold(text)
     found = [Secret("key", *span) for span in vendor_keys.find(text)]
     for kind, start, end in _in_folded(folded.text):
@@ -196,8 +197,9 @@ def betrays(words: str, secret: str) -> bool:
     return any(len(pair) > _PAIR and pair in hidden for pair in pairs)
 
 
-def _pieces(text: str) -> list[str]:
-    return re.findall(rf"(?:[^\W_]|[{told_secrets.MARKS}])+", fold(text).text)
+@lru_cache(maxsize=16384)
+def _pieces(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(rf"(?:[^\W_]|[{told_secrets.MARKS}])+", fold(text).text))
 
 
 def mask(text: str) -> str:

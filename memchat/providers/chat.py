@@ -17,9 +17,9 @@ from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
 from memchat.providers.failures import Call, ContextOverflow, translate, unusable
 from memchat.providers.keys import find_key
-from memchat.providers.lite import LOCAL, cost_usd, failures, gemini_client, litellm, warm
+from memchat.providers.lite import LOCAL, Finish, cost_usd, failures, gemini_client, litellm, warm
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Usage
+from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
 __all__ = ["ContextOverflow", "LiteLLMChat", "warm"]
 
@@ -136,7 +136,7 @@ class LiteLLMChat:
         if not response.choices:
             raise unusable(self._model, "sent an empty answer; try again")
         choice = response.choices[0]
-        text = choice.message.content
+        text = clean_text((choice.message.content or "")[:REPLY_LIMIT])
         if not text:
             raise _silent(self._model, choice.finish_reason)
         seen = getattr(response, "usage", None)
@@ -184,7 +184,8 @@ class LiteLLMStream:
         self._whole = False
         self._closed = threading.Event()
         self._wrapper: Any = None
-        self._text = ""
+        self._finish: Finish | None = None
+        self._pieces: list[str] = []
         self._seen: Any = None
         self._started = time.perf_counter()
         self._ended: float | None = None
@@ -202,14 +203,22 @@ class LiteLLMStream:
                 delta = chunk.choices[0].delta
                 for part in getattr(delta, "tool_calls", None) or ():
                     self._building.add(part)
+                if self._building.size > REPLY_LIMIT:
+                    return  # no tool takes so much: it would go on for ever
                 if piece := delta.content:
-                    self._text += piece
+                    self._pieces.append(piece)
                     yield piece
-            self._whole = reason is not None and not self._closed.is_set()
-            if not (self._text or self.calls or self._closed.is_set()):
+            finished = reason is not None and self._finish is not None and self._finish.came
+            self._whole = finished and not self._closed.is_set()
+            if not (self._pieces or self.calls or self._closed.is_set()):
                 raise _silent(self._model, reason)
         finally:
             self.close()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it came to the end that the provider gave it."""
+        return self._whole
 
     @property
     def calls(self) -> Sequence[ToolCall]:
@@ -229,7 +238,8 @@ class LiteLLMStream:
     def usage(self) -> Usage:
         """What the reply took: the provider's figures, or an estimate where they did not come."""
         seconds = (self._ended or time.perf_counter()) - self._started
-        came = self._text + "".join(call.arguments for call in self._building.made)
+        arguments = (call.arguments for call in self._building.made)
+        came = "".join((*self._pieces, *arguments))
         return _usage("chat", self._model, self._messages, came, self._seen, seconds)
 
     def _chunks(self) -> Iterator[Any]:
@@ -260,6 +270,7 @@ class LiteLLMStream:
 
     def _request(self) -> Iterator[Any]:
         self._wrapper = litellm().completion(**self._options)
+        self._finish = Finish(self._wrapper)
         for chunk in self._wrapper:
             if self._closed.is_set():
                 return
@@ -271,6 +282,8 @@ class _Calls:
 
     def __init__(self) -> None:
         self._parts: list[tuple[object, object, list[str], list[str]]] = []
+        self.size = 0
+        """Characters of all arguments."""
 
     def add(self, part: Any) -> None:
         """One part: of the call with its place in the list, or the first of the next call."""
@@ -283,6 +296,7 @@ class _Calls:
             self._parts.append(known)
         known[2].append(called.name or "")
         known[3].append(called.arguments or "")
+        self.size += len(called.arguments or "")
 
     @property
     def made(self) -> tuple[ToolCall, ...]:
