@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from benchmarks import crash
+from benchmarks import crash, crash_fresh
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import StoreError
@@ -27,7 +27,9 @@ SAID = "My city is Lisbon. It is warm here."
 LISBON = answer(fact("My city is Lisbon", "city", "Lisbon"))
 
 
-def test_25_kills_among_busy_processes_lose_nothing(tmp_path: Path) -> None:
+def test_25_kills_among_busy_processes_lose_nothing_and_hide_nothing_that_is_new(
+    tmp_path: Path,
+) -> None:
     seen = crash.run(tmp_path / "crash", rounds=25, seed=7)
     assert seen.faults == []
     assert seen.diaries.errors == []
@@ -35,6 +37,8 @@ def test_25_kills_among_busy_processes_lose_nothing(tmp_path: Path) -> None:
     assert seen.kills >= 25
     assert len(seen.diaries.acknowledged) > seen.kills
     assert seen.in_a_call > 0
+    assert seen.fresh[crash_fresh.MISSED] == 0
+    assert seen.fresh[crash_fresh.BY_MEANING] > seen.kills
 
 
 def wait_for_the_kill(reached: Connection, what: Any = None) -> NoReturn:
