@@ -8,10 +8,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks import beside_writers
 from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.memory.fresh import MOST
@@ -260,6 +262,11 @@ def test_an_answer_outside_of_any_conversation_writes_nothing(mc: MemChat) -> No
     add(mc, "a red kayak")
     shown = mc.chat_once("where is my red kayak?", user="ana").shown
     assert shown.hits[0].cosine is not None and stored(mc) == 0
+
+
+def test_the_figures_beside_a_writer_can_be_taken(tmp_path: Path) -> None:
+    found = beside_writers.measure(tmp_path / "store", "hash", facts=20, a_second=20, searches=5)
+    assert [len(searched.seconds) for searched in found.values()] == [5, 5, 5]
 
 
 # By words on an equal footing

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 MOST = 16
 """Texts that one search embeds at most."""
-UNHURRIED = 1.0
+UNHURRIED = 0.5
 """Seconds that a search waits for them which no reply waits for."""
 
 
@@ -147,11 +147,11 @@ class Fresh:
 
 def lacking(facts: int, turns: int) -> str | None:
     """What is to be said of so many rows that a search could rank by their words only."""
+    if not facts + turns:
+        return None
     counted = [(facts, "fact", "facts")]
     counted.append((turns, "turn of past conversations", "turns of past conversations"))
     parts = [f"{n} {one if n == 1 else many}" for n, one, many in counted if n]
-    if not parts:
-        return None
     is_ = "is searched by its words only: its vector is still to come"
     are = "are searched by their words only: their vectors are still to come"
     return f"{' and '.join(parts)} {is_ if facts + turns == 1 else are}"

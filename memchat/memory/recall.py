@@ -298,10 +298,8 @@ def _degraded(search: Search, own: int | None = None) -> str | None:
     """Why meaning did not take part, or for what it could not; with ``own`` for its turns too."""
     if search.question.degraded is not None:
         return search.question.degraded
-    turns = 0
-    if own is not None and sessions.any_in(search.tx, own):
-        turns = len(replace(search, ids=[own]).waiting("messages"))
-    return fresh.lacking(len(search.waiting("memories")), turns)
+    turns = () if own is None else replace(search, ids=[own]).waiting("messages")
+    return fresh.lacking(len(search.waiting("memories")), len(turns))
 
 
 def _standing(tx: Connection, question: Question) -> Question:

@@ -67,6 +67,8 @@ class Search:
     ranking: str = "weighted"
     fresh: Made = field(default_factory=Made)
     """Vectors of rows that the index does not have yet."""
+    lacking: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
+    """What had no vector in this snapshot, by kind and scope rows, as far as that was asked."""
     asked: dict[tuple[Kind, int], int] = field(default_factory=dict)
     """How far this snapshot of a kind and scope row reaches, as far as that was asked."""
 
@@ -109,9 +111,12 @@ class Search:
         """The rows that have no vector where meaning takes part: only words can rank them."""
         if self.meaning is None or self.question.vector is None:
             return set()
-        newest = self._newest(kind)
-        found = self.meaning.index.waiting(self.tx, [*newest], kind, newest)
-        return found.difference(self.fresh.of(kind)) if found else found
+        where = (kind, *self.ids)
+        if where not in self.lacking:
+            newest = self._newest(kind)
+            found = self.meaning.index.waiting(self.tx, [*newest], kind, newest)
+            self.lacking[where] = found
+        return self.lacking[where].difference(self.fresh.of(kind))
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
         """What holds any of the question's words."""
