@@ -15,7 +15,17 @@ from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
 from memchat.providers import choose
 from memchat.providers.choose import Choice
-from memchat.store import embeddings, gaps, jobs, keywords, memories, meta, services, upkeep
+from memchat.store import (
+    embeddings,
+    gaps,
+    holders,
+    jobs,
+    keywords,
+    memories,
+    meta,
+    services,
+    upkeep,
+)
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
 
@@ -195,6 +205,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
         failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
         pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
+        gone = holders.gone(tx)
     if failed:
         yield Check(
             "queue",
@@ -204,5 +215,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
         )
     elif pending:
         yield Check("queue", "note", "work is waiting", "memchat jobs run does it now")
-    else:
+    elif not gone:
         yield Check("queue", "ok", "nothing waits")
+    for one in gone:
+        yield Check("queue", "note", one.told, "memchat jobs run does them now")

@@ -15,7 +15,6 @@ from memchat.store import (
     events,
     evidence,
     insights,
-    jobs,
     memories,
     states,
     succession,
@@ -248,25 +247,19 @@ class Memories(Opened):
     ) -> Recalled:
         """Search the memories and past conversations by meaning and words, best first.
 
-        What waits for its vector gets it first. ``degraded`` says why only words were
-        searched, where that is so: with ``patience`` also that the embedding service did not
-        answer within so many seconds, as while it loads; else it is waited for.
+        ``degraded`` says why only words were searched, where that is so: with ``patience`` also
+        that the embedding service did not answer within so many seconds, as while it loads; else
+        it is waited for. It says too how many facts and turns were searched by their words only,
+        as their vectors are still to come: a service of this machine gives a few theirs first.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         scope, recall = Scope(user, app), self._assembly.recall()
-        if patience is not None:
-            patient = self._assembly.patience()
-            question = patient.wait(patient.ask(query), patience)
-            if question.degraded is not None:
-                return recall.find(scope, question, limit)
-        with self._database.read() as tx:
-            waiting = jobs.due(tx, scope.user, self._clock()) & {"embed", "index"}
-            known = recall.known(tx, query)
-        if waiting:
-            self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
-        question = recall.question(query) if known is None else known.answered()
-        return recall.find(scope, question, limit)
+        if patience is None:
+            return recall.find(scope, recall.question(query), limit)
+        patient = self._assembly.patience()
+        question = patient.wait(patient.ask(query), patience)
+        return recall.find(scope, question, limit, patience)
 
     def _standing(self, tx: Connection, app_ids: Sequence[int]) -> Standing:
         from memchat.memory.today import as_of

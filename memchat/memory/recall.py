@@ -6,7 +6,8 @@ given. Nothing above the floor is a normal answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -14,8 +15,9 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.language.text import normal_value
-from memchat.memory import past, render
+from memchat.memory import fresh, past, render
 from memchat.memory.facts import Facts, Found, distinct
+from memchat.memory.fresh import UNHURRIED, Fresh
 from memchat.memory.meaning import Meaning, Question, shortened
 from memchat.memory.past import Moment
 from memchat.memory.scoring import CANDIDATES, Search
@@ -49,7 +51,10 @@ _WEAK = 0.5
 
 
 class Recall:
-    """Search over one store. Reads only; what it returns says how each hit was found."""
+    """Search over one store. What it returns says how each hit was found.
+
+    It writes nothing but the vectors of a few rows that it met without, and waits for no writer.
+    """
 
     def __init__(
         self,
@@ -68,6 +73,7 @@ class Recall:
         self._meaning = meaning
         self._at_hand = at_hand
         self._prompts = prompts
+        self._fresh = Fresh(database, clock)
 
     def question(self, text: str) -> Question:
         """The question with its vector, or with the reason why only words are searched."""
@@ -94,25 +100,23 @@ class Recall:
 
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question, best first."""
-        with self._database.read() as tx:
-            question = _standing(tx, question)
-            scope_ids = apps.find(tx, scope)
-            search = self._searching(tx, scope_ids, question)
-            facts = self._facts(tx, scope_ids)
+        with self._asking(scope, question, self._settings.embed_patience) as (scope_ids, search):
+            facts = self._facts(search.tx, scope_ids)
             hits = facts.told(facts.find(search, limit))
-        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+            degraded = _degraded(search)
+        return Recalled(tuple(hits), degraded, 0, sum(hit.tokens for hit in hits))
 
-    def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
+    def find(
+        self, scope: Scope, question: Question, limit: int, patience: float = UNHURRIED
+    ) -> Recalled:
         """The facts and the moments of past conversations that answer a question, best first.
 
-        A moment that only proves facts of the list gives the best of them its place.
+        A moment that only proves facts of the list gives the best of them its place. ``patience``
+        is how many seconds rows without a vector may take to get theirs.
         """
-        with self._database.read() as tx:
-            scope_ids = apps.find(tx, scope)
-            question = _standing(tx, question)
+        with self._asking(scope, question, patience, turns=True) as (scope_ids, search):
             wide = max(limit, CANDIDATES)
-            search = self._searching(tx, scope_ids, question)
-            facts = self._facts(tx, scope_ids)
+            facts = self._facts(search.tx, scope_ids)
             found = distinct(facts.find(search, wide))
             place = {fact.memory.id: n for n, fact in enumerate(found)}
             known = {fact.memory.id: fact.memory for fact in found}
@@ -129,7 +133,8 @@ class Recall:
             told = iter(facts.told([one for one in ranked if isinstance(one, Found)]))
             zone = self._settings.zone
             hits = [next(told) if isinstance(one, Found) else one.told(zone) for one in ranked]
-        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+            degraded = _degraded(search, scope_ids.own)
+        return Recalled(tuple(hits), degraded, 0, sum(hit.tokens for hit in hits))
 
     def for_prompt(
         self,
@@ -147,9 +152,10 @@ class Recall:
         not relevant in it is left out. ``first`` are pinned facts to take before the others. Never
         above the token budget.
         """
-        with self._database.read() as tx:
-            scope_ids = apps.find(tx, scope)
-            question = _standing(tx, question)
+        patience, keep = self._settings.embed_patience, session_id is not None
+        asking = self._asking(scope, question, patience, turns=True, keep=keep)
+        with asking as (scope_ids, search):
+            tx = search.tx
             room = self._settings.budget_tokens - render.frame_tokens(self._prompts)
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
             facts = self._facts(tx, scope_ids, mute)
@@ -163,7 +169,6 @@ class Recall:
             given = {hit.id for hit in kept}
             # A pinned fact without room there may still earn its place by fitting the question.
             limit = max(CANDIDATES, self._settings.top_k) + len(kept) + len(mute)
-            search = self._searching(tx, scope_ids, question)
             hits = _unmuted(facts.find(search, limit), mute)
             others = distinct(hits, besides=[f for f in profile if f.memory.id in given])
             found = facts.told(others[: self._settings.top_k])
@@ -178,11 +183,12 @@ class Recall:
                 and not (one.only_proves(known) or one.tells(mute))
                 and not any(fact.memory_id in mute for fact in one.facts)
             ]
+            degraded = _degraded(search, scope_ids.own)
         shown = _fitting([*kept, *found, *moments], room)
         wanted = {(hit.kind, hit.id) for hit in (*pinned, *found, *moments)}
         used = sum(hit.tokens for hit in shown)
         matched = tuple(fact.memory.id for fact in hits if fact.memory.id in given)
-        return Recalled(tuple(shown), question.degraded, len(wanted) - len(shown), used, matched)
+        return Recalled(tuple(shown), degraded, len(wanted) - len(shown), used, matched)
 
     def pinned(self, scope: Scope, session_id: int | None = None) -> list[Hit]:
         """The profile and preferences that may be pinned, the most confirmed first."""
@@ -195,6 +201,26 @@ class Recall:
         self, tx: Connection, scope_ids: ScopeIds, mute: Collection[int] = frozenset()
     ) -> Facts:
         return Facts(tx, scope_ids, self._today(), self._settings.zone, mute)
+
+    @contextmanager
+    def _asking(
+        self,
+        scope: Scope,
+        question: Question,
+        patience: float,
+        *,
+        turns: bool = False,
+        keep: bool = True,
+    ) -> Iterator[tuple[ScopeIds, Search]]:
+        """A search over one snapshot of a scope, in which a few rows that had no vector have one;
+        these are kept when it is over, where ``keep`` says so."""
+        with self._database.read() as tx:
+            scope_ids = apps.find(tx, scope)
+            search = self._searching(tx, scope_ids, _standing(tx, question))
+            made = self._fresh.made(search, scope_ids.own if turns else None, patience)
+            yield scope_ids, replace(search, fresh=made) if made.gaps else search
+        if keep:
+            self._fresh.keep(made)
 
     def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
         words = keywords.query_terms(question.text)
@@ -266,6 +292,14 @@ class Recall:
 def _known(tx: Connection, text: str, sense: Sense) -> Question:
     text, (meaning, why_not) = shortened(clean_text(text)), sense
     return Question(text, degraded=why_not) if meaning is None else meaning.known(tx, text)
+
+
+def _degraded(search: Search, own: int | None = None) -> str | None:
+    """Why meaning did not take part, or for what it could not; with ``own`` for its turns too."""
+    if search.question.degraded is not None:
+        return search.question.degraded
+    turns = () if own is None else replace(search, ids=[own]).waiting("messages")
+    return fresh.lacking(len(search.waiting("memories")), len(turns))
 
 
 def _standing(tx: Connection, question: Question) -> Question:
