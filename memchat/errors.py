@@ -20,6 +20,8 @@ below them at the border, with ``raise … from``; nothing else escapes to a fac
 from __future__ import annotations
 
 import math
+import traceback
+from pathlib import Path
 
 LONGEST_WAIT = 3_600.0
 """Seconds: a provider that asks to be left alone for longer is asked again all the same."""
@@ -97,3 +99,11 @@ class SecretError(InputError):
     def __init__(self, kind: str) -> None:
         super().__init__(f"this looks like a {kind}; nothing was saved")
         self.kind = kind
+
+
+def origin(error: BaseException) -> str:
+    """The class of an error and the lines it came through, for a log: without its text, which may
+    hold people's words or a key."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
+    return f"{type(error).__name__} at {lines}"

@@ -21,6 +21,7 @@ from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.jobs import serve
 from memchat.store import jobs
+from memchat.testing import ScriptedModel
 from tests.conftest import Opener, answer
 from tests.test_embedding_jobs import Service, add, many, statuses
 
@@ -151,6 +152,18 @@ def test_its_log_has_numbers_and_no_words(
     assert "embed: jobs done 1–2 (2); failed none; texts 2" in caplog.text
     assert "2 jobs done, 0 failed" in caplog.text
     assert "kayak" not in caplog.text and "tea" not in caplog.text
+
+
+def test_a_fault_of_ours_is_logged_by_its_place_and_without_the_words_it_names(
+    open_store: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = ScriptedModel([ValueError("a red kayak")])
+    mc = open_store(chat_model=ScriptedModel(["Fine."]), extract_model=model)
+    with mc.session(user="ana") as chat:
+        chat.send("I have a red kayak").text
+    assert chat.failure is not None
+    assert "ValueError at testing.py:" in caplog.text and "extract.py:" in caplog.text
+    assert "kayak" not in caplog.text
 
 
 # As a process

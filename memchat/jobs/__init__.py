@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.config import Settings
-from memchat.errors import ConfigError, MemChatError
+from memchat.errors import ConfigError, MemChatError, origin
 from memchat.jobs.backfill import Backfill, Backfilled
 from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
 from memchat.memory import elsewhere, forget
@@ -203,13 +203,13 @@ class Worker:
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
             self._purge(claimed)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             if len(claimed) > 1 and not isinstance(error, MemChatError):
                 for one in claimed:  # what is at fault keeps nothing else from being forgotten
                     self._forget([one], done)
                 return
             # A fault of ours: what is to be forgotten stays out of sight, and is tried again.
-            log.exception("job %s failed", claimed[0].id)
+            log.error("job %s failed: %s", claimed[0].id, origin(error))
             self._failed(claimed, error, done)
         else:
             done.done += len(claimed)
@@ -247,9 +247,9 @@ class Worker:
             )
         except MemChatError as error:
             self._failed([claimed], error, done)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001
             # A fault of ours: kept with the job, so that the session is not lost with it.
-            log.exception("job %s failed", claimed.id)
+            log.error("job %s failed: %s", claimed.id, origin(error))
             self._failed([claimed], error, done)
         except BaseException:
             with self._database.write() as tx:

@@ -6,6 +6,7 @@ A turn of the pipeline writes what is finished and claims the next jobs, in one 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.errors import MemChatError, ProviderError
+from memchat.errors import MemChatError, ProviderError, origin
 from memchat.memory import moments
 from memchat.memory.ask import Answer, Asking, Made, asked_pause
 from memchat.memory.meaning import Meaning
@@ -119,7 +120,9 @@ class Embedding:
     def _embed(self, texts: Mapping[str, str]) -> Made:
         def told(kind: str) -> ProviderError:
             # A fault of ours: kept with the jobs, by its class alone, as the worker does with all.
-            log.exception("%d texts were not embedded", len(texts))
+            error = sys.exception()
+            why = origin(error) if error is not None else kind
+            log.error("%d texts were not embedded: %s", len(texts), why)
             return ProviderError(kind)
 
         with foreign(told):

@@ -16,11 +16,15 @@ LOCAL = ("offline/", "ollama/", "ollama_chat/")
 
 def litellm() -> Any:
     """The module, set up: no downloads at import, no printing, the offline provider known."""
-    module = _load()
+    with _loading:  # two threads that import it at once find half a module
+        module = _load()
     # Said again at each call, since a test runner forgets filters: litellm's own deprecations and
     # pydantic's remarks on its types are nothing a person can act on.
     warnings.filterwarnings("ignore", module=r"(litellm|pydantic)\b")
     return module
+
+
+_loading = threading.Lock()
 
 
 @functools.cache
