@@ -90,12 +90,17 @@ def test_a_session_end_costs_a_reading_a_look_and_one_embedding_batch(
     assert len(server.requests) - before == 3
 
 
-def test_adding_by_hand_waits_for_no_provider_and_recall_catches_up(
+def test_adding_by_hand_waits_for_no_provider_and_the_next_work_catches_up(
     mc: MemChat, server: WireServer
 ) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     assert mc.embed_pending() == 0, "a remote service is not asked by a one-shot command"
     assert server.requests == []
+    found = mc.recall("Lisbon", user="ana")
+    assert found.hits[0].channel == "words"
+    assert "1 fact is searched by its words" in (found.degraded or "")
+    assert len(server.requests) == 1, "a search asks for its question's vector alone"
+    assert mc.run_jobs(user="ana").done == 1
     assert mc.recall("Lisbon", user="ana").hits[0].channel == "both"
 
 

@@ -322,6 +322,7 @@ def keep_saved(open_store, monkeypatch, *values: str) -> None:
     mc = open_store()
     for value in values:
         mc.add("fact", "island", value, user="ana")
+    mc.embed_pending()
     mc.recall("island", user="ana")
     mc.close()
     assert saved_vectors(mc)
