@@ -45,6 +45,7 @@ def _load() -> Any:
     module.suppress_debug_info = True
     module.turn_off_message_logging = True
     module.telemetry = False
+    module.disable_streaming_logging = True  # a thread for each chunk, for callbacks nobody has
     module.DEFAULT_MAX_RETRIES = 0  # its embeddings read max_retries=0 as "not given"
     register(module)
     return module

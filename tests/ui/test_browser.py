@@ -16,7 +16,7 @@ from memchat.config import Settings
 from memchat.testing import ScriptedModel
 from tests.ui.browser import WAIT, Server, chromium, findings, needs_browser, opened, say, settled
 from tests.ui.seed import seed
-from tests.wire import Endless, OpenAIServer, Say
+from tests.wire import Endless, OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 PAGES = ("?c=1", "memories", "inbox", "insights", "settings")
@@ -119,6 +119,19 @@ def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -
         assert model.client_left.wait(10)
         assert rows(tmp_path, "SELECT status FROM messages WHERE role = 'assistant'") == [
             ("partial",)
+        ]
+
+
+def test_a_reply_that_its_provider_did_not_end_is_said_to_be_cut(
+    browser: Any, tmp_path: Path
+) -> None:
+    model = answering(Pieces(("One ", "two")))
+    with model, Server(tmp_path, **openai(model)) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "Tell me a story.")
+        page.get_by_text("The reply was cut off: the provider ended it").wait_for()
+        assert rows(tmp_path, "SELECT content, status FROM messages WHERE role = 'assistant'") == [
+            ("One two", "partial")
         ]
 
 
