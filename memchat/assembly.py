@@ -85,7 +85,7 @@ class Assembly:
             if self._recall is None:
                 from memchat.memory.recall import Recall
 
-                common = (self.database, self.settings, self.prompts, self.clock)
+                common = (self.database, self.settings, self.clock)
                 self._recall = Recall(*common, self.meaning, self.meaning_at_hand)
             return self._recall
 
@@ -108,6 +108,7 @@ class Assembly:
     def _put_together(self) -> Parts:
         from memchat.chat import Parts
         from memchat.jobs import Worker
+        from memchat.memory.block import Block
         from memchat.memory.commands import Commands
         from memchat.memory.learn import Learner
         from memchat.memory.relevance import Relevance
@@ -121,6 +122,7 @@ class Assembly:
             clock=self.clock,
             model=self.chat_model,
             recall=self.recall(),
+            block=Block(*common, self.prompts, self.recall()),
             patience=self.patience(),
             relevance=(
                 Relevance(self.prompts, self.extract_model) if self.settings.filter_pinned else None

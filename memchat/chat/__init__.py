@@ -24,6 +24,7 @@ from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
 from memchat.memory import asked, meanwhile
+from memchat.memory.block import Block
 from memchat.memory.commands import Commands, Place
 from memchat.memory.patience import Asked, Patience
 from memchat.memory.recall import Recall
@@ -68,6 +69,7 @@ class Parts:
     clock: Callable[[], datetime]
     model: Callable[[], ChatModel]
     recall: Recall
+    block: Block
     patience: Patience
     worker: Worker
     commands: Commands

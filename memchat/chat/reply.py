@@ -181,7 +181,7 @@ class Reply:
         system = self._system("", by_model)
         prompt, dropped, first, turns = chat.window(system)
         if self.asked is not None:
-            self.shown = parts.recall.for_prompt(
+            self.shown = parts.block.for_prompt(
                 chat.scope,
                 parts.patience.wait(self.asked),
                 dropped=dropped,
@@ -208,7 +208,7 @@ class Reply:
         relevance = self._parts.relevance
         if relevance is None:
             return []
-        facts = self._parts.recall.pinned(self._chat.scope, self._chat.session_id)
+        facts = self._parts.block.pinned(self._chat.scope, self._chat.session_id)
         chosen, self.filtering = relevance.choose(self._said, facts)
         return chosen
 
@@ -229,7 +229,7 @@ def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
     shown = Recalled()
     if parts.switch(scope).on:
         question = parts.patience.wait(parts.patience.ask(content))
-        shown = parts.recall.for_prompt(scope, question)
+        shown = parts.block.for_prompt(scope, question)
     block = render.block(parts.prompts, [hit.text for hit in shown.hits])
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
