@@ -118,6 +118,8 @@ class Memory:
     """The first day it holds, where it was said to come; before that day it is told as coming."""
     cues: tuple[str, ...] = ()
     """Plain words for the situations that need it. For search alone: never shown as a fact."""
+    sensitive: bool = False
+    """Whether a chat model is given it only where it fits the message, as with health or debts."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
@@ -222,6 +224,7 @@ class InboxItem:
     sentence: str | None = None
     """The sentence that ``quote`` stands in."""
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +252,7 @@ class Refusal:
     starts_at: date | None = None
     many: bool = True
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
     @property
     def repeats(self) -> bool:

@@ -209,6 +209,7 @@ class Memories(Opened):
         memory_type: str | None = None,
         expires_at: date | Keep | None = KEEP,
         all_apps: bool | None = None,
+        sensitive: bool | None = None,
     ) -> Memory:
         """Change a memory by hand; what is not given stays."""
         scope = Scope(user, app)
@@ -221,6 +222,7 @@ class Memories(Opened):
                 value=value,
                 expires_at=expires_at,
                 all_apps=all_apps,
+                sensitive=sensitive,
             )
 
     def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:

@@ -51,6 +51,7 @@ FIELDS = {
     "value": "value",
     "starts_at": "from",
     "expires_at": "until",
+    "sensitive": "sensitive",
 }
 """What of a fact its history shows, under the names that people know."""
 
@@ -182,6 +183,13 @@ def edit(
         bool | None,
         typer.Option("--all-apps/--one-app", help="Keep it for every app, or for this one only."),
     ] = None,
+    sensitive: Annotated[
+        bool | None,
+        typer.Option(
+            "--sensitive/--not-sensitive",
+            help="Whether a chat model gets it only where it fits the message.",
+        ),
+    ] = None,
 ) -> None:
     """Correct a memory and print its id."""
     if expires is not None and no_expiry:
@@ -194,6 +202,7 @@ def edit(
             ("memory_type", memory_type),
             ("expires_at", expires),
             ("all_apps", all_apps),
+            ("sensitive", sensitive),
         )
         if new is not None
     }
@@ -329,6 +338,8 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
     lines["vector"] = show.vector(state)
     if memory.pinned:
         lines["pinned"] = "at hand in every chat"
+    if memory.sensitive:
+        lines["sensitive"] = "a chat model gets it only where it fits the message"
     if memory.replaced_by is not None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():

@@ -1,4 +1,4 @@
-"""What answers a question: ``facts`` and ``past`` find, ``scoring`` ranks, and both become one list.
+"""What answers a question: ``facts`` and ``past`` find, ``scoring`` ranks; here both are one list.
 
 Nothing above the floor is a normal answer.
 """

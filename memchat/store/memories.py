@@ -53,6 +53,7 @@ class NewMemory:
     expires_at: date | None = None
     starts_at: date | None = None
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
     @property
     def sha1(self) -> str:
@@ -93,6 +94,7 @@ def insert_new(
         expires_at=new.expires_at.isoformat() if new.expires_at else None,
         starts_at=new.starts_at.isoformat() if new.starts_at else None,
         cues=" ".join(new.cues),
+        sensitive=int(new.sensitive),
         many=int(new.many),
         created_by=new.created_by,
         search_text=new.search_text,
@@ -132,6 +134,8 @@ def deactivate(
     )
     if memory.pinned and replaced_by is not None:
         pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
+    if memory.sensitive and replaced_by is not None:
+        amend(tx, replaced_by, sensitive=1)  # a new value of it is no less so
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, related_id=replaced_by, old=_state(memory)
@@ -252,6 +256,7 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
             expires_at=new.expires_at,
             starts_at=new.starts_at,
             cues=" ".join(new.cues),
+            sensitive=int(new.sensitive),
             many=int(new.many),
             search_text=new.search_text,
             text_hash=text_hash(new.search_text),
@@ -507,6 +512,7 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
         "expires_at": fact.expires_at.isoformat() if fact.expires_at else None,
         "many": fact.many,
         **({"starts_at": fact.starts_at.isoformat()} if fact.starts_at else {}),
+        **({"sensitive": True} if fact.sensitive else {}),
     }
 
 
@@ -534,4 +540,5 @@ def to_memory(row: Row[Any]) -> Memory:
         pinned=bool(row.pinned),
         starts_at=row.starts_at,
         cues=tuple(row.cues.split()),
+        sensitive=bool(row.sensitive),
     )
