@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.config import Settings
+from memchat.config import Settings, loaded_here
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.store import embeddings, meta, services
@@ -95,7 +95,9 @@ class Assembly:
             if self._patience is None:
                 from memchat.memory.patience import Patience
 
-                self._patience = Patience(self.settings.embed_patience, self.recall().question)
+                loads = self.embedder is None and loaded_here(self.settings.embed_model)
+                find = self.recall().question
+                self._patience = Patience(self.settings.embed_patience, find, loads=loads)
             return self._patience
 
     def parts(self) -> Parts:

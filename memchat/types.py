@@ -276,7 +276,8 @@ class Hit:
     common); ``bm25`` is 1 where it holds all words of the question that anything holds, the rarer
     counting for more; ``prior`` is the share that the summary of a message's conversation has in
     its score.
-    ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command.
+    ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command; in a
+    prompt also all (all facts fit) or newest (there was room for more than was found).
     """
 
     kind: Literal["memory", "message"]
@@ -313,6 +314,15 @@ class Recalled:
     tokens: int = 0
     matched: tuple[int, ...] = ()
     """For a prompt, the memories that search found for the message, pinned ones among them."""
+    listed: tuple[Hit, ...] = ()
+    """For a prompt, every fact, where all of them fit: sent whatever the message, by their ids.
+    Then ``hits`` are only what was found for it."""
+
+    @property
+    def lines(self) -> int:
+        """How many memories and turns it is, each counted once."""
+        ids = {(hit.kind, hit.id) for hit in (*self.listed, *self.hits)}
+        return len(ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -666,6 +676,7 @@ class Why:
     question: str | None
     """The message it answers."""
     lines: tuple[Given, ...]
+    """What was found for the message, or chosen where not all facts fit."""
     forgotten: int
     """Lines that are gone since, with their words."""
     dropped: int
@@ -682,6 +693,8 @@ class Why:
     """Turns that were sent and are gone since."""
     calls: tuple[Usage, ...]
     """The calls made for it, each with its tokens and cost."""
+    also: tuple[Given, ...] = ()
+    """The other facts that were sent, as all of them fit: in the order of their ids."""
 
 
 def to_json(record: Any) -> dict[str, Any]:

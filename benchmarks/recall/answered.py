@@ -36,7 +36,7 @@ from memchat.providers import Completion, Embedder
 from memchat.providers.minilm import MiniLM, available
 from memchat.testing import ScriptedModel, ScriptedStream
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage
+from memchat.types import ChatMessage, Hit, Recalled
 
 BUDGETS = (500, 1000, 2000)
 EVERYTHING = What(turns=True, facts=True, summaries=True)
@@ -103,7 +103,8 @@ class Turns:
     def given(self, model: Answering, place: int, asked: Asked, budget: int | None) -> Given:
         """The answer from the best of these lines that fit, or from all in their order."""
         chosen = range(len(self.lines)) if budget is None else self._within(place, budget)
-        block = render.block(self.prompts, [self.lines[i] for i in chosen])
+        lines = Recalled(tuple(_turn(self.lines[i]) for i in chosen))
+        block = render.block(self.prompts, render.new_mark(), lines)
         system = self.prompts.render("chat", memories=block)
         said = [ChatMessage("system", system), ChatMessage("user", asked.text)]
         answer = "".join(model.stream(said))
@@ -164,6 +165,11 @@ def measure(
     return list(rows.values())
 
 
+def _turn(line: str) -> Hit:
+    """A line that stands for itself."""
+    return Hit("message", 0, line, 1.0, None, None, "words", 0)
+
+
 @contextmanager
 def reopened(mc: MemChat, embedder: Embedder, model: Answering, budget: int) -> Iterator[MemChat]:
     """The same store with another budget, and the model that answers."""
@@ -175,8 +181,8 @@ def reopened(mc: MemChat, embedder: Embedder, model: Answering, budget: int) -> 
 def product(mc: MemChat, person: Person, fed: Fed, asked: Asked) -> Given:
     """The product's answer to a single message, from what it injects."""
     answer = mc.chat_once(asked.text, user=person.name)
-    hits = answer.shown.hits
-    block = render.block(Prompts(), [hit.text for hit in hits])
+    hits = {(hit.kind, hit.id): hit for hit in (*answer.shown.listed, *answer.shown.hits)}.values()
+    block = render.block(Prompts(), render.new_mark(), answer.shown)
     turns = frozenset[str]().union(*(covers(mc, person, fed, hit) for hit in hits))
     return Given(answer.text, turns, estimate_tokens(block))
 

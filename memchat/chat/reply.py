@@ -188,18 +188,18 @@ class Reply:
                 session_id=chat.session_id,
                 first=self._relevant(),
             )
-            block = render.block(parts.prompts, [hit.text for hit in self.shown.hits])
+            block = render.block(parts.prompts, chat.mark, self.shown)
             try:
                 full = self._system(block, by_model)
                 prompt, dropped, first, turns = chat.window(full)
                 system = full
             except InputError:
                 # The message fits alone: it goes without the memories, and the result says so.
-                left = len(self.shown.hits) + self.shown.dropped
+                left = self.shown.lines + self.shown.dropped
                 self.shown = Recalled(degraded=NO_ROOM, dropped=left)
         self.dropped_turns = len(dropped)
         shown = self.shown
-        counted = (len(shown.hits), shown.dropped)
+        counted = (shown.lines, shown.dropped)
         self.sent = Sent(system, first, by_model, turns, *counted, shown.degraded)
         return prompt
 
@@ -230,7 +230,7 @@ def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
     if parts.switch(scope).on:
         question = parts.patience.wait(parts.patience.ask(content))
         shown = parts.block.for_prompt(scope, question)
-    block = render.block(parts.prompts, [hit.text for hit in shown.hits])
+    block = render.block(parts.prompts, render.new_mark(), shown)
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
     return "".join(stream), shown

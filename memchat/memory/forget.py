@@ -29,6 +29,7 @@ from memchat.store import (
     embeddings,
     events,
     evidence,
+    fact_lists,
     hidden,
     inbox,
     jobs,
@@ -297,11 +298,17 @@ def _gather(tx: Connection, memory: Memory, app_id: int, traces: _Traces) -> Non
         traces.values[proof.session_id] |= values
     shown = shown_with(tx, memory.id)
     said = [proof.message_id for proof in proofs]
-    for kind, given in (("memory", shown), ("message", said)):
-        for session_id in messages.sessions_given(tx, kind, given):
-            traces.values[session_id] |= values
+    told = {*messages.sessions_given(tx, "memory", shown)}
+    told.update(messages.sessions_given(tx, "message", said))
+    for session_id, content in fact_lists.replies_beside(tx, memory.id):
+        # It was sent whatever was asked: only what says it is to be blanked.
+        if session_id not in told and places(values, content):
+            told.add(session_id)
+    for session_id in told:
+        traces.values[session_id] |= values
     prompts.drop_given(tx, "memory", shown)
     messages.drop_receipts(tx, "memory", shown)
+    fact_lists.drop(tx, memory.id)
 
 
 def _lines(facts: Collection[tuple[str, str]]) -> set[str]:

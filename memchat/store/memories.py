@@ -7,7 +7,7 @@ back. Every verb that changes a row writes its event and keyword row in the same
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -393,6 +393,39 @@ def pinned(
     order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
     rows = tx.execute(query.order_by(*order, _m.id).limit(limit))
     return [now.seen(to_memory(row)) for row in rows]
+
+
+def in_use(tx: Connection, app_id: int) -> Iterator[Memory]:
+    """The active rows of a scope row, read one by one: who has enough stops."""
+    for row in plain.each(tx, f"{PLAIN} WHERE m.app_id = ? AND m.active = 1", app_id):
+        yield plain_memory(row)
+
+
+def newest(tx: Connection, app_ids: Sequence[int], limit: int, standing: Standing) -> list[Memory]:
+    """What holds today or is still to come and is not sensitive, the latest first."""
+    # The ids alone are in the index: of many rows only those wanted are read.
+    sql = (
+        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 ORDER BY id DESC LIMIT ?"
+    )
+    ids = [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), limit)]
+    rows = by_ids(tx, app_ids, ids)
+    found = [standing.seen(rows[i]) for i in ids if not rows[i].sensitive]
+    today = standing.today
+    return [m for m in found if m.active and (m.expires_at is None or m.expires_at >= today)]
+
+
+def count_told(
+    tx: Connection, app_ids: Sequence[int], today: date, without: Collection[int]
+) -> int:
+    """How many facts a prompt could be given whatever was asked."""
+    sql = (
+        "SELECT count(*) FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
+        " AND id NOT IN (SELECT value FROM json_each(?))"
+    )
+    found = plain.rows(tx, sql, plain.listed(app_ids), today.isoformat(), plain.listed(without))
+    return int(found[0][0])
 
 
 def single_keys(
