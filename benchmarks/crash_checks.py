@@ -15,7 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.memory.forget import FILLER
+from memchat.memory.blanking import FILLER
 from memchat.memory.meaning import shortened
 from memchat.processes import is_gone
 from memchat.store import embeddings

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
+from pathlib import Path
 
+from memchat import disk
 from memchat.config import WORDS_ONLY, Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
@@ -52,7 +55,7 @@ def examine(
     chat, extract, _ = choose.explain(settings)
     return [
         Check("version", "ok", f"memchat {version('memchat')}"),
-        Check("data folder", "ok", str(settings.home)),
+        _folder(settings.home),
         Check("time zone", "ok", settings.timezone),
         _model(chat, chat.problem, chat.remedy),
         _model(extract, extract.problem, extract.remedy),
@@ -62,6 +65,14 @@ def examine(
         *_change(database),
         *_queue(database, now),
     ]
+
+
+def _folder(home: Path) -> Check:
+    """The data folder: a new one is closed to everybody else, an older one may not be."""
+    if not disk.open_to_others(home):
+        return Check("data folder", "ok", str(home))
+    detail = f"{home} may be looked into by other accounts of this machine"
+    return Check("data folder", "note", detail, f"run chmod -R go-rwx {shlex.quote(str(home))}")
 
 
 def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:

@@ -4,6 +4,7 @@
     ├── ConfigError        a setting, a key or an installed part is missing or wrong
     │   └── ServiceError   the sizes of an embedding service that cannot be (a ValueError as well)
     ├── StoreError         the data folder or database cannot be read or written
+    │   ├── StoreFull      the disk that holds it has no room left
     │   └── SchemaError    the database was made by another version, or another embedding service
     ├── ProviderError      a model's provider refused, failed or answered nonsense
     ├── ExtractionError    the extraction model's answer could not be used, even after one repair
@@ -32,6 +33,10 @@ class ServiceError(ConfigError, ValueError):
 
 class StoreError(MemChatError):
     """The data folder or the database in it cannot be read or written."""
+
+
+class StoreFull(StoreError):
+    """The disk that holds the data folder has no room left. What was kept before is not lost."""
 
 
 class SchemaError(StoreError):

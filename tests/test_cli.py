@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import os
 import re
 import stat
 import subprocess
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, date, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -465,6 +467,67 @@ def test_text_cannot_drive_the_terminal() -> None:
     assert show.plain("naïve 東京\n\ttext 👍🏽") == "naïve 東京\n\ttext 👍🏽"
 
 
+WILD = "".join(map(chr, [*range(1, 32), *range(127, 160), 0x2028, 0x2029, 0x202E, 0x200B, 0xE0061]))
+
+
+def test_json_holds_no_character_that_drives_a_terminal_or_cannot_be_seen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = {"value": f"é 中文 👍🏽 {WILD}"}
+    show.print_json(record)
+    out = capsys.readouterr().out
+    assert not {c for c in out if unicodedata.category(c)[0] == "C" and c != "\n"}
+    assert not set("\u2028\u2029") & set(out)
+    assert "é 中文 👍🏽" in out
+    assert json.loads(out) == record
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "memories list",
+        "memories show 1",
+        "memories history 1",
+        "recall tea",
+        "sessions list",
+        "sessions show 1",
+        "inbox list",
+        "apps list",
+        "audit",
+    ],
+)
+def test_no_command_prints_stored_control_characters(run: Run, home: Path, command: str) -> None:
+    with MemChat(home) as mc:
+        mc.add("preference", f"drink{WILD}", f"tea{WILD}", user="ana")
+        mc.session(user="ana").send(f"tea {WILD}").text
+    for options in ([], ["--json"]):
+        done = run(*command.split(), *options)
+        assert done.code == 0, done.err
+        shown = {c for c in done.out + done.err if unicodedata.category(c) == "Cc"}
+        assert shown <= {"\n", "\t"} and "\u202e" not in done.out + done.err
+
+
+def test_the_worker_s_log_holds_no_control_characters(
+    run: Run, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = logging.getLogger("memchat")
+    before, level = [*log.handlers], log.level
+    try:
+        assert run("worker", "--once").code == 0
+        logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
+        assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
+    finally:
+        log.handlers[:] = before
+        log.setLevel(level)
+
+
+def test_what_a_conversation_changed_is_shown_without_control_characters(mc: MemChat) -> None:
+    old = mc.add("profile", f"city{WILD}", f"Lisbon{WILD}", user="ana")
+    new = replace(old, id=2, value=f"Porto{WILD}")
+    for line in (show.changed(old, new, "undo"), show.changed(old, None, "undo")):
+        assert line == show.plain(line) and "Lisbon" in line
+
+
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 def test_the_second_column_starts_in_one_place(cells: list[str]) -> None:
     lines = show.table(("key", "value"), [(cell, "here") for cell in cells]).split("\n")
@@ -541,7 +604,10 @@ def test_a_full_disk_behind_the_output_is_one_line(home: Path) -> None:
             [sys.executable, "-m", "memchat", "config"], stdout=full, stderr=-1, timeout=60
         )
     assert done.returncode == 1
-    assert done.stderr == b"memchat: the system refused: No space left on device\n"
+    assert done.stderr == (
+        b"memchat: the disk that holds the output is full. Nothing that was kept is lost. "
+        b"Free some space and try again\n"
+    )
 
 
 # --- the page that documents it

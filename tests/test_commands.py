@@ -488,7 +488,7 @@ def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again
     assert again.text.startswith(f"Well.\n\n{told.STILL_ASKED} I found 1 memory:\n1. #1 allergy")
     assert again.text.endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
     assert [hit.memory.value for hit in again.told.hits] == ["nuts"], "they are on the receipt"
-    assert chat.send("yes").text == "Forgotten: 1 memory." and values(mc) == ["Lisbon"]
+    assert chat.send("yes").text.startswith("Forgotten: 1 memory.") and values(mc) == ["Lisbon"]
 
 
 def test_what_went_meanwhile_is_not_asked_about_again(open_store: Opener) -> None:

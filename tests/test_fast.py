@@ -16,10 +16,11 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings, load
-from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
+from memchat.errors import ConfigError, InputError, ProviderError, ServiceError, StoreFull
 from memchat.providers import choose, fast, fetch
 from memchat.providers.fast import FastEmbedder
 from memchat.types import Progress
+from tests.test_full_disk import Tiny, tiny  # noqa: F401  (a fixture)
 from tests.tiny_model import READS, build
 from tests.wire.hub import Hub
 
@@ -203,6 +204,19 @@ def test_a_download_that_was_broken_off_goes_on_where_it_was(hub: Hub, tmp_path:
     whole = sum(path.stat().st_size for path in hub.folder.iterdir())
     assert 0 < bring(tmp_path) < whole
     assert choose.embedder(settings(tmp_path)) is not None
+
+
+@here
+def test_a_download_that_finds_no_room_says_so_and_goes_on_when_there_is_some(
+    hub: Hub,
+    tiny: Tiny,  # noqa: F811
+) -> None:
+    tiny.fill(left=16_384)
+    with pytest.raises(StoreFull, match="Nothing that was kept is lost"):
+        bring(tiny.root)
+    assert not (tiny.home / "models" / SMALL).exists()
+    tiny.free()
+    assert bring(tiny.root) > 0
 
 
 @here

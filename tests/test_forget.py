@@ -593,7 +593,7 @@ def test_clear_reads_a_conversation_as_often_for_many_facts_as_for_few(mc, extra
 
 
 def test_clear_works_in_batches_and_takes_all_of_them(mc, monkeypatch) -> None:
-    monkeypatch.setattr("memchat.app.memories.CLEAR_BATCH", 2)
+    monkeypatch.setattr("memchat.app.forgetting.CLEAR_BATCH", 2)
     for n in range(5):
         mc.add("fact", "trip", f"island{n}", user="ana")
     assert mc.clear(user="ana") == 5

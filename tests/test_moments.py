@@ -8,7 +8,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.memory import forget
+from memchat.memory import blanking
 from memchat.providers import minilm
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import ScriptedModel
@@ -220,10 +220,10 @@ def test_the_conversation_that_goes_on_does_not_quote_itself(mc, extract_model) 
 def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_model) -> None:
     mc = open_store()
     for n in range(9):
-        words = f"The plumber came again, visit number {n}: " + f"a leak in room {n}, " * 8
+        words = f"The plumber came again, visit number {n}: " + f"a leak in room {n}, " * 4
         talk(mc, extract_model, words)
     mc.add("preference", "plumber", "the cheap one", user="ana")
-    for budget in (1000, 200):
+    for budget in (1000, 230):
         store = open_store(budget_tokens=budget)
         reply = store.session(user="ana").send("Which plumber came again?")
         assert reply.text
@@ -280,7 +280,7 @@ def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_
     mc.delete(memory_id, user="ana")
     assert found(mc, "Lisbon city") == []
     (line,) = [text for text in found(mc, "the old harbour") if "harbour" in text]
-    assert "Lisbon" not in line and forget.FILLER in line
+    assert "Lisbon" not in line and blanking.FILLER in line
     with mc._database.read() as tx:
         texts = tx.exec_driver_sql("SELECT search_text FROM messages").scalars().all()
     assert not any("Lisbon" in text for text in texts if text)

@@ -166,3 +166,54 @@ def test_names_are_compared_in_one_form(mc) -> None:
 def test_an_unknown_status_is_refused(mc) -> None:
     with pytest.raises(InputError, match="no status"):
         mc.memories(user="ana", status="odd")
+
+
+HIDDEN = ["ana\u200b", "\u200eana", "an\u202ea", "a\u2066na", "ana\u2069", "ana\ufeff", "a\u00adna"]
+HIDDEN += ["ana\u200d", "a\u200cna", "a\u2028na", "ana\u3164", "ana\ufe0f", "ana\U000e0061"]
+
+
+@pytest.mark.parametrize("name", HIDDEN, ids=ascii)
+def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: str) -> None:
+    for where in ({"user": name}, {"user": "ana", "app": name}):
+        for verb in (mc.memories, mc.sessions, mc.inbox, mc.memory_switch):
+            with pytest.raises(ScopeError, match=r"cannot be seen \(U\+[0-9A-F]{4,5}\)"):
+                verb(**where)
+        with pytest.raises(ScopeError, match="cannot be seen"):
+            mc.add("profile", "city", "Lisbon", **where)
+        with pytest.raises(ScopeError, match="cannot be seen"):
+            mc.recall("Lisbon", **where)
+        with pytest.raises(ScopeError, match="cannot be seen"):
+            mc.set_memory(False, **where)
+        with pytest.raises(ScopeError, match="cannot be seen"):
+            mc.session(**where).send("Hello")
+    for verb in (mc.apps, mc.wipe):
+        with pytest.raises(ScopeError, match="cannot be seen"):
+            verb(user=name)
+    with mc._database.read() as tx:
+        assert tx.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["👩\u200d👩\u200d👧", "❤\ufe0f\u200d🔥", "علی\u200cرضا", "क्\u200dष", "Zoë", "中文"]
+)
+def test_a_character_that_an_emoji_or_a_script_needs_is_part_of_a_name(mc, name: str) -> None:
+    mc.add("profile", "city", "Lisbon", user=name, app=name)
+    assert values(mc, user=name, app=name) == {"Lisbon"}
+
+
+def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> None:
+    mc.add("profile", "city", "Lisbon", user="ana", app="home")
+    mc.session(user="ana", app="home").send("I live in Lisbon.").text
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
+        tx.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")
+    where = {"user": "ana\u200b", "app": "home\u200b"}
+    assert values(mc, **where) == {"Lisbon"}
+    assert [app.name for app in mc.apps(user="ana\u200b")] == ["home\u200b"]
+    assert mc.add("profile", "job", "nurse", **where).value == "nurse"
+    mc._parts().worker.run()  # which meets them too
+    with pytest.raises(ScopeError, match="app name"):
+        mc.add("profile", "city", "Lisbon", user="ana\u200b", app="other\u200b")
+    assert mc.delete_app("home\u200b", user="ana\u200b") == 2
+    assert mc.apps(user="ana\u200b") == []
+    assert mc.wipe(user="ana\u200b") == 0

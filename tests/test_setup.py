@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,27 @@ def test_the_wheel_carries_the_app_inside_the_package_alone(wheel):
     names = set(wheel.namelist())
     assert app <= names
     assert not [name for name in names if name.startswith("ui/")]
+
+
+def test_set_up_brings_a_locked_pip_and_leaves_no_setuptools():
+    locked = dict(PIN.findall((ROOT / "tools/uv.lock.txt").read_text("utf-8")))
+    every = "".join((ROOT / name).read_text("utf-8") for name in EVERY_LOCK)
+    assert {"pip", "uv"} <= locked.keys()
+    assert "setuptools" not in {name for name, _ in PIN.findall(every)}
+    script = (ROOT / "tools/setup").read_text("utf-8")
+    upgrade = script.index("--require-hashes -r tools/uv.lock.txt")
+    assert upgrade < script.index("pip uninstall -q -y setuptools")
+
+
+@pytest.mark.skipif(
+    not (ROOT / ".venv/.ready").exists(), reason="this checkout was not set up by make"
+)
+def test_the_set_up_environment_has_the_locked_pip_and_no_setuptools():
+    ours = [str(path) for path in (ROOT / ".venv/lib").glob("python3*/site-packages")]
+    there = {found.name.lower(): found.version for found in distributions(path=ours)}
+    locked = dict(PIN.findall((ROOT / "tools/uv.lock.txt").read_text("utf-8")))
+    assert there["pip"] == locked["pip"]
+    assert "setuptools" not in there
 
 
 def test_a_python_that_does_not_fit_is_named_before_anything_is_built(checkout):

@@ -11,7 +11,8 @@ from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from ui import components as ui
-from ui import sidebar
+from ui import elsewhere, sidebar
+from ui.desk import Desk
 
 log = logging.getLogger(__name__)
 
@@ -22,15 +23,8 @@ def _tab() -> str:
     return uuid4().hex
 
 
-def main() -> None:
-    """One run."""
-    st.set_page_config(page_title="memchat", layout="centered", initial_sidebar_state="auto")
-    ui.style()
-    try:
-        desk = ui.desk()
-    except MemChatError as error:
-        st.error(f"memchat could not open its store. {ui.literal(str(error))}")
-        st.stop()
+def _draw(desk: Desk) -> None:
+    """The sidebar and the page that was chosen."""
     sidebar.arrive()
     waiting = len(desk.mc.inbox(**ui.scope()))
     chat = st.Page("views/chat.py", title="Chat", default=True)
@@ -48,8 +42,21 @@ def main() -> None:
     st.session_state["tab"] = _tab()
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())
+    elsewhere.bar()
+    page.run()
+
+
+def main() -> None:
+    """One run."""
+    st.set_page_config(page_title="memchat", layout="centered", initial_sidebar_state="auto")
+    ui.style()
     try:
-        page.run()
+        desk = ui.desk()
+    except MemChatError as error:
+        st.error(f"memchat could not open its store. {ui.sentence(str(error))}")
+        st.stop()
+    try:
+        _draw(desk)
     except MemChatError as error:
         ui.problem(str(error))
         ui.show_problem()

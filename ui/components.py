@@ -17,13 +17,15 @@ import streamlit as st
 from memchat.app import MemChat
 from memchat.config import load
 from memchat.errors import MemChatError
-from memchat.types import CreatedBy, Memory
+from memchat.types import CreatedBy, Elsewhere, Memory
 from ui.desk import Desk, Task
 from ui.launch import USER
 
 STYLE = Path(__file__).with_name("style.css")
 UNDER_WAY = Path(__file__).with_name("under_way.js")
 UNDO_SECONDS = 10.0
+LOOKED_FOR = 20
+"""Memories forgotten at once of which it is told what else speaks of them."""
 SLOWEST = 100
 """Memories a second that are forgotten even on a busy machine."""
 AT_ONCE_SECONDS = 0.2
@@ -223,8 +225,31 @@ def forget(ids: Sequence[int]) -> None:
     mc, where = desk().mc, scope()
     hold = UNDO_SECONDS + len(ids) / SLOWEST  # so long it may take itself
     until = mc.now + timedelta(seconds=hold)
-    st.session_state["held"] = (list(ids), until, where)
+    leave_elsewhere()
+    if len(ids) <= LOOKED_FOR:
+        found = mc.elsewhere(ids, **where)
+        st.session_state.update({"elsewhere": found, "elsewhere scope": where})
+    words = f"Forgot {plural(len(ids), 'memory', 'memories')}."
+    st.session_state.update({"held": (list(ids), until, where), "held words": words})
     _begin(Task("Forgetting", len(ids), partial(mc.delete_many, ids, **where, hold=hold)))
+
+
+def blank(found: Elsewhere) -> None:
+    """Blank what else speaks of what was forgotten; for some seconds both can be undone."""
+    mc, where = desk().mc, st.session_state["elsewhere scope"]
+    if not attempt(lambda: mc.blank(found, **where, hold=UNDO_SECONDS)):
+        return
+    leave_elsewhere()
+    ids = st.session_state["held"][0] if _undo_left() > 0 else [found.memory_id]
+    until = mc.now + timedelta(seconds=UNDO_SECONDS)
+    words = f"Blanked {found.counted}."
+    st.session_state.update({"held": (ids, until, where), "held words": words})
+
+
+def leave_elsewhere() -> None:
+    """Speak no more of what else speaks of what was forgotten."""
+    for name in ("elsewhere", "left out", "listing"):
+        st.session_state.pop(name, None)
 
 
 def can_restore(memory_id: int) -> bool:
@@ -235,6 +260,7 @@ def can_restore(memory_id: int) -> bool:
 def restore() -> None:
     """Undo the last forgetting."""
     ids, _, where = st.session_state.pop("held")
+    leave_elsewhere()
     st.session_state["undone"] = True
     _begin(Task("Bringing back", len(ids), partial(desk().mc.restore_many, ids, **where)))
 
@@ -245,6 +271,7 @@ def _begin(task: Task) -> None:
         st.session_state["task"] = task
     elif task.error is not None:
         st.session_state.pop("held", None)
+        leave_elsewhere()
         problem(task.error)
 
 
@@ -278,9 +305,9 @@ def _undo_bar() -> None:
     if left <= 0:
         st.session_state.pop("held", None)
         return
-    count = len(st.session_state["held"][0])
     with st.container(key="undo-bar", horizontal=True, vertical_alignment="center"):
-        st.markdown(f"Forgot {plural(count, 'memory', 'memories')}. Gone for good in {left:.0f} s.")
+        words = st.session_state["held words"]
+        st.markdown(f"{words} Gone for good in {left:.0f} s.")
         st.button("Undo", key="undo", on_click=restore, type="primary")
 
 

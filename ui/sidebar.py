@@ -23,12 +23,19 @@ def arrive() -> None:
     state["arrived"] = True
     state["app"] = "default"
     try:
-        state["app"] = clean_name(st.query_params.get("app") or "default", "app")
+        state["app"] = _usable(st.query_params.get("app") or "default")
     except ScopeError as error:
         ui.problem(str(error))
     number = st.query_params.get("c", "")
     state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
     state["listed"] = LISTED
+
+
+def _usable(name: str) -> str:
+    """The app of this name, there or new. Raises ScopeError for a name that cannot be used."""
+    name, desk = clean_name(name, "app"), ui.desk()
+    desk.mc.memory_switch(user=desk.user, app=name)
+    return name
 
 
 def here() -> Talk | None:
@@ -91,7 +98,7 @@ def _apps() -> None:
     )
     if chosen and chosen != state["app"]:
         try:
-            name = clean_name(chosen, "app")
+            name = _usable(chosen)
         except ScopeError as error:
             st.error(ui.sentence(str(error)))
             return

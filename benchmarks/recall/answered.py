@@ -103,12 +103,12 @@ class Turns:
     def given(self, model: Answering, place: int, asked: Asked, budget: int | None) -> Given:
         """The answer from the best of these lines that fit, or from all in their order."""
         chosen = range(len(self.lines)) if budget is None else self._within(place, budget)
-        lines = Recalled(tuple(_turn(self.lines[i]) for i in chosen))
-        block = render.block(self.prompts, render.new_mark(), lines)
+        lines = [self.lines[i] for i in chosen]
+        block = render.block(self.prompts, render.new_mark(), Recalled(tuple(map(_turn, lines))))
         system = self.prompts.render("chat", memories=block)
         said = [ChatMessage("system", system), ChatMessage("user", asked.text)]
         answer = "".join(model.stream(said))
-        return Given(answer, frozenset(self.ids[i] for i in chosen), estimate_tokens(block))
+        return Given(answer, frozenset(self.ids[i] for i in chosen), taken(lines))
 
     def _within(self, place: int, budget: int) -> list[int]:
         room, chosen = budget - render.frame_tokens(self.prompts), []
@@ -182,9 +182,15 @@ def product(mc: MemChat, person: Person, fed: Fed, asked: Asked) -> Given:
     """The product's answer to a single message, from what it injects."""
     answer = mc.chat_once(asked.text, user=person.name)
     hits = {(hit.kind, hit.id): hit for hit in (*answer.shown.listed, *answer.shown.hits)}.values()
-    block = render.block(Prompts(), render.new_mark(), answer.shown)
     turns = frozenset[str]().union(*(covers(mc, person, fed, hit) for hit in hits))
-    return Given(answer.text, turns, estimate_tokens(block))
+    frame = render.frame_tokens(Prompts()) if hits else 0
+    return Given(answer.text, turns, frame + answer.shown.tokens)
+
+
+def taken(lines: Sequence[str]) -> int:
+    """The tokens of a block with these lines; its mark, drawn anew each time, counts alike."""
+    frame = render.frame_tokens(Prompts()) if lines else 0
+    return frame + sum(estimate_tokens(f"- {line}\n") for line in lines)
 
 
 def some(people: Sequence[Person], count: int | None) -> list[Person]:

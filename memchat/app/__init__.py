@@ -7,6 +7,7 @@ the verbs on one noun.
 
 from __future__ import annotations
 
+from memchat.app.forgetting import Forgetting
 from memchat.app.memories import Memories
 from memchat.app.people import People
 from memchat.app.review import Review
@@ -17,5 +18,5 @@ from memchat.app.work import Work
 __all__ = ["Answer", "MemChat"]
 
 
-class MemChat(Talks, Memories, Review, People, Work, Upkeep):
+class MemChat(Talks, Memories, Forgetting, Review, People, Work, Upkeep):
     """One store and the models around it. Use it in a ``with`` block, or ``close`` it."""

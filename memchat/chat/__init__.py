@@ -302,13 +302,16 @@ class Chat:
     def _keep_turn(self, content: str, now: datetime, memory_on: bool) -> None:
         with self._parts.database.write() as tx:
             own, _ = apps.ensure(tx, self.scope, now)
-            if self.session_id is None or sessions.by_id(tx, self.session_id) is None:
-                self.session_id = sessions.start(tx, own, self._owner, self._lease_end(now), now)
+            session_id = self.session_id
+            if session_id is None or sessions.by_id(tx, session_id) is None:
+                session_id = sessions.start(tx, own, self._owner, self._lease_end(now), now)
             else:
-                self._refuse_held(tx, self.session_id)
-                sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
-            messages.add(tx, self.session_id, own, "user", content, now, memory=memory_on)
-            self._look_back(tx, self.session_id)
+                self._refuse_held(tx, session_id)
+                sessions.take(tx, session_id, self._owner, self._lease_end(now), now)
+            messages.add(tx, session_id, own, "user", content, now, memory=memory_on)
+            self._look_back(tx, session_id)
+        # Only now is it there: on a full disk it is the end of the transaction that fails.
+        self.session_id = session_id
         self._keep_lease()
 
     def _look_back(self, tx: Connection, session_id: int) -> None:

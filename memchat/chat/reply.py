@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from memchat.errors import InputError, MemChatError
@@ -124,20 +125,26 @@ class Reply:
         answer = choice.answered_by(self._said) if choice is not None else None
         if choice is None or (answer is None and assent.wavers(self._said)):
             yield from self._respond()
-            if choice is not None and not (self._stopped or self.told.choice):
-                again = self._parts.commands.ask_again(choice)
-                self.told += again
-                if again.text:
-                    yield f"\n\n{again.text}"
+            yield from self._ask(choice)
             return
         chosen = answer.chosen if answer is not None else ()
-        self.told = self._parts.commands.answer(choice, chosen)
-        if answer is not None and not answer.rest:
-            yield self.told.text
+        done = self._parts.commands.answer(choice, chosen)
+        self.told = replace(done, choice=None)
+        yield done.text
+        if answer is None or answer.rest:
+            yield "\n\n"
+            self._chat.look_again()  # what was forgotten just now goes to no model
+            yield from self._respond()
+        yield from self._ask(done.choice)
+
+    def _ask(self, choice: Choice | None) -> Iterator[str]:
+        """A question that is open, at the end of the reply: so a yes is one to nothing else."""
+        if choice is None or self._stopped or self.told.choice:
             return
-        yield f"{self.told.text}\n\n"
-        self._chat.look_again()  # what was forgotten just now goes to no model
-        yield from self._respond()
+        asked = self._parts.commands.ask(choice)
+        self.told += asked
+        if asked.text:
+            yield f"\n\n{asked.text}"
 
     def _respond(self) -> Iterator[str]:
         """The model's words, then code's; code's alone where the message is but a command."""

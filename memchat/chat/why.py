@@ -9,7 +9,7 @@ from datetime import date
 from sqlalchemy import Connection
 
 from memchat.chat.turns import alternating
-from memchat.memory import forget, render
+from memchat.memory import blanking, forget, render
 from memchat.memory.commands import TOOLS
 from memchat.store import evidence, fact_lists, hidden, memories, messages, muted, prompts, usage
 from memchat.store.apps import ScopeIds
@@ -122,7 +122,7 @@ class Explaining:
         """Whose lines a purge on its way takes along, by kind and id."""
         held: set[tuple[str, int]] = set()
         for memory in hidden.listed(self.tx, self.scope.ids):
-            shown = forget.shown_with(self.tx, memory.id)
+            shown = blanking.shown_with(self.tx, memory.id)
             held |= {("memory", i) for i in shown}
             held |= {("message", i) for i in forget.told_with(self.tx, memory.id)}
         return held

@@ -83,7 +83,7 @@ def main(args: Sequence[str] | None = None) -> int:
         show.error(str(error))
         code = 1
     except OSError as error:
-        show.error(f"the system refused: {error.strerror or type(error).__name__}")
+        show.error(_refused(error))
         code = 1
     except Exception as error:
         if os.environ.get("MEMCHAT_DEBUG") == "1":
@@ -92,6 +92,14 @@ def main(args: Sequence[str] | None = None) -> int:
         show.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     return code
+
+
+def _refused(error: OSError) -> str:
+    from memchat import disk
+
+    if disk.has_no_room(error):
+        return str(disk.full(str(error.filename or "the output"), error))
+    return f"the system refused: {error.strerror or type(error).__name__}"
 
 
 def _prepare_streams() -> None:

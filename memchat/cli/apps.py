@@ -77,5 +77,5 @@ def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False
 def _switch(memory_on: bool, user: str, app: str | None) -> None:
     with open_store() as mc:
         mc.set_memory(memory_on, user=user, app=app)
-        where = f"the app {app}" if app is not None else "every app"
+        where = f"the app {show.plain(app)}" if app is not None else "every app"
         print(f"memory is {'on' if memory_on else 'off'} for {show.plain(user)} in {where}")

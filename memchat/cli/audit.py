@@ -51,7 +51,8 @@ def audit(
 
 
 def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:
-    print(f"{seen.active} memories in use, {seen.inactive} kept aside ({user} in {app})")
+    whose = show.plain(f"{user} in {app}")
+    print(f"{seen.active} memories in use, {seen.inactive} kept aside ({whose})")
     if not found:
         print("nothing found")
     for kind, group in groupby(found, key=lambda finding: finding.kind):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import elsewhere, show
 from memchat.cli.options import (
     TYPES,
     App,
@@ -232,18 +232,33 @@ def delete(
             help="Leave its words in your conversations; nothing is found in them or learnt again.",
         ),
     ] = False,
+    everywhere: Annotated[
+        bool,
+        typer.Option(
+            "--everywhere",
+            help="Blank all else that speaks of it, too; other memories that do are forgotten.",
+        ),
+    ] = False,
     yes: Yes = False,
 ) -> None:
-    """Forget one memory for good, everywhere."""
+    """Forget one memory for good, with the words that proved it.
+
+    Where anything else speaks of it, that is told, and can be blanked as well.
+    """
     chosen = {number for number in (memory_id, id_option) if number is not None}
     if len(chosen) != 1:
         raise typer.BadParameter("give the number of one memory")
+    if keep_transcript and everywhere:
+        raise typer.BadParameter("give either --keep-transcript or --everywhere")
     number = chosen.pop()
     with open_store() as mc:
         memory = mc.memory(number, user=user, app=app)
         confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
-        mc.delete(number, user=user, app=app, keep_transcript=keep_transcript)
+        found = None if keep_transcript else mc.elsewhere([number], user=user, app=app)
+        blank = found if everywhere else elsewhere.ask(mc, found, yes=yes)
+        mc.delete(number, user=user, app=app, keep_transcript=keep_transcript, blank=blank)
         show.notice(f"forgot memory {number}")
+        elsewhere.tell(mc, found, blank)
 
 
 @app.command()

@@ -37,7 +37,8 @@ def listed(as_json: Json = False) -> None:
         none="no service yet; it is chosen when the first memory is embedded",
     )
     for plugin in plugins:
-        print(f"installed: {plugin.name}/…, from the package {plugin.package} {plugin.version}")
+        package = f"{plugin.package} {plugin.version}"
+        print(show.plain(f"installed: {plugin.name}/…, from the package {package}"))
 
 
 @app.command()
@@ -57,7 +58,7 @@ def use(
     if as_json:
         show.print_json({"service": name, "queued": lacking})
         return
-    print(f"{name} is in use")
+    print(show.plain(f"{name} is in use"))
     if lacking:
         print(f"{counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
     _say_what_is_set(name)
@@ -151,22 +152,26 @@ def remove(
     if as_json:
         show.print_json({"service": name, "removed": removed})
     else:
-        print(f"{name} is removed, with {counted(removed, 'vector')}")
+        print(show.plain(f"{name} is removed, with {counted(removed, 'vector')}"))
 
 
 def _say(done: Reembedded) -> None:
     if done.before is None and not done.embedded:
-        print(f"{done.service} is in use")
+        print(show.plain(f"{done.service} is in use"))
         return
     cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
     texts = counted(done.embedded, "text")
-    print(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})")
+    print(show.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
     for what, reason in done.refused.items():
         show.error(f"{what} has no vector of it: {reason}")
     if done.switched:
-        print(f"{done.service} is in use")
+        print(show.plain(f"{done.service} is in use"))
         if done.before is not None:
-            print(f"the vectors of {done.before} are kept; memchat services rm {done.before}")
+            print(
+                show.plain(
+                    f"the vectors of {done.before} are kept; memchat services rm {done.before}"
+                )
+            )
     else:
         show.error(
             f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "

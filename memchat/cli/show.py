@@ -150,9 +150,18 @@ def page(text: str, lines: int) -> None:
 
 
 def print_json(record: Any) -> None:
-    """One JSON document, in readable characters where the output can hold them."""
+    """One JSON document, in readable characters where the output can hold them; those that cannot
+    be seen or drive a terminal are written as their numbers."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    print(json.dumps(record, ensure_ascii=not utf8, indent=2))
+    text = json.dumps(record, ensure_ascii=not utf8, indent=2)
+    print(text if text.replace("\n", "").isprintable() else "".join(map(_in_json, text)))
+
+
+def _in_json(c: str) -> str:
+    if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
+        return c
+    number = c.encode("utf-16-be", "surrogatepass").hex()  # two of four digits for a rare one
+    return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
 
 
 def print_records(records: Iterable[Any]) -> None:
@@ -252,10 +261,10 @@ def changed(old: Memory, new: Memory | None, undo: str) -> str:
     that undoes it. Where a key holds several values the old one comes back beside the new."""
     was = shorten(plain(" ".join(old.value.split())), VALUE)
     if new is None or new.id == old.id:
-        return f"ended: {old.key}: {was}; undo: {undo} {old.id}"
+        return f"ended: {plain(old.key)}: {was}; undo: {undo} {old.id}"
     now = shorten(plain(" ".join(new.value.split())), VALUE)
     back = "bring it back" if new.many else "undo"
-    return f"changed: {new.key}: {was} → {now}; {back}: {undo} {old.id}"
+    return f"changed: {plain(new.key)}: {was} → {now}; {back}: {undo} {old.id}"
 
 
 def not_kept(refusals: Sequence[Refusal], keep: str) -> list[str]:

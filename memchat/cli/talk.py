@@ -9,7 +9,7 @@ import typer
 
 from memchat.cli import show
 from memchat.cli.options import App, Json, Limit, User, open_store
-from memchat.errors import MemChatError
+from memchat.errors import MemChatError, StoreFull
 from memchat.types import to_json
 
 if TYPE_CHECKING:
@@ -189,6 +189,8 @@ def _end(mc: MemChat, conversation: Chat, began: datetime) -> None:
     except KeyboardInterrupt:
         show.error(f"stopped; {later}")
         raise
+    except StoreFull:
+        raise  # closing the conversation meets it again: it is said once, by the command itself
     except MemChatError as error:
         show.error(f"{error}; {later}")
         return

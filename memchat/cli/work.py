@@ -102,8 +102,14 @@ def _stop_on_signals(mc: MemChat) -> list[int]:
 def _log_to_stderr() -> None:
     import logging
 
+    class Plain(logging.Formatter):
+        """A line each; what a provider answered does not drive the terminal."""
+
+        def formatMessage(self, record: logging.LogRecord) -> str:
+            return show.plain(" ".join(super().formatMessage(record).split()))
+
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
     log = logging.getLogger("memchat")
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -19,7 +19,8 @@ from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError
 from memchat.jobs.backfill import Backfill, Backfilled
 from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
-from memchat.memory import forget
+from memchat.memory import elsewhere, forget
+from memchat.memory.elsewhere import Chosen
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
 from memchat.memory.today import settle, to_settle
@@ -218,11 +219,14 @@ class Worker:
         app_ids = sorted({claim.app_id for claim in claimed})
         with self._database.write() as tx:
             # The words first: what was merged into a memory goes with it, in that one's way.
-            for how in (None, forget.KEEP_TRANSCRIPT):
-                ids = {claim.target_id for claim in claimed if claim.how == how}
+            for keep in (False, True):
+                in_this_way = (c for c in claimed if (c.how == forget.KEEP_TRANSCRIPT) == keep)
+                ids = {claim.target_id for claim in in_this_way}
                 due = [m for m in hidden.listed(tx, app_ids) if m.id in ids] if ids else []
-                keep = how == forget.KEEP_TRANSCRIPT
                 self._drop_vectors(tx, forget.forget(tx, due, zone, now, keep_transcript=keep))
+            for claim in claimed:
+                if (chosen := Chosen.load(claim.how)) is not None:
+                    self._drop_vectors(tx, elsewhere.blank(tx, claim.app_id, chosen, zone, now))
             jobs.finish_all(tx, claimed, now)
 
     def _read(self, claimed: Claim, read: Callable[[Claim], Learned], done: JobsDone) -> None:

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.language import secrets, text
-from memchat.memory import forget
+from memchat.memory import blanking, forget
 from memchat.memory.gate import guards, keys
 from memchat.memory.meaning import Meaning
 from memchat.memory.today import as_of
@@ -165,7 +165,7 @@ class Auditor:
             if not proofs:
                 what = f"{_line(memory)} has no words left that prove it"
                 yield Finding("missing evidence", (memory.id,), what, None)
-            elif all(forget.FILLER in proof.quote for proof in proofs):
+            elif all(blanking.FILLER in proof.quote for proof in proofs):
                 what = f"the words that prove {_line(memory)} were blanked with a forgotten fact"
                 yield Finding("missing evidence", (memory.id,), what, None)
             for proof in proofs:

@@ -21,11 +21,12 @@ from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.language import markers, text
 from memchat.language.text import says
-from memchat.memory import asked, forget, told
+from memchat.memory import asked, elsewhere, forget, told
 from memchat.memory.asked import Command
 from memchat.memory.candidate import Candidate, Quote
 from memchat.memory.consolidate import Consolidation, Fact
 from memchat.memory.doubts import left_to_person
+from memchat.memory.elsewhere import Chosen
 from memchat.memory.gate import keys
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Verdict
@@ -42,7 +43,7 @@ from memchat.store import evidence as proofs
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
-from memchat.types import MEMORY_TYPES, Memory, Message, Scope
+from memchat.types import MEMORY_TYPES, Elsewhere, Memory, Message, Scope
 
 NEAR = 0.8
 """How near to the best hit another must score to be asked about, too."""
@@ -142,7 +143,12 @@ class Commands:
         return said
 
     def answer(self, choice: Choice, chosen: Sequence[int]) -> Told:
-        """What comes of the answer to a question: these are to be forgotten, or none."""
+        """What comes of the answer to a question: these are to be forgotten, or none.
+
+        Where anything else speaks of them, its choice is what to ask next, in ``ask``.
+        """
+        if choice.elsewhere is not None:
+            return self._blank(choice, choice.elsewhere, chosen)
         if not chosen:
             return told.kept()
         with self.database.write() as tx:
@@ -154,12 +160,32 @@ class Commands:
                 if memory.id in found and found[memory.id].sha1 == memory.sha1
             ]
             self._tie(tx, choice, gone)
+            left = elsewhere.find(tx, gone) if gone else None
+            home = memories.app_id_of(tx, gone[0].id) if gone else 0
             self.purge(tx, forget.forget(tx, gone, self.settings.zone, self.clock()))
         forget.scrub(self.database)
-        return told.forgotten(len(gone), len(chosen))
+        done = told.forgotten(len(gone), len(chosen))
+        if left is None or not left.places:
+            return done
+        next_ = replace(choice, memories=tuple(gone), elsewhere=left, home=home)
+        return replace(done, choice=next_)
 
-    def ask_again(self, choice: Choice) -> Told:
-        """The question of before, about those that are still as they were shown."""
+    def _blank(self, choice: Choice, found: Elsewhere, chosen: Sequence[int]) -> Told:
+        """Blank what else speaks of what was forgotten, where the person agreed to all of it."""
+        if len(chosen) != len(choice.memories):
+            return told.left()
+        with self.database.write() as tx:
+            wanted = Chosen.of(found)
+            zone = self.settings.zone
+            self.purge(tx, elsewhere.blank(tx, choice.home, wanted, zone, self.clock()))
+        forget.scrub(self.database)
+        return told.blanked(found)
+
+    def ask(self, choice: Choice) -> Told:
+        """The question of before, about those that are still as they were shown; or whether to
+        blank what else speaks of what was forgotten."""
+        if choice.elsewhere is not None:
+            return told.also(choice, choice.elsewhere, self.settings.zone)
         with self.database.read() as tx:
             found = memories.by_ids(
                 tx, apps.find(tx, choice.scope).ids, [m.id for m in choice.memories]

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import forget, render
+from memchat.memory import blanking, render
 from memchat.store import evidence, hidden, messages, sessions
 from memchat.types import Hit, Message
 
@@ -45,7 +45,7 @@ def leave_out(
         if gone.isdisjoint(mine)
         and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, zone))
     ]
-    return kept, forget.blanked(reply, forget.places(words, reply))
+    return kept, blanking.blanked(reply, blanking.places(words, reply))
 
 
 def _facts_in(hit: Hit) -> set[Fact]:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from memchat.language import secrets, text
 from memchat.memory import buried
-from memchat.memory.forget import FILLER
+from memchat.memory.blanking import FILLER
 from memchat.memory.proposals import BLANKED, FORGOTTEN, HIDDEN
 from memchat.memory.reading import Reading
 from memchat.store import apps, refusals

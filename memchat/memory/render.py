@@ -135,8 +135,8 @@ def new_mark() -> str:
 
 
 def frame_tokens(prompts: Prompts) -> int:
-    """What the block takes before its first line."""
-    return estimate_tokens(prompts.render("memories", mark="0" * 8, lines=""))
+    """What the block takes before its first line, by the mark that takes most."""
+    return estimate_tokens(prompts.render("memories", mark="0a" * 4, lines=""))
 
 
 def day(moment_: datetime | date, zone: ZoneInfo) -> str:

@@ -8,7 +8,17 @@ from zoneinfo import ZoneInfo
 
 from memchat.memory import assent, render
 from memchat.memory.assent import Assent
-from memchat.types import EVERY_APP, MEMORY_TYPES, Change, Hit, Memory, MemorySwitch, Message, Scope
+from memchat.types import (
+    EVERY_APP,
+    MEMORY_TYPES,
+    Change,
+    Elsewhere,
+    Hit,
+    Memory,
+    MemorySwitch,
+    Message,
+    Scope,
+)
 
 INCOGNITO = {
     "remember": "This conversation is incognito: I will not remember this. Say it in another one.",
@@ -28,9 +38,12 @@ LATER = "Not saved yet: I read our conversation when it ends, and note it then i
 NOT_DONE = "That did not work: nothing was saved or forgotten. Please say it again."
 UNWANTED = "Not saved: you asked for it not to be."
 KEPT = "Nothing was forgotten."
+LEFT = "All else stays as it is."
 STILL_ASKED = "Nothing was forgotten yet."
 NOTHING_FOUND = "I remember nothing about that, so there is nothing to forget."
 NOTHING_KNOWN = "I remember nothing about you yet."
+ALSO_MOST = 5
+"""Other places that a reply quotes."""
 _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
 
 
@@ -41,6 +54,10 @@ class Choice:
     scope: Scope
     turn: Message
     memories: tuple[Memory, ...]
+    elsewhere: Elsewhere | None = None
+    """Once they are forgotten: what else speaks of them, and is asked about now."""
+    home: int = 0
+    """The scope row that the first of them was in."""
 
     def answered_by(self, message: str) -> Assent | None:
         """What a message agrees to forget, and what else it says; None where it is no answer."""
@@ -106,6 +123,29 @@ def forgotten(count: int, wanted: int) -> Told:
     if count < wanted:
         text += f" {_counted(wanted - count)} had changed meanwhile and stayed."
     return Told(text, tuple(Change("forgotten", None) for _ in range(count)))
+
+
+def also(choice: Choice, found: Elsewhere, zone: ZoneInfo) -> Told:
+    """What else speaks of what was forgotten, as it would read, and whether to blank it."""
+    shown = found.places[:ALSO_MOST]
+    lines = [f"It is also spoken of elsewhere: {found.counted}."]
+    lines += [f"- {render.day(place.at, zone)}, {place.kind}: “{place.text}”" for place in shown]
+    if len(found.places) > len(shown):
+        lines.append(f"and {len(found.places) - len(shown)} more.")
+    if any(place.kind == "memory" for place in found.places):
+        lines.append("Another memory would be forgotten as a whole.")
+    lines.append("Blank all of these, too? (yes or no)")
+    return Told("\n".join(lines), choice=choice)
+
+
+def blanked(found: Elsewhere) -> Told:
+    """What was blanked; never its words."""
+    return Told(f"Blanked: {found.counted}.")
+
+
+def left() -> Told:
+    """A no to blanking anything else."""
+    return Told(LEFT)
 
 
 def question(choice: Choice, more: int, zone: ZoneInfo) -> Told:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from memchat import disk
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.providers.fast import (
     NOT_INSTALLED,
@@ -53,7 +54,8 @@ def fetch(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
     """Put the files of a model that fastembed knows into ``folder``; how many bytes were fetched.
 
     Raises ConfigError without the package, InputError for a model it does not know, ProviderError
-    where the hub cannot be reached or sends something else; then nothing is in the folder.
+    where the hub cannot be reached or sends something else, StoreFull without room for them; then
+    nothing is in the folder.
     """
     if not installed():
         raise ConfigError(NOT_INSTALLED)
@@ -71,7 +73,7 @@ def fetch(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
     timeout = httpx.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
     plain = {"Accept-Encoding": "identity"}  # sizes and ranges are those of the files
     client = httpx.Client(timeout=timeout, follow_redirects=True, headers=plain)
-    with client, _told(model, base):
+    with client, _told(model, base, folder):
         revision, files = _listed(client, f"{base}/api/models/{repository}", wanted)
         loader = _Loader(client, f"{base}/{repository}/resolve/{revision}", part, files, tell)
         fetched = loader.run()
@@ -136,7 +138,7 @@ class _Loader:
 
 
 @contextmanager
-def _told(model: str, base: str) -> Iterator[None]:
+def _told(model: str, base: str, folder: Path) -> Iterator[None]:
     """A failure of the network in one line that says what to do."""
     import httpx
 
@@ -155,9 +157,11 @@ def _told(model: str, base: str) -> Iterator[None]:
             retryable=True,
         ) from error
     except OSError as error:
+        if disk.has_no_room(error):
+            raise disk.full(str(folder), error) from error
         raise ProviderError(
-            f"{model} was not fetched, its folder cannot be written ({error.strerror}); free some "
-            "space, or set MEMCHAT_MODELS to another folder"
+            f"{model} was not fetched, its folder cannot be written ({error.strerror}); make it "
+            "writable, or set MEMCHAT_MODELS to another folder"
         ) from error
 
 

@@ -7,6 +7,7 @@ first use and remembered, so that 90 MB are not read again at every start.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.util
 import json
@@ -18,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from memchat import disk
 from memchat.errors import ConfigError, InputError
 from memchat.types import Service, Usage, clean_text
 
@@ -176,10 +178,13 @@ def _check_once(path: Path, memo: Path | None) -> None:
 def _remember(memo: Path, seen: dict[str, str | int]) -> None:
     draft = memo.with_name(f"{memo.name}.{os.getpid()}")
     try:
-        draft.write_text(json.dumps(seen), "utf-8")
+        with open(disk.new_file(draft), "w", encoding="utf-8") as file:
+            json.dump(seen, file)
         draft.replace(memo)
     except OSError:
-        pass  # a read-only data folder only costs the check at the next start
+        # A folder that is full or read-only only costs the check at the next start.
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def _check(path: Path) -> None:

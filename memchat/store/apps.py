@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime
 from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from memchat.store import plain
+from memchat.store import names, plain
 from memchat.store.schema import apps, memories, sessions
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
@@ -25,10 +26,24 @@ class ScopeIds(NamedTuple):
 
 
 def find(tx: Connection, scope: Scope) -> ScopeIds:
-    """The scope's rows, without making any."""
+    """The scope's rows, without making any. Raises ScopeError where there are none and its names
+    hold what cannot be seen."""
     sql = "SELECT name, id FROM apps WHERE user = ? AND name IN (?, ?)"
     found: dict[str, int] = dict(plain.rows(tx, sql, scope.user, scope.app, EVERY_APP))
+    _check(found, scope)
     return ScopeIds(found.get(scope.app), found.get(EVERY_APP))
+
+
+def _check_user(tx: Connection, user: str) -> None:
+    if not plain.rows(tx, "SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
+        names.refuse_hidden(user, "user")
+
+
+def _check(found: Collection[str], scope: Scope) -> None:
+    if not found:
+        names.refuse_hidden(scope.user, "user")
+    if scope.app not in found:
+        names.refuse_hidden(scope.app, "app")
 
 
 def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
@@ -41,7 +56,10 @@ def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
 def ensure_shared(tx: Connection, user: str, now: datetime) -> int:
     """The id of the user's shared row, made where missing."""
     query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
-    return tx.execute(query).scalar() or _make(tx, user, EVERY_APP, now)
+    found = tx.execute(query).scalar()
+    if found is None:
+        _check_user(tx, user)
+    return found or _make(tx, user, EVERY_APP, now)
 
 
 def _make(tx: Connection, user: str, name: str, now: datetime) -> int:
@@ -57,6 +75,7 @@ def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
         )
     )
     found = {name: bool(memory) for name, memory in rows}
+    _check(found, scope)
     if not found.get(EVERY_APP, True):
         return _off_for(scope.user)
     if not found.get(scope.app, True):
@@ -68,6 +87,8 @@ def user_switch(tx: Connection, user: str) -> MemorySwitch:
     """The same for the user as a whole."""
     query = select(apps.c.memory).where(apps.c.user == user, apps.c.name == EVERY_APP)
     on = tx.execute(query).scalar()
+    if on is None:
+        _check_user(tx, user)
     return MemorySwitch(True, "memory is on") if on in (None, 1) else _off_for(user)
 
 
@@ -93,13 +114,19 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
         .where(apps.c.user == user, apps.c.name != EVERY_APP)
         .order_by(apps.c.name)
     )
-    return [AppInfo(name, bool(memory), m, s, at) for name, memory, m, s, at in rows]
+    found = [AppInfo(name, bool(memory), m, s, at) for name, memory, m, s, at in rows]
+    if not found:
+        _check_user(tx, user)
+    return found
 
 
 def ids_of_user(tx: Connection, user: str) -> list[int]:
     """Every scope row of a user, the shared one last."""
     query = select(apps.c.id).where(apps.c.user == user)
-    return list(tx.execute(query.order_by(apps.c.name == EVERY_APP, apps.c.id)).scalars())
+    found = list(tx.execute(query.order_by(apps.c.name == EVERY_APP, apps.c.id)).scalars())
+    if not found:
+        _check_user(tx, user)
+    return found
 
 
 def remove(tx: Connection, app_id: int) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from memchat import disk
 from memchat.errors import InputError, SchemaError, StoreError
 from memchat.store import schema
 
@@ -29,6 +30,7 @@ BUSY_SECONDS = 30
 _IDLE = 2
 """Connections of a kind that wait open for the next reader or writer."""
 _OURS = "alembic_version"
+_PERHAPS_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _TABLES = "SELECT name FROM sqlite_master"
 
 
@@ -44,11 +46,13 @@ class Database:
         self.home = home
         self.path = home / FILE
         try:
-            home.mkdir(parents=True, exist_ok=True)
+            disk.make_folder(home)
             if not self.path.exists():
                 # People's words: nobody else on this machine reads them.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
+            if disk.has_no_room(error):
+                raise disk.full(str(home), error) from error
             raise StoreError(
                 f"the data folder {home} cannot be used ({error.strerror}); "
                 "make it writable or set MEMCHAT_HOME to another"
@@ -120,9 +124,9 @@ class Database:
         try:
             yield
         except exc.DBAPIError as error:
-            raise StoreError(_advice(error.orig, self.path)) from error
+            raise _named(error.orig, self.path) from error
         except sqlite3.Error as error:
-            raise StoreError(_advice(error, self.path)) from error
+            raise _named(error, self.path) from error
         except OverflowError as error:
             raise InputError("a number is too large for the store; no id is so large") from error
         except UnicodeEncodeError as error:
@@ -210,12 +214,19 @@ def _on_begin(connection: Connection) -> None:
     raw.execute(connection.get_execution_options().get("memchat_begin", "BEGIN"))
 
 
+def _named(error: BaseException | None, path: Path) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    # A file that could not be made or grown is an input or output error to SQLite, full or not.
+    refused = disk.no_room_in(path.parent) if code in _PERHAPS_FULL else None
+    if code == sqlite3.SQLITE_FULL or refused is not None:
+        return disk.full(str(path), refused)
+    return StoreError(_advice(error, path))
+
+
 def _advice(error: BaseException | None, path: Path) -> str:
     text = str(error).lower()
     if "readonly" in text or "read-only" in text or "unable to open" in text:
         return f"{path} cannot be written; make its folder writable or set MEMCHAT_HOME to another"
-    if "full" in text:
-        return f"the disk that holds {path} is full; free some space and try again"
     if "locked" in text or "busy" in text:
         return f"another process kept {path} for over {BUSY_SECONDS} s; try again, or end it"
     if "malformed" in text or "not a database" in text:

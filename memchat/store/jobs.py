@@ -147,7 +147,12 @@ def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
 def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[Claim]:
     """Mark those done whose claim still stands, which are given back."""
     done = update(jobs).values(
-        status=0, processed_at=now, error_message=None, lease_owner=None, lease_until=None
+        status=0,
+        processed_at=now,
+        error_message=None,
+        lease_owner=None,
+        lease_until=None,
+        text=None,
     )
     ids = {
         row.id

@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import math
 import re
+import sqlite3
 import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Literal
@@ -34,7 +36,7 @@ _COLUMNS: dict[Kind, tuple[str, ...]] = {
 }
 """Where a word may stand: in the row itself, and beside it."""
 
-_UNSPACED = re.compile(
+UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
@@ -122,7 +124,7 @@ class Matches:
 
 def query_terms(question: str) -> list[str]:
     """The distinct words of a question worth looking for, in order."""
-    return _told(_UNSPACED.sub(_asked, _folded(question)))[:_MOST_TERMS]
+    return _told(UNSPACED.sub(_asked, folded(question)))[:_MOST_TERMS]
 
 
 def matches(
@@ -158,6 +160,29 @@ def matches(
         by_score[scores[bits]].append(i)
     ranked = [(s, sorted(by_score[s], reverse=True)) for s in sorted(by_score, reverse=True)]
     return Matches(words, held, scores, ranked, known / sum(rare))
+
+
+def holding(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]) -> set[int]:
+    """Every row of some scopes that itself holds all of these words, with whatever endings."""
+    terms = [term for word in words for term in query_terms(word)]
+    if not terms or not app_ids:
+        return set()
+    names = [_scope(app_id, reply) for app_id in app_ids for reply in (False, True)]
+    each = (" OR ".join(f'"{name}{_coded(term)}"' for name in names) for term in terms)
+    column = _COLUMNS[kind][0]
+    return set(_rows(tx, kind, " AND ".join(f"{column}({any_of})" for any_of in each)))
+
+
+def stems(words: Iterable[str]) -> dict[str, str]:
+    """The stem under which the index holds each of these folded words."""
+    listed = sorted(set(words))
+    with closing(sqlite3.connect(":memory:")) as memory:
+        memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
+        memory.execute("CREATE VIRTUAL TABLE stem USING fts5vocab(said, instance)")
+        rows = ((n, f"{_scope(0)}{_coded(word)}") for n, word in enumerate(listed))
+        memory.executemany("INSERT INTO said (rowid, word) VALUES (?, ?)", rows)
+        found = memory.execute("SELECT doc, term FROM stem").fetchall()
+    return {listed[n]: term.removeprefix(_scope(0)) for n, term in found}
 
 
 def _rows(tx: Connection, kind: Kind, match: str) -> list[int]:
@@ -241,7 +266,7 @@ def _indexed(name: str, text: str) -> str:
     """The words of a text as they are indexed under a scope's name."""
     # Not as prefixes of pairs: a prefix query between two writes of one transaction damages the
     # index in SQLite 3.40.
-    paired = _UNSPACED.sub(lambda run: f" {_pairs(run[0])} {' '.join(run[0])} ", _folded(text))
+    paired = UNSPACED.sub(lambda run: f" {_pairs(run[0])} {' '.join(run[0])} ", folded(text))
     return " ".join(f"{name}{_coded(word)}" for word in _told(paired))
 
 
@@ -269,7 +294,8 @@ def _pairs(run: str) -> str:
     return " ".join(run[i : i + 2] for i in range(len(run) - 1))
 
 
-def _folded(text: str) -> str:
+def folded(text: str) -> str:
+    """A text as the index compares it: without case, width and accents."""
     # Letters for mathematics fall apart into capitals.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()).casefold())
     return unicodedata.normalize("NFC", bare.translate(_STROKES))

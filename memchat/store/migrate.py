@@ -17,6 +17,7 @@ from alembic.config import Config
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
+from memchat import disk
 from memchat.errors import SchemaError, StoreError
 from memchat.store import upkeep
 from memchat.store.keywords import Kind
@@ -43,19 +44,28 @@ def back_up(path: Path, revision: str) -> Path:
     target = path.with_name(f"{path.name}.{revision}.bak")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600))
+        os.close(disk.new_file(temporary))
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
             source.backup(copy)
             (held,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
         if held == revision:  # else another process was quicker, and its backup is the right one
             os.replace(temporary, target)
     except (OSError, sqlite3.Error) as error:
+        if refused := _no_room(error, path.parent):
+            raise disk.full(str(target), refused) from error
         raise StoreError(
             f"no backup {target} can be made ({error}), so nothing was changed; make room for it"
         ) from error
     finally:
         temporary.unlink(missing_ok=True)
     return target
+
+
+def _no_room(error: OSError | sqlite3.Error, folder: Path) -> OSError | None:
+    """The refusal for want of room that is behind a failed copy, or None."""
+    if isinstance(error, OSError):
+        return error if disk.has_no_room(error) else None
+    return disk.no_room_in(folder)
 
 
 def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from sqlalchemy import Connection
 
+from memchat import disk
 from memchat.errors import StoreError
 from memchat.store import changes, embeddings, events
 from memchat.types import Service
@@ -142,11 +143,13 @@ class VectorIndex:
                 if len(shard) < SAVE_FROM or self._saved.get((kind, app_id)) == shard.seq:
                     continue
                 try:
-                    self._folder.mkdir(mode=0o700, exist_ok=True)
+                    disk.make_folder(self._folder)
                     shard.save(self._path(kind, app_id), _mark(tx, kind, shard.seq))
                     self._saved[kind, app_id] = shard.seq
                 except OSError as error:
-                    log.warning("the index was not saved (%s)", error.strerror)
+                    full = disk.has_no_room(error)
+                    why = disk.full(str(self._folder), error) if full else error.strerror
+                    log.warning("the index was not saved: %s", why)
 
     def spoilt(self, tx: Connection, app_id: int) -> bool:
         """Whether a saved shard of a scope row holds other vectors than the rows, all of them."""

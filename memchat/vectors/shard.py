@@ -21,6 +21,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from memchat import disk
 from memchat.errors import StoreError
 
 # More threads gain nothing on a quiet machine and cost whole time slices on a busy one.
@@ -217,9 +218,8 @@ class Shard:
         }
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
         # A vector tells about its words: nobody else on this machine reads it.
-        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY
         try:
-            with open(os.open(temporary, flags, 0o600), "wb") as file:
+            with open(disk.new_file(temporary), "wb") as file:
                 file.write(json.dumps(head).encode() + b"\n")
                 file.write(body)
                 file.flush()

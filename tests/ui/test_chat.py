@@ -105,3 +105,10 @@ def test_editing_the_last_message_withdraws_what_only_its_old_words_proved(mc: M
     until(at, lambda: buttons(at, "redo-"))
     assert mc.memories(**ANA) == []
     assert "Rita" not in text(at)
+
+
+def test_a_new_app_whose_name_hides_a_character_is_refused_in_a_sentence(mc: MemChat) -> None:
+    at = app(app="home\u200b")
+    assert "holds a character that cannot be seen (U+200B)" in text(at)
+    assert not at.exception
+    assert at.session_state["app"] == "default"

@@ -1,0 +1,83 @@
+"""Where a word may stand besides the memories in use: what the keyword index holds only in part, or
+not at all, and the short texts that it never holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from memchat.store import plain
+
+_IN = "IN (SELECT value FROM json_each(?))"
+_SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
+
+
+def scopes(tx: Connection, app_id: int) -> list[int]:
+    """The scope rows in which what is remembered in this one may be spoken of: itself and what its
+    user has in every app; for the latter every app of the user."""
+    sql = (
+        "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
+        " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
+    )
+    return [row[0] for row in plain.rows(tx, sql, app_id)]
+
+
+def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many messages the conversations of these scopes have."""
+    sql = f"SELECT count(*) {_SAID}"
+    return int(plain.rows(tx, sql, plain.listed(app_ids))[0][0])
+
+
+def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
+    """The messages that the keyword index does not hold whole and that may hold a word with one of
+    these beginnings: those that no search may find, and long replies."""
+    like = " OR ".join("m.content LIKE ?" for _ in beginnings)
+    # LIKE folds ASCII alone: what has other characters may hold the word with an accent.
+    sql = (
+        f"SELECT m.id {_SAID}"
+        " AND (m.memory = 0 OR (m.role != 'user' AND m.search_text IS NOT NULL))"
+        f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
+    )
+    patterns = [f"%{beginning}%" for beginning in beginnings]
+    return [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), *patterns)]
+
+
+def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, title, summary and last activity of every conversation that has either."""
+    sql = (
+        f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
+        " AND (title IS NOT NULL OR summary IS NOT NULL)"
+    )
+    return plain.rows(tx, sql, plain.listed(app_ids))
+
+
+def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+    """The memories that no search finds and that are not being forgotten, and those that were given
+    other words: the former ones are in their history."""
+    sql = (
+        f"SELECT id FROM memories WHERE app_id {_IN} AND active = 0"
+        " AND inactive_reason NOT IN ('superseded', 'forgotten')"
+        f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
+    )
+    scopes_ = plain.listed(app_ids)
+    return [row[0] for row in plain.rows(tx, sql, scopes_, scopes_)]
+
+
+def waiting(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, message, time and words of every item of the inbox."""
+    return _proposed(tx, "inbox", "value, quote, sentence, reason", app_ids)
+
+
+def refused(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, message, time and words of every refusal."""
+    return _proposed(tx, "refusals", "value, reason", app_ids)
+
+
+def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
+    sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
+    return [
+        (row[0], row[1], plain.at(row[2]), "\n".join(filter(None, row[3:])))
+        for row in plain.rows(tx, sql, plain.listed(app_ids))
+    ]

@@ -1,0 +1,72 @@
+"""What the app's pages say where the disk is full."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from memchat import MemChat
+from tests.test_full_disk import Tiny, tiny  # noqa: F401  (a fixture)
+from tests.ui.tab import ANA, app, say, text, until
+from ui import components
+from ui.desk import Desk
+
+FULL = "is full. Nothing that was kept is lost. Free some space and try again."
+
+
+@pytest.fixture
+def desk(
+    desk: Desk,
+    tiny: Tiny,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Desk]:
+    """A desk whose store is on the small disk."""
+    components._desk.clear()  # type: ignore[attr-defined]
+    monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
+    return components.desk()
+
+
+def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
+    mc: MemChat,
+    tiny: Tiny,  # noqa: F811
+) -> None:
+    at = app()
+    say(at, "I live in Lisbon.")
+    tiny.fill()
+    at.chat_input[0].set_value("long words " * 100_000).run()
+    until(at, lambda: FULL in text(at))
+    tiny.free()
+    say(at, "And I am a nurse.")
+    said = [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
+    assert said[0] == "I live in Lisbon."
+    assert said[-2] == "And I am a nurse."
+
+
+@pytest.mark.parametrize("page", ["chat", "memories", "inbox", "insights", "settings"])
+def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
+    mc: MemChat,
+    tiny: Tiny,  # noqa: F811
+    page: str,
+) -> None:
+    tiny.fill()
+    at = app(None if page == "chat" else page)
+    assert not at.exception
+    assert all(FULL in error.value for error in at.error)
+
+
+def test_a_store_that_cannot_be_opened_for_want_of_room_says_so(
+    desk: Desk,
+    tiny: Tiny,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    components._desk.clear()  # type: ignore[attr-defined]
+    shutil.rmtree(tiny.home)
+    tiny.fill()
+    at = app()
+    assert FULL in text(at)
+    tiny.free()
+    at.run()
+    assert FULL not in text(at)
