@@ -36,6 +36,17 @@ def block_of(prompt: str) -> str:
     return prompt[prompt.index("# Memories") :] if "# Memories" in prompt else ""
 
 
+def taken(prompt: str) -> int:
+    """The tokens of the block as the budget counts them: its frame, and line by line."""
+    block = block_of(prompt)
+    if not block:
+        return 0
+    rest = block.partition('">\n')[2]
+    lines = rest[: rest.index("</memories")].splitlines()
+    bare = block.replace("\n".join(lines) + "\n", "\n")
+    return estimate_tokens(bare) + sum(estimate_tokens(f"{line}\n") for line in lines)
+
+
 def numbers(prompt: str) -> list[int]:
     """The facts of a prompt by number, in their order."""
     return [int(number) for number in LINE.findall(prompt)]
@@ -127,7 +138,7 @@ def test_a_replaced_value_is_told_behind_the_list_where_it_was_asked_for(
     assert "- #2 city: Lisbon\nFor this message: #2\n- #2 city: Lisbon (before: Porto" in asked
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @for_all(data=st.data())
 def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_budget(
     open_store: Opener, tmp_path_factory, chat_model: ScriptedModel, data: Any
@@ -136,7 +147,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
     home = tmp_path_factory.mktemp("store")
     mc = open_store(home=home, budget_tokens=budget)
     wanted, never = {}, set()
-    for n in range(data.draw(st.integers(0, 25), "facts")):
+    for n in range(data.draw(st.integers(0, 14), "facts")):
         words = f"thing number {n} " + "é" * data.draw(st.integers(0, 60))
         how = data.draw(st.sampled_from(["plain", "plain", "shared", "other app", "sensitive",
                                          "over", "hidden", "coming"]))  # fmt: skip
@@ -159,7 +170,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
             never.add(kept.id)
     prompts = [system(mc, chat_model, message) for message in ("Xyzzy?", "Plugh?")]
     for prompt in prompts:
-        assert estimate_tokens(block_of(prompt)) <= max(budget, 0)
+        assert taken(prompt) <= budget
         assert never.isdisjoint(numbers(prompt))
     frame = render.frame_tokens(mc._assembly.prompts)
     lines = (f"- #{m.id} {render.fact(m, mc.settings.zone, date(2026, 5, 1))}\n"
