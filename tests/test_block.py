@@ -36,17 +36,6 @@ def block_of(prompt: str) -> str:
     return prompt[prompt.index("# Memories") :] if "# Memories" in prompt else ""
 
 
-def taken(prompt: str) -> int:
-    """The tokens of the block as the budget counts them: its frame, and line by line."""
-    block = block_of(prompt)
-    if not block:
-        return 0
-    rest = block.partition('">\n')[2]
-    lines = rest[: rest.index("</memories")].splitlines()
-    bare = block.replace("\n".join(lines) + "\n", "\n")
-    return estimate_tokens(bare) + sum(estimate_tokens(f"{line}\n") for line in lines)
-
-
 def numbers(prompt: str) -> list[int]:
     """The facts of a prompt by number, in their order."""
     return [int(number) for number in LINE.findall(prompt)]
@@ -170,7 +159,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
             never.add(kept.id)
     prompts = [system(mc, chat_model, message) for message in ("Xyzzy?", "Plugh?")]
     for prompt in prompts:
-        assert taken(prompt) <= budget
+        assert estimate_tokens(block_of(prompt)) <= budget
         assert never.isdisjoint(numbers(prompt))
     frame = render.frame_tokens(mc._assembly.prompts)
     lines = (f"- #{m.id} {render.fact(m, mc.settings.zone, date(2026, 5, 1))}\n"

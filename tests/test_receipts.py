@@ -472,7 +472,7 @@ def test_fifty_pinned_facts_cost_no_call_and_neither_does_the_switch_that_is_off
 def test_nobody_is_asked_which_facts_fit_where_all_of_them_are_sent(
     open_store, extract_model
 ) -> None:
-    mc = open_store(filter_pinned=True)
+    mc = open_store(filter_pinned=True, budget_tokens=2000)
     many(mc, 60)
     assert len(reply_to(mc, "Hi").also) == 60
     assert extract_model.requests == []

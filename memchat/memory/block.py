@@ -111,11 +111,11 @@ class Block:
 
             listed = self._every(facts, mute)
             if listed is not None:
-                shown = self._behind(listed, facts.for_model(found), turns)
+                shown = self._trimmed(self._behind(listed, facts.for_model(found), turns))
             else:
                 pinned = self._first(facts, mute, first)
                 shown = self._chosen(facts, pinned, found, turns, mute)
-                shown = replace(shown, degraded=question.degraded)
+                shown = replace(self._trimmed(shown), degraded=question.degraded)
         given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
         matched = tuple(fact.memory.id for fact in found if fact.memory.id in given)
         return replace(shown, matched=matched)
@@ -157,7 +157,21 @@ class Block:
             left -= lines[-1].tokens
             if left < 0:
                 return None
-        return sorted(lines, key=lambda hit: hit.id)
+        listed = sorted(lines, key=lambda hit: hit.id)
+        return listed if self._fits(Recalled(listed=tuple(listed))) else None
+
+    def _fits(self, shown: Recalled) -> bool:
+        """Whether a whole block is within the budget: an estimate of lines alone may be lower, as
+        it takes each for English or not by itself."""
+        block = render.block(self.prompts, render.WIDEST_MARK, shown)
+        return estimate_tokens(block) <= max(self.settings.budget_tokens, 0)
+
+    def _trimmed(self, shown: Recalled) -> Recalled:
+        """Without the last lines where the whole is above the budget all the same."""
+        while shown.hits and not self._fits(shown):
+            used = shown.tokens - shown.hits[-1].tokens
+            shown = replace(shown, hits=shown.hits[:-1], dropped=shown.dropped + 1, tokens=used)
+        return shown
 
     def _behind(
         self, listed: list[Hit], found: list[Hit], turns: Callable[[Sequence[Hit]], list[Hit]]

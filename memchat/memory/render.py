@@ -129,6 +129,10 @@ def is_told(hit: Hit, told: Mapping[int, str]) -> bool:
     return hit.kind == "memory" and told.get(hit.id) == hit.text
 
 
+WIDEST_MARK = "0a" * 4
+"""The mark that takes most tokens."""
+
+
 def new_mark() -> str:
     """A mark for the fence, one for each conversation: no stored text can know it and close it."""
     return secrets.token_hex(4)
@@ -136,7 +140,7 @@ def new_mark() -> str:
 
 def frame_tokens(prompts: Prompts) -> int:
     """What the block takes before its first line, by the mark that takes most."""
-    return estimate_tokens(prompts.render("memories", mark="0a" * 4, lines=""))
+    return estimate_tokens(prompts.render("memories", mark=WIDEST_MARK, lines=""))
 
 
 def day(moment_: datetime | date, zone: ZoneInfo) -> str:
