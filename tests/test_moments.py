@@ -229,7 +229,7 @@ def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_mod
         assert reply.text
         kinds = [hit.kind for hit in reply.shown.hits]
         assert kinds == ["memory", *["message"] * (len(kinds) - 1)]
-        assert len(kinds) == (10 if budget == 1000 else 2)
+        assert len(kinds) == (9 if budget == 1000 else 2)
         block = store._parts().model().requests[-1].messages[0].content
         assert estimate_tokens(block[block.index("# Memories") :]) <= budget
     once_more = open_store(budget_tokens=1000).session(user="ana").send("Which plumber came again?")
