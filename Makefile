@@ -1,6 +1,7 @@
 # make         sets everything up and shows what memchat does    make chat, make ui   talk to it (ARGS="--user ana")
 # make test    sets up what is missing and runs the tests        make lint   style, types and the import contract
 # make bench-crash, bench-cost   kill -9 (ARGS="--rounds 500"), what a session's end costs; benchmarks/README.md
+# make bench-beside  how long a search takes while another process writes
 # make bench-switch  a store of 150,000 facts changes its embedding service while others search it
 # make lifecycle  how clean the memory keeps itself (ARGS="--model M")    make bench-extract  what a reading finds (DATA=DIR)
 # make bench-learn  what the checks and the second look let stand, right and wrong (ARGS="--judges holds,not --signals")
@@ -12,7 +13,7 @@
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-queue bench-ui lint lock clean
+.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -49,6 +50,9 @@ test: $(COMPILED)
 
 bench-crash: $(READY)
 	@$(BIN)/python -m benchmarks.crash $(ARGS)
+
+bench-beside: $(READY)
+	@$(BIN)/python -m benchmarks.beside_writers $(ARGS)
 
 bench-switch: $(READY)
 	@$(BIN)/python -m benchmarks.switch $(ARGS)

@@ -3,9 +3,10 @@
     python -m benchmarks.crash [--rounds 500] [--seed 1] [--home FOLDER]
 
 Processes chat, end sessions, add, edit, delete, search and embed at random (crash_child.py). Each
-round kills one of them at a random moment, starts another, opens the store as a next start would,
-and checks that everything which ever returned is there, that no session is lost, and that index,
-keyword rows, events and rows agree (crash_checks.py). Prints one line each 25 rounds, then figures.
+round kills one of them at a random moment, searches at once for the facts that were written last
+(crash_fresh.py), starts another, opens the store as a next start would, and checks that everything
+which ever returned is there, that no session is lost, and that index, keyword rows, events and rows
+agree (crash_checks.py). Prints one line each 25 rounds, then figures.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-from benchmarks import crash_checks, crash_child
+from benchmarks import crash_checks, crash_child, crash_fresh
 from memchat.errors import MemChatError
 from memchat.providers.hashing import SERVICE
 from memchat.store import meta
@@ -58,6 +59,8 @@ class Crash:
         self.kills = self.in_a_call = self.died = self.started = self._errors = 0
         (home / "diaries").mkdir(parents=True)
         self.diaries = crash_checks.Diaries(home / "diaries")
+        self.fresh: Counter[str] = Counter()
+        """How the facts written last were found right after each kill."""
         self._random = chance
         self._children: list[tuple[BaseProcess, str]] = []
         self._context = forkserver()
@@ -73,10 +76,11 @@ class Crash:
             self._start()
         time.sleep(self._random.uniform(0.02, 0.5))
         self._kill()
+        found = self._search()
         while len(self._children) > wanted:
             self._kill()
         self._start()
-        return self._look()
+        return found + self._look()
 
     def end(self) -> list[str]:
         """Kill all that is left and look once more: now nothing may be under way."""
@@ -122,6 +126,14 @@ class Crash:
         self.kills += not died
         last = max((key for key in self.diaries.calls if key[0] == name), default=None)
         self.in_a_call += last is not None and self.diaries.calls[last].returned == float("inf")
+
+    def _search(self) -> list[str]:
+        """Look for what was written last, before anybody works off the queue."""
+        seen = crash_fresh.search(self.home, crash_fresh.latest(self.diaries))
+        self.fresh += Counter(how for how, _ in seen)
+        found = [fact for how, fact in seen if how == crash_fresh.MISSED]
+        self.faults += found
+        return found
 
     def _look(self) -> list[str]:
         since = datetime.now(UTC) - CLOCK_SLACK
@@ -174,6 +186,8 @@ def report(crash: Crash, seconds: float) -> None:
             p50, p99 = statistics.median(took), took[int(len(took) * 0.99)]
             print(f"{name:<8} {count:>7} {p50:>8.1f} {p99:>8.1f} {took[-1]:>8.1f}")
     print(", ".join(f"{count} {name}" for name, count in crash.stored().items()))
+    told = ", ".join(f"{crash.fresh[how]} {how}" for how in crash_fresh.WAYS)
+    print(f"facts just written, searched for right after a kill: {told}")
     lost = sum("LOST" in fault for fault in crash.faults)
     print(f"lost: {lost}; errors in processes: {len(crash.diaries.errors)}, deaths by error: "
           f"{crash.died}; faults in all: {len(crash.faults)}")  # fmt: skip

@@ -152,11 +152,12 @@ class Life:
         """A memory by hand."""
         key = self._random.choice(("note", "task", "city", "theme"))
         value = f"{self._random.choice(FACTS['project'])} {self._tag()}"
-        everywhere = self._random.random() < 0.2
+        everywhere, scope = self._random.random() < 0.2, self._scope()
         self._call(
             "add",
-            lambda: self._store.add("fact", key, value, all_apps=everywhere, **self._scope()),
+            lambda: self._store.add("fact", key, value, all_apps=everywhere, **scope),
             lambda memory: {"id": memory.id, "value": memory.value},
+            **scope,
         )
 
     def edit(self) -> None:
@@ -174,6 +175,7 @@ class Life:
             lambda: self._store.edit(memory_id, value=value, **scope),
             id=memory_id,
             value=value,
+            **scope,
         )
 
     def delete(self) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ProviderError,
         SchemaError,
         ScopeError,
+        SecretError,
         StoreError,
     )
     from memchat.types import (
@@ -55,6 +56,7 @@ _HOMES = {
         "ProviderError",
         "SchemaError",
         "ScopeError",
+        "SecretError",
         "StoreError",
     ),
     "memchat.types": (
@@ -105,6 +107,7 @@ __all__ = [
     "SchemaError",
     "Scope",
     "ScopeError",
+    "SecretError",
     "Session",
     "Settings",
     "StoreError",

@@ -266,11 +266,16 @@ class Assembly:
             return True
         from memchat.providers import choose
 
+        return choose.possible(self.in_force())
+
+    def in_force(self) -> Settings:
+        """The settings with the embedding model that counts in this store."""
+        from memchat.providers import choose
+
         with self.database.read() as tx:
             in_use = services.in_use(tx)
             stored = services.get(tx, in_use) if in_use is not None else None
-        name = stored.name if stored is not None else None
-        return choose.possible(choose.for_store(self.settings, name))
+        return choose.for_store(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:

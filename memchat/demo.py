@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 from zoneinfo import ZoneInfo
 
-from memchat.config import Settings, default_home, load
+from memchat.config import Settings, load
 from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 
@@ -43,7 +43,7 @@ def run(
 
     The store is a temporary folder, removed at the end, unless ``home`` names one to keep.
     """
-    settings = settings or load(dotenv=Path(".env"))
+    settings = settings or load()
     stories = conversations()
     screen = Screen(out or sys.stdout)
     with tempfile.TemporaryDirectory(prefix="memchat-demo-") as folder:
@@ -54,7 +54,7 @@ def run(
             embed_patience=PATIENCE,
         )
         _Demo(told, stories, screen).show()
-        _farewell(screen, home)
+        _farewell(screen, home, settings.home)
     return 0
 
 
@@ -250,10 +250,9 @@ def _introduce(screen: Screen, settings: Settings) -> None:
             screen.line(f"{choice.model}: {choice.problem}; {choice.remedy}.")
 
 
-def _farewell(screen: Screen, home: Path | None) -> None:
+def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
     screen.heading("Now you")
     kept = f"This demo's store is {home}." if home else "This demo's store is thrown away."
-    yours = Path(os.environ.get("MEMCHAT_HOME") or default_home())
     screen.line(f"  {kept} Yours will lie in {_near(yours)}; the rows are in memchat.db there.")
     for command, what in (
         ("make chat", "start talking; then see `memchat memories list`"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -15,7 +15,17 @@ from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.meaning import Meaning
 from memchat.providers import choose
 from memchat.providers.choose import Choice
-from memchat.store import embeddings, gaps, jobs, keywords, memories, meta, services, upkeep
+from memchat.store import (
+    embeddings,
+    gaps,
+    holders,
+    jobs,
+    keywords,
+    memories,
+    meta,
+    services,
+    upkeep,
+)
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
 
@@ -42,8 +52,10 @@ def examine(
     settings: Settings,
     meaning: Callable[[], tuple[Meaning | None, str | None]],
     now: datetime,
+    foreign: Sequence[str],
 ) -> list[Check]:
-    """All checks, in the order a person would ask.
+    """All checks, in the order a person would ask. ``foreign`` tells of words that go to an
+    address that is not the provider's own.
 
     Calls no provider, save that an embedding model nobody knows is asked how long its vectors are.
     """
@@ -60,6 +72,7 @@ def examine(
         _model(chat, chat.problem, chat.remedy),
         _model(extract, extract.problem, extract.remedy),
         _embedding(database, settings, fault, why_not),
+        *(Check("address", "note", line) for line in foreign),
         *_store(database),
         *_vectors(database, sense, why_not, fault),
         *_change(database),
@@ -192,6 +205,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
         failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
         pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
+        gone = holders.gone(tx)
     if failed:
         yield Check(
             "queue",
@@ -201,5 +215,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
         )
     elif pending:
         yield Check("queue", "note", "work is waiting", "memchat jobs run does it now")
-    else:
+    elif not gone:
         yield Check("queue", "ok", "nothing waits")
+    for one in gone:
+        yield Check("queue", "note", one.told, "memchat jobs run does them now")

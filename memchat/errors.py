@@ -11,12 +11,18 @@
     ├── NotFound           no such memory, session, message, app or job in this scope
     ├── ScopeError         a user or app name that cannot be used
     └── InputError         a value that cannot be stored as given
+        └── SecretError    a value that looks like a secret and was not agreed to
 
 Every message is one line a person can act on. Adapters translate the errors of the libraries
 below them at the border, with ``raise … from``; nothing else escapes to a face.
 """
 
 from __future__ import annotations
+
+import math
+
+LONGEST_WAIT = 3_600.0
+"""Seconds: a provider that asks to be left alone for longer is asked again all the same."""
 
 
 class MemChatError(Exception):
@@ -47,7 +53,7 @@ class ProviderError(MemChatError):
     """A model's provider refused, failed, or sent an answer that cannot be used.
 
     ``status`` is the HTTP status where there was one, ``retryable`` says whether the same call
-    may go through later, ``retry_after`` is the provider's own wish in seconds.
+    may go through later, ``retry_after`` is the provider's own wish in seconds, an hour at most.
     """
 
     def __init__(
@@ -61,7 +67,12 @@ class ProviderError(MemChatError):
         super().__init__(message)
         self.status = status
         self.retryable = retryable
-        self.retry_after = retry_after
+        self.retry_after = None if retry_after is None else bounded_wait(retry_after)
+
+
+def bounded_wait(seconds: float) -> float:
+    """A wish to wait as far as it is followed: from nothing to an hour, and "nan" is no wish."""
+    return 0.0 if math.isnan(seconds) else min(max(seconds, 0.0), LONGEST_WAIT)
 
 
 class ExtractionError(MemChatError):
@@ -78,3 +89,11 @@ class ScopeError(MemChatError):
 
 class InputError(MemChatError):
     """A value that cannot be stored as given."""
+
+
+class SecretError(InputError):
+    """A value entered by hand that looks like a secret. ``kind`` says which sort of secret."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__(f"this looks like a {kind}; nothing was saved")
+        self.kind = kind

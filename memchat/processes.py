@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+from pathlib import Path
 
 _SELF = secrets.token_hex(4)
 """Tells this process from an earlier one of the same number; in a container all may be 1."""
+_STATE, _STARTED = 0, 19
+"""Places in /proc/PID/stat behind the name: a letter, and when the process started."""
+_ENDED = ("Z", "X")
+"""States of a process that was killed and that its parent has not asked about yet."""
 
 
 def new_owner() -> str:
-    """A name for one worker of this process: ``host:pid:random``."""
-    return f"{socket.gethostname()}:{os.getpid()}:{_SELF}{secrets.token_hex(4)}"
+    """A name for one worker of this process: ``host:pid:start.random``."""
+    pid = os.getpid()
+    started = _known(pid)[_STARTED]  # asked each time: a fork has a start of its own
+    return f"{socket.gethostname()}:{pid}:{started}.{_SELF}{secrets.token_hex(4)}"
 
 
 def is_gone(owner: str | None) -> bool:
@@ -22,14 +29,33 @@ def is_gone(owner: str | None) -> bool:
     """
     host, _, rest = (owner or "").partition(":")
     pid, _, token = rest.partition(":")
+    started, _, random = token.partition(".")
     if host != socket.gethostname() or not pid.isdigit():
         return False
     if int(pid) == os.getpid():
-        return not token.startswith(_SELF)
+        return not random.startswith(_SELF)
     try:
         os.kill(int(pid), 0)
     except ProcessLookupError:
         return True
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return False
-    return False
+    known = _known(int(pid))
+    if known[_STATE] in _ENDED:
+        return True
+    # Another process may have been given the number since; an older version told no start.
+    return bool(random and started and known[_STARTED]) and known[_STARTED] != started
+
+
+def number(owner: str) -> int:
+    """The number of the owner's process."""
+    return int(owner.split(":")[1])
+
+
+def _known(pid: int) -> list[str]:
+    """What the system tells of a process; empty words where it tells nothing."""
+    try:
+        # The name in brackets may hold blanks and brackets of its own.
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return [""] * (_STARTED + 1)

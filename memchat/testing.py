@@ -39,10 +39,13 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A reply that breaks off after this text; ``complete`` raises the error at once."""
+    """A reply that breaks off after this text; ``complete`` raises the error at once.
+
+    Without an error its stream just ends, as if the provider had forgotten to say that it is over.
+    """
 
     text: str
-    error: Exception
+    error: Exception | None = None
 
 
 class Calls:
@@ -123,7 +126,7 @@ class ScriptedModel:
             return Completion(text, _usage(purpose, self.name, messages, text))
         reply = self._next(Request(tuple(messages), purpose, schema))
         if isinstance(reply, Broken):
-            raise reply.error
+            raise reply.error or _silent(self.name)
         text = _text(reply, messages)
         if not text:
             raise _silent(self.name)
@@ -145,7 +148,7 @@ class ScriptedStream:
         self._model = model
         self._messages = messages
         self._reply = reply
-        self._text = ""
+        self._said: list[str] = []
         self._whole = False
         self.closed = False
 
@@ -157,11 +160,11 @@ class ScriptedStream:
             for piece in re.findall(r"\s*\S+\s*", text) or ([text] if text else []):
                 if self.closed:
                     return
-                self._text += piece
+                self._said.append(piece)
                 yield piece
-            if broken:
+            if broken and broken.error:
                 raise broken.error
-            self._whole = not self.closed
+            self._whole = not (broken or self.closed)
             if not text and not self.calls:
                 raise _silent(self._model.name)
         finally:
@@ -172,6 +175,11 @@ class ScriptedStream:
         self.closed = True
 
     @property
+    def whole(self) -> bool:
+        """Whether it was read to an end of its own."""
+        return self._whole
+
+    @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tools the reply calls; none before its end."""
         return self._reply.made if isinstance(self._reply, Calls) and self._whole else ()
@@ -179,7 +187,7 @@ class ScriptedStream:
     @property
     def usage(self) -> Usage:
         """Estimated tokens; a scripted model costs nothing."""
-        return _usage("chat", self._model.name, self._messages, self._text)
+        return _usage("chat", self._model.name, self._messages, "".join(self._said))
 
 
 def all_hold(request: Request) -> str:

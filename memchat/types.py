@@ -7,6 +7,7 @@ the memory holds through that day.
 from __future__ import annotations
 
 import dataclasses
+import re
 import unicodedata
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -20,11 +21,14 @@ Role = Literal["user", "assistant"]
 CreatedBy = Literal["manual", "auto", "import", "mcp"]
 
 NAME_LIMIT = 200
+REPLY_LIMIT = 200_000
+"""Characters of a model's answer; it is ended there."""
 CHUNK_TOKENS = 2_000
 ONLY_REPEATS = "it only repeats"
 """How the reason begins of a refusal that would have taught nothing."""
 EVERY_APP = ""
 """The app name under which the memories are kept that a user has in every app."""
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_name(name: str, what: str) -> str:
@@ -44,11 +48,14 @@ def clean_name(name: str, what: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """Text as it may be stored: NUL and lone surrogates become U+FFFD, nothing else changes."""
-    if "\0" not in text and text.isascii():
-        return text
+    """Text as it may be stored: NUL and lone surrogates become U+FFFD, nothing else changes.
+
+    Two surrogates that belong together become the character they stand for.
+    """
     text = text.replace("\0", "\ufffd")
-    return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
+    if not _SURROGATE.search(text):
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def counted(number: int, noun: str) -> str:

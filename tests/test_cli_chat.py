@@ -209,6 +209,21 @@ def unreachable(*what: str) -> dict[str, str]:
 # --- piped
 
 
+def test_the_first_line_of_a_chat_names_an_address_that_is_not_the_provider_s_own(
+    env: Env,
+) -> None:
+    done = env.memchat("chat", **unreachable("CHAT"))
+    first = done.err.splitlines()[0]
+    assert first == "Your words go to http://127.0.0.1:9/v1 (OPENAI_BASE_URL), not to OpenAI."
+    assert "Your words go to" not in env.memchat("chat").err
+
+
+def test_doctor_and_config_name_an_address_that_is_not_the_provider_s_own(env: Env) -> None:
+    for command in ("doctor", "config"):
+        done = env.memchat(command, **unreachable("CHAT"))
+        assert "Your words go to http://127.0.0.1:9/v1 (OPENAI_BASE_URL)" in done.out + done.err
+
+
 def test_each_piped_line_is_a_turn_and_the_end_prints_what_was_saved(env: Env) -> None:
     done = env.memchat("chat", said=TALK)
     assert done.code == 0, done.err

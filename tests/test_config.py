@@ -12,7 +12,6 @@ from memchat.config import (
     OFFLINE_CHAT,
     OFFLINE_EXTRACT,
     PROVIDERS,
-    export_dotenv,
     load,
 )
 from memchat.errors import ConfigError
@@ -98,29 +97,6 @@ def test_a_zone_of_the_machine_that_is_no_zone_counts_as_utc() -> None:
 def test_the_home_may_start_with_a_tilde(monkeypatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert load({"MEMCHAT_HOME": "~/words"}).home == tmp_path / "words"
-
-
-def test_a_dotenv_file_is_read_and_the_environment_wins(tmp_path: Path) -> None:
-    dotenv = tmp_path / ".env"
-    dotenv.write_text("MEMCHAT_TOP_K=7\nMEMCHAT_BUDGET='200'\nOPENAI_API_KEY=\n")
-    settings = load({"MEMCHAT_BUDGET": "300"}, dotenv=dotenv)
-    assert (settings.top_k, settings.budget_tokens) == (7, 300)
-    assert settings.chat_model == OFFLINE_CHAT
-    assert load({}, dotenv=tmp_path / "none").top_k == 5
-
-
-def test_the_libraries_get_the_keys_of_the_dotenv_file_but_never_instead_of_the_environment(
-    monkeypatch, tmp_path: Path
-) -> None:
-    monkeypatch.setenv("MEMCHAT_TEST_A", "mine")
-    monkeypatch.setenv("MEMCHAT_TEST_B", "gone after the test")
-    monkeypatch.delenv("MEMCHAT_TEST_B")
-    (tmp_path / ".env").write_text("MEMCHAT_TEST_A=theirs\nMEMCHAT_TEST_B=given\n")
-    export_dotenv(tmp_path / ".env")
-    import os
-
-    assert (os.environ["MEMCHAT_TEST_A"], os.environ["MEMCHAT_TEST_B"]) == ("mine", "given")
-    monkeypatch.delenv("MEMCHAT_TEST_B")
 
 
 def test_no_setting_holds_a_key() -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from benchmarks import crash
+from benchmarks import crash, crash_fresh
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import StoreError
@@ -27,7 +27,9 @@ SAID = "My city is Lisbon. It is warm here."
 LISBON = answer(fact("My city is Lisbon", "city", "Lisbon"))
 
 
-def test_25_kills_among_busy_processes_lose_nothing(tmp_path: Path) -> None:
+def test_25_kills_among_busy_processes_lose_nothing_and_hide_nothing_that_is_new(
+    tmp_path: Path,
+) -> None:
     seen = crash.run(tmp_path / "crash", rounds=25, seed=7)
     assert seen.faults == []
     assert seen.diaries.errors == []
@@ -35,6 +37,8 @@ def test_25_kills_among_busy_processes_lose_nothing(tmp_path: Path) -> None:
     assert seen.kills >= 25
     assert len(seen.diaries.acknowledged) > seen.kills
     assert seen.in_a_call > 0
+    assert seen.fresh[crash_fresh.MISSED] == 0
+    assert seen.fresh[crash_fresh.BY_MEANING] > seen.kills
 
 
 def wait_for_the_kill(reached: Connection, what: Any = None) -> NoReturn:
@@ -155,16 +159,23 @@ def test_a_reading_that_was_killed_is_done_again_at_the_next_start_and_counts_on
     assert (job.status, job.attempts) == ("completed", 2)
 
 
-def test_a_memory_whose_embedding_was_killed_is_found_by_words_and_embedded_at_the_next_start(
+def test_a_memory_whose_embedding_was_killed_is_found_by_meaning_at_the_next_search(
     home: Path, open_store: Opener
 ) -> None:
     Victim(adds_and_embeds, home).kill()
     mc = open_store()
     (found,) = mc.recall("Saudade", user="ana").hits
-    assert (found.text.count("the Saudade"), found.cosine) == (1, None)
+    assert found.text.count("the Saudade") == 1 and found.cosine is not None
+    assert mc.jobs(user="ana")[0].status == "completed"
+
+
+def test_a_memory_whose_embedding_was_killed_is_embedded_at_the_next_start(
+    home: Path, open_store: Opener
+) -> None:
+    Victim(adds_and_embeds, home).kill()
+    mc = open_store()
     start_a_chat(mc)
-    (found,) = mc.recall("Saudade", user="ana").hits
-    assert found.cosine is not None
+    assert [m.value for m in mc.memories(user="ana", status="completed")] == ["the Saudade"]
 
 
 def test_only_a_dead_process_gives_up_its_session_and_then_at_once(

@@ -366,6 +366,7 @@ def test_a_question_with_such_a_vector_is_searched_by_words(open_store: Opener) 
 
     mc = open_store(embedder=Broken())
     add(mc, "a red kayak")
+    mc.embed_pending()
     found = mc.recall("kayak", user="ana")
     assert found.hits and "not finite" in (found.degraded or "")
     assert vectors(mc) == 1, "the fact's own"

@@ -133,6 +133,21 @@ def test_a_provider_that_fails_at_the_reading_loses_nothing_and_costs_few_calls(
     assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
 
 
+@pytest.mark.parametrize("asked", ["inf", "1e300", "1e11", "Wed, 21 Oct 2099 07:28:00 GMT"])
+def test_a_conversation_is_read_within_an_hour_however_long_the_provider_wants_to_be_left_alone(
+    mc: MemChat, server: WireServer, clock: FakeClock, asked: str
+) -> None:
+    chat = mc.session(user="ana")
+    chat.send("I moved to Lisbon last week.").text
+    server.script(Fail(429, retry_after=asked))
+    chat.end()
+    assert chat.failure and chat.failure.endswith("try again in 3600 s")
+    clock.advance(seconds=3_599)
+    assert mc.run_jobs().learned == []
+    clock.advance(seconds=1)
+    assert [one.count("added") for one in mc.run_jobs().learned] == [1]
+
+
 @pytest.mark.parametrize("name", [n for n in FAULTS if "twice" not in n])
 def test_a_provider_that_fails_at_the_reply_loses_no_message(
     mc: MemChat, server: WireServer, name: str

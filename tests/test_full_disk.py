@@ -70,8 +70,8 @@ READERS = {
     "jobs status": "",
     "services list": "",
 }
-OTHERS = {"demo", "ui", "config", "services fetch"}
-"""The first two have a store or a process of their own, the third none, the last has a test."""
+OTHERS = {"demo", "ui", "config", "services fetch", "keys set", "keys list", "keys remove"}
+"""The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""
 
@@ -164,6 +164,25 @@ def test_every_command_names_a_full_disk_and_loses_nothing(
             assert done.code == 1, name
             assert kept(told) == before, name
     assert refused >= (20 if left < 32_768 else 4)
+
+
+def test_a_key_that_finds_no_room_is_refused_and_those_that_are_kept_stay(
+    tiny: Tiny,
+    told: Run,
+    run: Run,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def set_key(name: str, key: str) -> Done:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{key}\n"))
+        return run("keys", "set", name)
+
+    assert set_key("openai", "first-key").code == 0
+    before = (tiny.home / "keys.toml").read_bytes()
+    tiny.fill()
+    done = set_key("openai", "second-key" * 500)
+    assert done.code == 1 and done.err.endswith(FULL)
+    assert (tiny.home / "keys.toml").read_bytes() == before
+    assert [file.name for file in tiny.home.iterdir()] == ["keys.toml"]
 
 
 @pytest.mark.parametrize("left", ROOM)

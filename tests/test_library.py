@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PUBLIC = """
 KEEP Answer AppInfo Change Chat ConfigError Event Evidence ExtractionError Hit InputError Job
 Learned MemChat MemChatError Memory MemorySwitch Message NotFound ProviderError Recalled Refusal
-Reply SchemaError Scope ScopeError Session Settings StoreError UsageTotal
+Reply SchemaError Scope ScopeError SecretError Session Settings StoreError UsageTotal
 """
 
 

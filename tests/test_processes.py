@@ -11,6 +11,8 @@ import pytest
 
 from memchat.processes import is_gone, new_owner
 
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes in files")
+
 
 def owner_of(pid: int) -> str:
     return f"{socket.gethostname()}:{pid}:0a1b2c3d"
@@ -42,6 +44,35 @@ def test_a_killed_process_is_gone_as_soon_as_its_parent_knows() -> None:
     child.kill()
     child.communicate()
     assert is_gone(owner_of(child.pid))
+
+
+@LINUX
+def test_a_killed_process_is_gone_although_its_parent_never_asks() -> None:
+    child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
+    assert child.stdout is not None and child.stdout.readline()
+    assert not is_gone(owner_of(child.pid))
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # looks, and leaves it unasked about
+    try:
+        assert is_gone(owner_of(child.pid))
+    finally:
+        child.communicate()
+
+
+@LINUX
+def test_a_process_that_was_given_the_number_of_an_earlier_one_is_not_that_one() -> None:
+    name = "from memchat.processes import new_owner; print(new_owner(), flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", name],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
+    assert child.stdout is not None
+    owner = child.stdout.readline().strip()
+    host, pid, token = owner.split(":")
+    started, random = token.split(".")
+    assert not is_gone(owner)
+    assert is_gone(f"{host}:{pid}:{int(started) - 1}.{random}")
+    child.communicate("\n")
+    assert is_gone(owner)
 
 
 def test_the_process_of_another_machine_is_never_called_gone() -> None:

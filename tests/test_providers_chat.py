@@ -7,7 +7,9 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from email.utils import formatdate
 from typing import Any
 
 import pytest
@@ -166,11 +168,46 @@ def test_a_refused_request_says_why_but_not_in_peoples_words(server: WireServer)
 
 
 def test_a_date_in_retry_after_is_understood(openai: OpenAIServer) -> None:
-    openai.script(Fail(429, retry_after="Wed, 21 Oct 2099 07:28:00 GMT"))
+    openai.script(Fail(429, retry_after=formatdate(time.time() + 1_200, usegmt=True)))
     error = failure(openai, streamed=False)
     assert isinstance(error, ProviderError)
     assert error.retry_after is not None
-    assert error.retry_after > 1e6
+    assert 600 < error.retry_after <= 1_200
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("asked", "waited"),
+    [
+        ("inf", 3_600),
+        ("1e300", 3_600),
+        ("1e11", 3_600),
+        ("9" * 400, 3_600),
+        ("Wed, 21 Oct 2099 07:28:00 GMT", 3_600),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", 3_600),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0),
+        ("-inf", 0),
+        ("-5", 0),
+        ("nan", 0),
+        ("soon", None),
+        ("Wed, 99 Oct 2015", None),
+        ("", None),
+    ],
+)
+def test_nobody_waits_longer_than_an_hour_whatever_the_provider_asks_for(
+    openai: OpenAIServer, asked: str, waited: float | None, status: int
+) -> None:
+    openai.script(Fail(status, retry_after=asked))
+    error = failure(openai, streamed=False)
+    assert isinstance(error, ProviderError)
+    assert error.retry_after == waited
+
+
+def test_gemini_s_own_wish_is_followed_for_an_hour_at_most(gemini: GeminiServer) -> None:
+    gemini.script(Fail(429, retry_delay=f"{'9' * 400}s"))
+    error = failure(gemini, streamed=False)
+    assert isinstance(error, ProviderError)
+    assert error.retry_after == 3_600
 
 
 @pytest.mark.parametrize("streamed", [False, True])

@@ -186,20 +186,6 @@ def test_an_inactive_fact_is_not_found(mc, clock) -> None:
     assert values(mc.recall("which city Lisbon Porto", user="ana")) == ["Porto"]
 
 
-def test_a_fact_without_its_vector_is_found_by_its_words_and_stands_lower(mc) -> None:
-    fill(mc, ("fact", "bike", "a red bike"), ("fact", "bike", "a red bike with a basket"))
-    with mc._database.write() as tx:
-        tx.exec_driver_sql(
-            "DELETE FROM embeddings WHERE hash = (SELECT text_hash FROM memories WHERE id = 2)"
-        )
-    mc._assembly._sense = None
-    hits = mc.recall("red bike", user="ana").hits
-    assert [(h.memory.value, h.channel) for h in hits] == [
-        ("a red bike", "both"),
-        ("a red bike with a basket", "words"),
-    ]
-
-
 def test_a_search_gives_waiting_memories_their_vectors_first(mc) -> None:
     mc.add("fact", "bike", "a red bike", user="ana")
     assert mc.recall("red bike", user="ana").hits[0].channel == "both"

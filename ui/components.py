@@ -15,9 +15,9 @@ from typing import Any, TypedDict
 import streamlit as st
 
 from memchat.app import MemChat
-from memchat.config import load
-from memchat.errors import MemChatError
+from memchat.errors import MemChatError, SecretError
 from memchat.types import CreatedBy, Elsewhere, Memory
+from ui import launch
 from ui.desk import Desk, Task
 from ui.launch import USER
 
@@ -64,8 +64,7 @@ def desk() -> Desk:
 
 @st.cache_resource(show_spinner="Opening your memory …", on_release=lambda found: found.close())
 def _desk() -> Desk:
-    settings = load(dotenv=Path(".env"))
-    return Desk(MemChat(settings=settings), os.environ.get(USER) or getpass.getuser())
+    return Desk(MemChat(settings=launch.settings()), os.environ.get(USER) or getpass.getuser())
 
 
 def app_name() -> str:
@@ -195,9 +194,17 @@ def attempt(work: Callable[[], Any]) -> bool:
     try:
         work()
     except MemChatError as error:
+        st.session_state["secret"] = error.kind if isinstance(error, SecretError) else None
         problem(str(error))
         return False
+    st.session_state["secret"] = None
     return True
+
+
+def anyway() -> bool:
+    """Ask whether to keep what looks like a secret, where it was not saved for that reason."""
+    kind = st.session_state.get("secret")
+    return bool(kind) and st.checkbox(f"This looks like a {kind}. Keep it anyway.", key="anyway")
 
 
 def problem(text: str) -> None:

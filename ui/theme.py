@@ -67,7 +67,14 @@ BOTH = {
     "metricValueFontSize": "1.6rem",
 }
 SERVER = {
+    # A browser is opened by `launch`, in an environment without keys.
+    "server.headless": True,
     "server.address": "127.0.0.1",
+    "server.baseUrlPath": "",
+    "server.enableCORS": True,
+    "server.corsAllowedOrigins": [],
+    "server.enableXsrfProtection": True,
+    "server.enableStaticServing": False,
     "server.enableAgentApi": False,
     "server.allowedHosts": ["127.0.0.1", "localhost"],
     "server.fileWatcherType": "none",
@@ -82,6 +89,7 @@ SERVER = {
     "logger.enableRich": False,
     "logger.hideWelcomeMessage": True,
     "runner.magicEnabled": False,
+    "secrets.files": [],
     # A whole collection after each run takes 0.2 s, and a reply that comes in is drawn seven times
     # a second: nothing else in the process would get on. Python's own collector is enough.
     "runner.postScriptGC": False,

@@ -104,6 +104,7 @@ def _also(why: Why) -> None:
 def _amended(memory_id: int, n: int) -> None:
     memory = ui.desk().mc.memory(memory_id, **ui.scope())
     st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
+    ui.anyway()
     with st.container(horizontal=True):
         st.button("Save", key=f"save-{n}", type="primary", on_click=_save, args=(memory_id,))
         st.button("Cancel", key=f"unamend-{n}", on_click=_amend, args=(None,))
@@ -139,7 +140,9 @@ def _amend(memory_id: int | None) -> None:
 
 def _save(memory_id: int) -> None:
     value = st.session_state[f"amended-{memory_id}"]
-    if ui.attempt(lambda: ui.desk().mc.edit(memory_id, **ui.scope(), value=value)):
+    anyway = st.session_state.get("anyway", False)
+    edit = ui.desk().mc.edit
+    if ui.attempt(lambda: edit(memory_id, **ui.scope(), value=value, keep_secret=anyway)):
         _amend(None)
 
 

@@ -25,6 +25,7 @@ def main() -> int:
     judge.add_argument("--answers", type=Path, help="a file that --record wrote")
     parser.add_argument("--record", type=Path, help="write what the model said to this file")
     parser.add_argument("--data", type=Path, help="the folder that holds memorybench_dev.json")
+    parser.add_argument("--secrets", type=Path, help="lines to use in place of the project's own")
     parser.add_argument("--only", help="some parts of the table, by name, with commas between")
     parser.add_argument("--json", action="store_true", help="for programs")
     args = parser.parse_args()
@@ -34,7 +35,7 @@ def main() -> int:
             judge_answers = recorded.named(args.model)
         elif args.answers:
             judge_answers = recorded.Answers(None, args.answers)
-        parts = table.every_part(judge_answers, args.data)
+        parts = table.every_part(judge_answers, args.data, args.secrets)
         if args.only:
             parts = {name: parts[name] for name in args.only.split(",")}
         figures = table.make(parts)

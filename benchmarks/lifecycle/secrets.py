@@ -11,6 +11,7 @@ import logging
 import re
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,8 +24,12 @@ from memchat.language.text import normal_value
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 
-CORPUS = Path(__file__).parents[2] / "tests" / "data" / "secrets_corpus.jsonl"
-FALSE_ALARMS = 0.10
+_DATA = Path(__file__).parents[2] / "tests" / "data"
+CORPUS = _DATA / "secrets_corpus.jsonl"
+DEVELOPED_ON = _DATA / "secrets_dev.jsonl"
+STORED = 0.05
+"""Of lines that the rules were not made for; of the project's own none may be stored."""
+FALSE_ALARMS = 0.02
 _TELLING = 4
 """Characters of a half that give a secret away."""
 
@@ -45,9 +50,24 @@ class Outcome:
         return bool(self.row["kind"] == "harmless")
 
 
-def corpus() -> list[dict[str, Any]]:
-    """The lines with a secret and the harmless look-alikes."""
-    return [json.loads(line) for line in CORPUS.read_text(encoding="utf-8").split("\n") if line]
+def corpus(path: Path = CORPUS) -> list[dict[str, Any]]:
+    """The lines with a secret and the harmless look-alikes, from a file with a JSON object a line.
+
+    ``secret`` is what must not be kept, or null; as a list it is joined and put in the place of
+    "{}", so that no file holds a whole key. ``kind``, ``value`` and ``id`` may be left out.
+    """
+    lines = path.read_text(encoding="utf-8").split("\n")
+    return [_row(number, json.loads(line)) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _row(number: int, row: dict[str, Any]) -> dict[str, Any]:
+    parts = row.get("secret")
+    secret = "".join(parts) if isinstance(parts, list) else parts
+    told = {"secret": secret} if secret else {"value": row.get("value", row["text"])}
+    kind = row.get("kind", "secret") if secret else "harmless"
+    text = row["text"].replace("{}", secret) if isinstance(parts, list) else row["text"]
+    rest = {name: field for name, field in row.items() if name != "secret"}
+    return {"id": f"line-{number}", **rest, "kind": kind, "text": text} | told
 
 
 def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
@@ -81,29 +101,42 @@ def run(home: Path, rows: Sequence[dict[str, Any]]) -> list[Outcome]:
     return done
 
 
-def measure() -> list[Figure]:
-    """The figures of the table."""
+def measure(path: Path | None = None) -> list[Figure]:
+    """The figures of the table, over the project's own lines or those of a file."""
+    rows = corpus(path) if path else [*corpus(), *corpus(DEVELOPED_ON)]
+    share = STORED if path else 0
     with tempfile.TemporaryDirectory() as folder:
-        done = run(Path(folder), corpus())
+        done = run(Path(folder), rows)
     secret = [one for one in done if not one.harmless]
     harmless = [one for one in done if one.harmless]
-    stored = sum(bool(one.places) for one in secret)
-    alarms = sum(one.alarmed for one in harmless)
+    stored = [one for one in secret if one.places]
+    alarms = [one for one in harmless if one.alarmed]
     return [
         Figure(
             "secrets stored",
-            f"{stored} of {len(secret)}",
-            "0",
-            stored == 0,
-            note="every table but the transcript, later prompts, the log",
+            f"{len(stored)} of {len(secret)}",
+            f"<= {share:.0%}",
+            len(stored) <= share * len(secret),
+            note=f"all but the transcript, later prompts, the log; {_by_kind(secret, stored)}",
         ),
         Figure(
             "harmless words taken for a secret",
-            f"{alarms} of {len(harmless)}",
+            f"{len(alarms)} of {len(harmless)}",
             f"<= {FALSE_ALARMS:.0%}",
-            alarms <= FALSE_ALARMS * len(harmless),
+            len(alarms) <= FALSE_ALARMS * len(harmless),
+            note=_by_kind(harmless, alarms),
         ),
     ]
+
+
+def _by_kind(done: Sequence[Outcome], wrong: Sequence[Outcome]) -> str:
+    """How many went wrong of each kind; of harmless lines, of each language."""
+    counts, faults = (Counter(map(_kind, some)) for some in (done, wrong))
+    return ", ".join(f"{kind} {faults[kind]}/{count}" for kind, count in sorted(counts.items()))
+
+
+def _kind(one: Outcome) -> str:
+    return str(one.row.get("lang", "any") if one.harmless else one.row["kind"])
 
 
 class _Listener(logging.Handler):

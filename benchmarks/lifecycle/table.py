@@ -30,7 +30,9 @@ from benchmarks.lifecycle.figure import Figure
 BASELINE = "merge at cosine >= .85 / .92"
 
 
-def every_part(answers: Answers | None, data: Path | None) -> dict[str, Callable[[], list[Figure]]]:
+def every_part(
+    answers: Answers | None, data: Path | None, secret_lines: Path | None = None
+) -> dict[str, Callable[[], list[Figure]]]:
     """What the table is made of, in its order."""
     return {
         "merges": merges.measure,
@@ -44,7 +46,7 @@ def every_part(answers: Answers | None, data: Path | None) -> dict[str, Callable
         "phrases": phrases.measure,
         "attacks": attacks.measure,
         "honest": honest.measure,
-        "secrets": secrets.measure,
+        "secrets": lambda: secrets.measure(secret_lines),
         "memorybench": lambda: memorybench.measure(data),
     }
 

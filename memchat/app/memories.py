@@ -15,7 +15,6 @@ from memchat.store import (
     events,
     evidence,
     insights,
-    jobs,
     memories,
     states,
     succession,
@@ -54,15 +53,16 @@ class Memories(Opened):
         all_apps: bool = False,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        keep_secret: bool = False,
     ) -> Memory:
         """Keep a fact by hand. It is on disk when this returns; its vector follows.
 
-        Before ``starts_at`` it is told as coming and replaces nothing.
+        Before ``starts_at`` it is told as coming. Secrets need ``keep_secret``, else SecretError.
         """
         scope = Scope(user, app)
         with self._database.write() as tx:
             return self._by_hand(tx, scope).add(
-                memory_type, key, value, expires_at, all_apps, starts_at
+                memory_type, key, value, expires_at, all_apps, starts_at, keep_secret
             )
 
     def memories(
@@ -207,8 +207,9 @@ class Memories(Opened):
         expires_at: date | Keep | None = KEEP,
         all_apps: bool | None = None,
         sensitive: bool | None = None,
+        keep_secret: bool = False,
     ) -> Memory:
-        """Change a memory by hand; what is not given stays."""
+        """Change a memory by hand; what is not given stays. Secrets: as for ``add``."""
         scope = Scope(user, app)
         with self._database.write() as tx:
             memory = found_memory(tx, scope, memory_id)
@@ -220,6 +221,7 @@ class Memories(Opened):
                 expires_at=expires_at,
                 all_apps=all_apps,
                 sensitive=sensitive,
+                keep_secret=keep_secret,
             )
 
     def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:
@@ -247,25 +249,19 @@ class Memories(Opened):
     ) -> Recalled:
         """Search the memories and past conversations by meaning and words, best first.
 
-        What waits for its vector gets it first. ``degraded`` says why only words were
-        searched, where that is so: with ``patience`` also that the embedding service did not
-        answer within so many seconds, as while it loads; else it is waited for.
+        ``degraded`` says why only words were searched, where that is so: with ``patience`` also
+        that the embedding service did not answer within so many seconds, as while it loads; else
+        it is waited for. It says too how many facts and turns were searched by their words only,
+        as their vectors are still to come: a service of this machine gives a few theirs first.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         scope, recall = Scope(user, app), self._assembly.recall()
-        if patience is not None:
-            patient = self._assembly.patience()
-            question = patient.wait(patient.ask(query), patience)
-            if question.degraded is not None:
-                return recall.find(scope, question, limit)
-        with self._database.read() as tx:
-            waiting = jobs.due(tx, scope.user, self._clock()) & {"embed", "index"}
-            known = recall.known(tx, query)
-        if waiting:
-            self._parts().worker.run(user=scope.user, kinds=sorted(waiting))
-        question = recall.question(query) if known is None else known.answered()
-        return recall.find(scope, question, limit)
+        if patience is None:
+            return recall.find(scope, recall.question(query), limit)
+        patient = self._assembly.patience()
+        question = patient.wait(patient.ask(query), patience)
+        return recall.find(scope, question, limit, patience)
 
     def _standing(self, tx: Connection, app_ids: Sequence[int]) -> Standing:
         from memchat.memory.today import as_of

@@ -69,7 +69,12 @@ class Upkeep(Opened):
         """What is in use and why, and what is wrong, each with its remedy."""
         from memchat import doctor
 
-        return doctor.examine(self._database, self.settings, self._meaning, self._clock())
+        there = self._database, self.settings, self._meaning, self._clock()
+        return doctor.examine(*there, self.foreign_addresses())
+
+    def foreign_addresses(self) -> list[str]:
+        """A sentence for each address that words are sent to and that is not the provider's own."""
+        return self._assembly.in_force().foreign_addresses()
 
     def repair(self) -> list[str]:
         """Put keyword rows, vectors and index back in step with the rows; what was done.

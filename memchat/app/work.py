@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from memchat.app.opened import Opened
 from memchat.errors import InputError
-from memchat.store import jobs, states, usage
+from memchat.store import holders, jobs, states, usage
+from memchat.store.holders import Gone
 from memchat.types import Job, Progress, Scope, UsageTotal
 
 if TYPE_CHECKING:
@@ -35,6 +36,11 @@ class Work(Opened):
         """How many jobs of a user, or of everybody, are of each status."""
         with self._database.read() as tx:
             return jobs.counted(tx, user=user, now=self._clock())
+
+    def gone_holders(self, *, user: str | None = None) -> list[Gone]:
+        """The processes that have ended and still hold jobs of a user, or of anybody."""
+        with self._database.read() as tx:
+            return holders.gone(tx, user)
 
     def clear_jobs(self, *, user: str) -> int:
         """Take the user's completed jobs out of the queue; how many. What they did stays."""
@@ -85,7 +91,8 @@ class Work(Opened):
     def work_is_due(self, *, user: str) -> bool:
         """Whether the queue holds work of the user that could be done now."""
         with self._database.read() as tx:
-            return bool(jobs.due(tx, Scope(user).user, self._clock()))
+            user = Scope(user).user
+            return bool(jobs.due(tx, user, self._clock()) or holders.gone(tx, user))
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""

@@ -365,7 +365,8 @@ class Chat:
     def after_reply(self, reply: Reply, status: str) -> None:
         """Keep a reply, whole or partial, with its receipt; called by the reply itself."""
         now = self._parts.clock()
-        self._choice = reply.told.choice if status == "complete" else None
+        asked_whole = status == "complete" or reply.cut is not None
+        self._choice = reply.told.choice if asked_whole else None
         self._to_embed |= any(change.memory is not None for change in reply.done)
         turn = Message(0, 0, "assistant", reply.received, now, status)
         if self.incognito or self.session_id is None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from memchat.chat.pieces import Pieces
 from memchat.errors import InputError, MemChatError
 from memchat.memory import assent, render, told
 from memchat.memory.asked import Command
@@ -49,7 +50,9 @@ class Reply:
         self.stream: ChatStream | None = None
         self.filtering: Usage | None = None
         """What choosing among very many pinned facts took."""
-        self.received = ""
+        self.cut: str | None = None
+        """Why the model's words ended before their time, in one line; None where they did not."""
+        self._received: list[str] = []
         self._said = said
         self._command = command
         self._choice = choice
@@ -61,6 +64,11 @@ class Reply:
 
     def __iter__(self) -> Iterator[str]:
         return self._pieces
+
+    @property
+    def received(self) -> str:
+        """What came so far; nothing where a reply failed that was to take another's place."""
+        return "".join(self._received)
 
     @property
     def text(self) -> str:
@@ -95,19 +103,20 @@ class Reply:
         status = "partial"
         try:
             for piece in self._say():
-                self.received += piece
+                self._received.append(piece)
                 yield piece
                 if self._stopped:
                     return
-            status = "partial" if self._stopped else "complete"
+            whole = self.cut is None and not self._stopped
+            status = "complete" if whole else "partial"
         finally:
-            kept = self._stopped or status == "complete"
+            kept = self._stopped or self.cut is not None or status == "complete"
             if self._after is not None and not kept:
-                self.received = ""
+                self._received.clear()
             if self.stream is not None:
                 self.stream.close()
             try:
-                if self.stream is not None or self.received:
+                if self.stream is not None or self._received:
                     self._chat.after_reply(self, status)
             except MemChatError:
                 self._end(False)
@@ -156,8 +165,10 @@ class Reply:
             yield acted.text
             return
         self.stream = model.stream(self._prompt(by_model), TOOLS if by_model else ())
-        yield from self.stream
+        pieces = Pieces(self.stream)
+        yield from pieces
         if not self._stopped:
+            self.cut = pieces.cut
             yield from self._act(self.stream, by_model and model.tools)
 
     def _act(self, stream: ChatStream, by_model: bool) -> Iterator[str]:
@@ -168,11 +179,11 @@ class Reply:
             acted = self._parts.commands.run(stream.calls, place)
         if self._command is not None and not acted.text:
             acted = self._obey(self._command)
-        if not (acted.text or self.received):
+        if not (acted.text or self._received):
             acted = Told(told.NOT_DONE)
         self.told += acted
         if acted.text:
-            yield f"\n\n{acted.text}" if self.received else acted.text
+            yield f"\n\n{acted.text}" if self._received else acted.text
 
     def _obey(self, command: Command) -> Told:
         place = self._chat.place
@@ -240,4 +251,4 @@ def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
     block = render.block(parts.prompts, render.new_mark(), shown)
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
-    return "".join(stream), shown
+    return "".join(Pieces(stream)), shown

@@ -20,6 +20,7 @@ from memchat.cli import (
     audit,
     inbox,
     jobs,
+    keys,
     memories,
     services,
     sessions,
@@ -30,8 +31,7 @@ from memchat.cli import (
     why,
     work,
 )
-from memchat.cli.options import group
-from memchat.config import export_dotenv
+from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
 
 app = group("A chat assistant that remembers: typed, expiring, inspectable memory on your disk.")
@@ -45,8 +45,19 @@ def root(
             "--version", is_eager=True, callback=system.version, help="Print the version."
         ),
     ] = False,
+    env_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--env-file",
+            metavar="FILE",
+            help="Read settings and keys from this file; the environment comes before it.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
 ) -> None:
     """What holds for every command."""
+    ENV_FILE.set(None if env_file is None else system.env_file(env_file))
 
 
 app.command()(system.demo)
@@ -65,6 +76,7 @@ app.add_typer(services.app, name="services")
 app.command()(audit.audit)
 app.command()(system.doctor)
 app.command()(system.config)
+app.add_typer(keys.app, name="keys")
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -113,7 +125,6 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
-    export_dotenv(Path(".env"))
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

@@ -47,6 +47,8 @@ def status(
         counts = mc.count_jobs(user=user)
         if any(counts.values()):
             print(", ".join(f"{count} {name}" for name, count in counts.items()))
+        for gone in mc.gone_holders(user=user):
+            print(gone.told)
         show.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
             [

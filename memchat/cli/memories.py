@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -147,10 +148,15 @@ def add(
     expires: Expires = None,
     starts: Starts = None,
     all_apps: Annotated[bool, typer.Option("--all-apps", help="Keep it for every app.")] = False,
+    yes: Yes = False,
 ) -> None:
-    """Remember something by hand and print its id."""
-    with open_store() as mc:
-        memory = mc.add(
+    """Remember something by hand and print its id.
+
+    Where it looks like a secret, you are asked first.
+    """
+
+    def save(mc: MemChat, keep_secret: bool) -> Memory:
+        return mc.add(
             memory_type,
             key,
             value,
@@ -159,8 +165,11 @@ def add(
             all_apps=all_apps,
             expires_at=expires,
             starts_at=starts,
+            keep_secret=keep_secret,
         )
-        print(memory.id)
+
+    with open_store() as mc:
+        print(_asked_first(mc, save, yes=yes).id)
         embed_now(mc)
 
 
@@ -190,8 +199,12 @@ def edit(
             help="Whether a chat model gets it only where it fits the message.",
         ),
     ] = None,
+    yes: Yes = False,
 ) -> None:
-    """Correct a memory and print its id."""
+    """Correct a memory and print its id.
+
+    Where it looks like a secret now, you are asked first.
+    """
     if expires is not None and no_expiry:
         raise typer.BadParameter("give either --expires or --no-expiry")
     changes: dict[str, Any] = {
@@ -210,8 +223,12 @@ def edit(
         changes["expires_at"] = None
     if not changes:
         raise typer.BadParameter("nothing to change; give --value, --key, --type or --expires")
+
+    def save(mc: MemChat, keep_secret: bool) -> Memory:
+        return mc.edit(memory_id, user=user, app=app, keep_secret=keep_secret, **changes)
+
     with open_store() as mc:
-        print(mc.edit(memory_id, user=user, app=app, **changes).id)
+        print(_asked_first(mc, save, yes=yes).id)
         embed_now(mc)
 
 
@@ -311,6 +328,18 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
             ],
             none=f"nothing is recorded of memory {memory_id}",
         )
+
+
+def _asked_first(mc: MemChat, save: Callable[[MemChat, bool], Memory], *, yes: bool) -> Memory:
+    """Save; what looks like a secret only if the person agrees."""
+    from memchat.errors import SecretError
+
+    try:
+        return save(mc, yes)
+    except SecretError as error:
+        what = f"looks like a {error.kind}"
+        confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
+        return save(mc, True)
 
 
 def _with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:

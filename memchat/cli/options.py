@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextvars import ContextVar
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,6 +15,11 @@ from memchat.types import MEMORY_TYPES
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
+    from memchat.config import Settings
+    from memchat.config.sources import EnvFile
+
+ENV_FILE: ContextVar[EnvFile | None] = ContextVar("ENV_FILE", default=None)
+"""The file that was named with ``--env-file`` for the command that is running."""
 
 
 def group(help: str) -> typer.Typer:
@@ -27,10 +33,19 @@ def group(help: str) -> typer.Typer:
     )
 
 
-def login_name() -> str:
-    """The user's name when none is given. Raises ScopeError where the system knows none."""
+def user_name() -> str:
+    """Whose memory where nobody is named: as the settings say, else the login name.
+
+    Raises ScopeError where the system knows none.
+    """
     import getpass
 
+    from memchat.config.names import USER
+    from memchat.config.sources import gather
+
+    named = gather(os.environ, ENV_FILE.get()).values.get(USER)
+    if named:
+        return named
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):
@@ -62,7 +77,7 @@ User = Annotated[
     typer.Option(
         "--user",
         envvar="MEMCHAT_USER",
-        default_factory=login_name,
+        default_factory=user_name,
         show_default="the login name",
         help="Whose memory.",
     ),
@@ -86,22 +101,28 @@ Starts = Annotated[
 ]
 
 
-def open_store() -> MemChat:
-    """The façade over the settings of this folder and environment; use it in a ``with``."""
-    from memchat.app import MemChat
+def settings() -> Settings:
+    """The settings of this command: the environment, ``--env-file``, the data folder's files."""
     from memchat.config import load
 
-    return MemChat(settings=load(dotenv=Path(".env")))
+    return load(env_file=ENV_FILE.get())
 
 
-def confirm(question: str, *, yes: bool) -> None:
+def open_store() -> MemChat:
+    """The façade over the settings of this command; use it in a ``with``."""
+    from memchat.app import MemChat
+
+    return MemChat(settings=settings())
+
+
+def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:
     """Return if the person agrees. Without a terminal to ask on, only ``--yes`` agrees."""
     from memchat.cli import show
 
     if yes:
         return
     if not sys.stdin.isatty():
-        show.error("nothing was done; this cannot be undone, so add --yes to agree")
+        show.error(f"nothing was done; {why}, so add --yes to agree")
         raise typer.Exit(2)
     print(f"{show.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memchat.cli import show
-from memchat.cli.options import Json, group, open_store
+from memchat.cli.options import Json, group, open_store, settings
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
@@ -181,13 +181,11 @@ def _say(done: Reembedded) -> None:
 
 def _say_what_is_set(name: str) -> None:
     """Where a setting names another model, the next start would stop at it."""
-    from pathlib import Path
+    from memchat.config import embedding_name
 
-    from memchat.config import embedding_name, load
-
-    settings = load(dotenv=Path(".env"))
-    named = settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
-    if named and settings.embed_model not in (name, embedding_name(name)):
+    set_to = settings()
+    named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+    if named and set_to.embed_model not in (name, embedding_name(name)):
         show.notice(
-            f"MEMCHAT_EMBED_MODEL still names {settings.embed_model}; unset it, or set it to {name}"
+            f"MEMCHAT_EMBED_MODEL still names {set_to.embed_model}; unset it, or set it to {name}"
         )

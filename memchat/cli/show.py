@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -143,10 +144,24 @@ def page(text: str, lines: int) -> None:
     if not on_terminal() or text.count("\n") + 1 < lines:
         print(text)
         return
-    import pydoc
+    import shutil
+    import subprocess
 
-    os.environ.setdefault("LESS", "-FRX")
-    pydoc.pager(text)
+    from memchat.config.names import without_secrets
+
+    command = os.environ.get("PAGER") or ("less" if shutil.which("less") else "")
+    if not command or os.environ.get("TERM", "dumb") == "dumb":
+        print(text)
+        return
+    sys.stdout.flush()
+    env = {"LESS": "-FRX", **without_secrets(os.environ)}
+    # PAGER is a shell command, as everywhere: `less -R` is one.
+    with subprocess.Popen(command, shell=True, env=env, stdin=subprocess.PIPE) as pager:
+        with contextlib.suppress(OSError, KeyboardInterrupt):  # it ended before it had read all
+            pager.communicate((text + "\n").encode(sys.stdout.encoding, "replace"))
+        while pager.poll() is None:
+            with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is meant for the pager
+                pager.wait()
 
 
 def print_json(record: Any) -> None:

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memchat.cli import show
-from memchat.cli.options import Json, open_store
+from memchat.cli.options import ENV_FILE, Json, open_store, settings
+from memchat.config.addresses import shown
+from memchat.config.names import ADDRESS_NAMES, VARIABLES
+from memchat.config.sources import DOTENV, read_env_file, unread_dotenv
 from memchat.types import to_json
 
-VARIABLES = {
-    "home": "MEMCHAT_HOME",
-    "chat_model": "MEMCHAT_CHAT_MODEL",
-    "extract_model": "MEMCHAT_EXTRACT_MODEL",
-    "embed_model": "MEMCHAT_EMBED_MODEL",
-    "embed_dimensions": "MEMCHAT_EMBED_DIMENSIONS",
-    "embed_max_tokens": "MEMCHAT_EMBED_MAX_TOKENS",
-    "models": "MEMCHAT_MODELS",
-    "timezone": "MEMCHAT_TIMEZONE",
-    "extraction": "MEMCHAT_EXTRACTION",
-    "gemini_base_url": "GEMINI_API_BASE",
-    "top_k": "MEMCHAT_TOP_K",
-    "budget_tokens": "MEMCHAT_BUDGET",
-    "pinned_tokens": "MEMCHAT_PINNED",
-    "ranking": "MEMCHAT_RANKING",
-    "merge_threshold": "MEMCHAT_MERGE_THRESHOLD",
-    "timeout": "MEMCHAT_TIMEOUT",
-    "embed_patience": "MEMCHAT_EMBED_PATIENCE",
-    "embed_per_minute": "MEMCHAT_EMBED_PER_MINUTE",
-    "retry_minutes": "MEMCHAT_RETRY_MINUTES",
-    "context_tokens": "MEMCHAT_CONTEXT",
-    "idle_minutes": "MEMCHAT_IDLE_MINUTES",
-    "mask_before_extraction": "MEMCHAT_MASK",
-    "verify": "MEMCHAT_VERIFY",
-    "filter_pinned": "MEMCHAT_FILTER",
-}
+if TYPE_CHECKING:
+    from memchat.config import Settings
+    from memchat.config.sources import EnvFile
 
 
 def version(wanted: bool) -> None:
@@ -58,7 +37,7 @@ def demo() -> None:
     """
     from memchat.demo import run
 
-    run()
+    run(settings=settings())
 
 
 def doctor(
@@ -74,9 +53,11 @@ def doctor(
 
     The exit code is 1 if something is wrong.
     """
+    from memchat.doctor import Check
+
     with open_store() as mc:
         repaired = mc.repair() if repair else []
-        checks = mc.doctor()
+        checks = mc.doctor() + [Check("settings", "note", line) for line in _unread()]
     if as_json and repair:
         show.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
     elif as_json:
@@ -94,50 +75,64 @@ def doctor(
 
 def config(as_json: Json = False) -> None:
     """Show every setting, where it came from, and its variable."""
-    from memchat.config import load
-
-    settings = load(dotenv=Path(".env"))
+    set_to = settings()
+    values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
+    known = sorted(ADDRESS_NAMES & set_to.addresses.keys())
+    values += [("address", set_to.addresses[variable], variable) for variable in known]
     rows = [
         {
             "setting": name,
-            "value": _printable(getattr(settings, name)),
-            "from": settings.why.get(name) or _origin(variable),
+            "value": _printable(value),
+            "from": _origin(set_to, name, variable),
             "variable": variable,
         }
-        for name, variable in VARIABLES.items()
+        for name, value, variable in values
     ]
     if as_json:
         show.print_json(rows)
-        return
-    show.print_table(
-        ("setting", "value", "from", "variable"),
-        [["" if cell is None else cell for cell in row.values()] for row in rows],
-        none="",
-    )
+    else:
+        show.print_table(
+            ("setting", "value", "from", "variable"),
+            [["" if cell is None else cell for cell in row.values()] for row in rows],
+            none="",
+        )
+    for line in [*set_to.foreign_addresses(), *_unread()]:
+        show.notice(line)
 
 
-def _origin(variable: str) -> str:
-    value = os.environ.get(variable)
-    if not value:
-        if variable == "MEMCHAT_TIMEZONE":
-            return "TZ" if os.environ.get("TZ") else "this machine"
-        return "default"
-    return ".env" if _in_dotenv(variable) == value else "environment"
+def env_file(path: Path) -> EnvFile:
+    """The file that ``--env-file`` names, after one line on what in it memchat does not know."""
+    found = read_env_file(path)
+    if found.ignored:
+        show.notice(
+            f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
+        )
+    return found
 
 
-def _in_dotenv(variable: str) -> str | None:
-    path = Path(".env")
-    if not path.is_file():
-        return None
-    from dotenv import dotenv_values
+def _unread() -> list[str]:
+    """That the working folder's .env is not read, where it looks as if it were meant to be."""
+    names = unread_dotenv(Path(), ENV_FILE.get())
+    if not names:
+        return []
+    return [
+        f"{DOTENV} in this folder sets {', '.join(names)} and is not read; "
+        f"to use it: memchat --env-file {DOTENV} COMMAND"
+    ]
 
-    return dotenv_values(path).get(variable)
+
+def _origin(set_to: Settings, name: str, variable: str) -> str:
+    if variable in set_to.origins:
+        return set_to.origins[variable]
+    if name == "timezone":
+        return "TZ" if os.environ.get("TZ") else "this machine"
+    return set_to.why.get(name, "default")
 
 
 def _printable(value: object) -> object:
-    """The value without a password that an address may carry, as its variable is written."""
+    """The value as its variable is written, without a password that an address may carry."""
     if isinstance(value, Path):
         value = str(value)
     if isinstance(value, tuple):
         value = ",".join(f"{number:g}" for number in value)
-    return re.sub(r"//[^/@\s]*@", "//…@", value) if isinstance(value, str) else value
+    return shown(value) if isinstance(value, str) else value

@@ -82,6 +82,8 @@ def recall(
 
 
 def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> None:
+    for line in mc.foreign_addresses():
+        show.notice(line)
     if conversation.notice:
         show.notice(conversation.notice)
     if first_time and conversation.memory.on:
@@ -140,6 +142,8 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
     except MemChatError as error:
         show.error(str(error))
         return False
+    if reply.cut:
+        show.notice(reply.cut)
     if reply.shown.degraded and reply.shown.degraded not in told:
         told.add(reply.shown.degraded)
         show.notice(reply.shown.degraded)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli.options import User
+from memchat.cli.options import User, settings
 
 
 def ui(
@@ -25,7 +25,8 @@ def ui(
     from memchat.types import clean_name
 
     sys.path.insert(0, str(_folder()))
-    import_module("ui.launch").launch(clean_name(user, "user"), port, show.notice)
+    launch = import_module("ui.launch").launch
+    launch(clean_name(user, "user"), port, settings(), show.notice)
 
 
 def _folder() -> Path:

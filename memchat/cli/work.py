@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,8 +32,7 @@ def worker(
     Each piece of work is a line on standard error, with numbers and no words of yours. What is in
     hand is ended first; a second Ctrl-C gives it back to the queue.
     """
-    _log_to_stderr()
-    with open_store() as mc:
+    with logged_to_stderr(), open_store() as mc:
         if once:
             done = mc.run_jobs()
             print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
@@ -99,7 +100,9 @@ def _stop_on_signals(mc: MemChat) -> list[int]:
     return told
 
 
-def _log_to_stderr() -> None:
+@contextmanager
+def logged_to_stderr() -> Iterator[None]:
+    """Write memchat's log to standard error meanwhile, a line each."""
     import logging
 
     class Plain(logging.Formatter):
@@ -113,3 +116,7 @@ def _log_to_stderr() -> None:
     log = logging.getLogger("memchat")
     log.addHandler(handler)
     log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

@@ -24,7 +24,7 @@ from memchat.memory.elsewhere import Chosen
 from memchat.memory.learn import Learner
 from memchat.memory.meaning import Meaning
 from memchat.memory.today import settle, to_settle
-from memchat.store import apps, hidden, inbox, jobs, memories, sessions
+from memchat.store import apps, hidden, holders, inbox, jobs, memories, sessions
 from memchat.store.database import Database
 from memchat.store.jobs import Claim
 from memchat.types import Job, Learned, Progress, Scope, Session
@@ -115,7 +115,7 @@ class Worker:
         """Whether anything is due, or in the hands of a process that is no more."""
         with self._database.read() as tx:
             due = jobs.due(tx, None, self._clock())
-            left = any(processes.is_gone(owner) for owner in jobs.owners(tx))
+            left = holders.any_gone(tx)
         if due and due <= _EMBEDDED and self._meaning()[0] is None:
             return left  # they wait for a service
         return bool(due) or left
@@ -177,25 +177,27 @@ class Worker:
     ) -> list[Claim]:
         if self.stopping.is_set():
             return []
-        return jobs.claim(
-            tx,
-            kind,
-            self._owner,
-            self._clock(),
-            jobs.LEASE_SECONDS,
-            limit=limit,
-            batch=batch,
-            user=user,
-            target_id=target_id,
-            due_by=due_by,
-        )
+
+        def claimed() -> list[Claim]:
+            return jobs.claim(
+                tx,
+                kind,
+                self._owner,
+                self._clock(),
+                jobs.LEASE_SECONDS,
+                limit=limit,
+                batch=batch,
+                user=user,
+                target_id=target_id,
+                due_by=due_by,
+            )
+
+        # Before it ends without work: a process that ended meanwhile may have left some.
+        return claimed() or (claimed() if holders.free_gone(tx, kind) else [])
 
     def _free_abandoned(self) -> None:
-        with self._database.read() as tx:
-            gone = [owner for owner in jobs.owners(tx) if processes.is_gone(owner)]
         with self._database.write() as tx:
-            for owner in gone:
-                jobs.let_go(tx, owner)
+            holders.free_gone(tx)
             jobs.give_up_on_killers(tx, self._clock(), self._settings.retry_minutes)
 
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:

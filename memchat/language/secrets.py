@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
-from memchat.language.text import fold
+from memchat.language import told_secrets, vendor_keys, wallet
+from memchat.language.text import UNSPACED, fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that a person may ask to have remembered; the others are refused even then."""
@@ -35,7 +37,7 @@ class Secret:
 
 
 _SAID = re.compile(
-    r"(?<!\w)(?:(?<!per )pass(?:word|code|phrase)?|passwd|pwd|pw|mdp|[a-z]{2,12}-?passwort|kennwort|passwort|(?:pin|tan|puk|cvv|cvc"
+    r"(?<!\w)(?:pass(?:word|code|phrase)|pass(?= ?[:=]| is )|passwd|pwd|pw|mdp|[a-z]{2,12}-?passwort|kennwort|passwort|(?:pin|tan|puk|cvv|cvc"
     r"|otp)(?:[- ]?(?:code|number|nummer))?"
     r"|(?:\w{1,20}[- ])?codes?|\w{1,20}code|mot de passe|contraseña|clave|código|codice|senha"
     r"|wachtwoord|şifre\w*|parola\w*|(?:account|routing) number|kontonummer|kod\w{0,2}|пароль|пин-?код|код"
@@ -45,58 +47,49 @@ _SAID = re.compile(
     r"(?:(?<=[\s:=])|(?<=\bis )|(?<=[\s:=]['\"]))(?P<secret>(?=[^\s'\",;]*\d)[^\s'\",;]{3,}(?: \d{3,}(?!\w))?"
     r"|(?<=[\s:=]['\"])[^\s'\"]{4,})"
 )
-_SAID_UNSPACED = re.compile(
-    r"(?:密码|密碼|密钥|口令|验证码|验证碼|パスワード|暗証番号|ピン|暗証コード)\s*(?:是什么|是多少|は何です?か|是|は|为)? ?:?\s*(?P<secret>[a-z0-9!@#$%^&*_-]{3,})"
-)
-_WORD_SECRET = re.compile(
-    r"(?<!\w)(?:password|passcode|passphrase|security answer|pwd|kennwort|passwort|mot de passe|contraseña|senha"
-    r"|wachtwoord|şifre\w*|parola\w*|пароль)"
-    r"(?: (?:for|to|für|zum|de|du|del|do|da|van|voor) [\w ]{1,30}?)?(?:\s*[:=]\s*| (?:is|are|was|ist|lautet|est|es|é|è"
-    r"|:) )\"?'?(?P<secret>[^\s\"',;]{4,})"
-)
 _SAID_AFTER = re.compile(
-    r"(?<![\w.,:/-])(?P<secret>(?=[^\s'\",;]{0,60}\d)[^\s'\",;.]{4,80}),?(?: that)? ?(?:as|is|'s|was) (?:my |the |a |our |your )?(?:\w+ ){0,2}?"
-    r"(?:pass(?:word|code|phrase)|pin|code|private key|secret key|api key)(?!\w)"
+    r"(?<![\w.,:/-])(?P<secret>(?=[^\s'\",;]{0,60}\d)[^\s'\",;.]{4,80}),?(?: that)? ?(?:as|is|'s|was) (?:my |the |a |our |your |every |each |all )?(?:\w+ ){0,2}?"
+    r"(?:pass(?:word|code|phrase)s?|pin|code|private key|secret key|api key)(?!\w)"
 )
 """The same with the secret first: "I use bluebird77 as my password"."""
+_PASS = re.compile(
+    r"(?<!\w)pass(?:'s| is|:) (?P<secret>[^\s\"',;]{0,30}[a-z][@#&*_+=^~!](?=[a-z0-9])[^\s\"',;]{1,30})"
+)
+"""A bare "pass", which may be one for the bus: what has a sign among its letters."""
+_USED_FOR = re.compile(
+    r"(?<!\w)use (?P<secret>(?=[^\s'\",;]{0,60}\d)(?=[^\s'\",;]{0,60}[a-z])[^\s'\",;.]{5,80}) (?:for|on|as) (?:\w+ ){0,4}?"
+    r"(?:pass(?:word|code|phrase)s?|pin|log-?in|account)s?(?!\w)"
+)
 _PHRASE = re.compile(
     r"(?:(?:recovery|seed|backup|mnemonic|secret) (?:phrase|words?)|passphrase|seedphrase|wiederherstellungs\w+|phrase de récupération|frase (?:semilla|de recuperación)|助记词|シードフレーズ)"
     r"[^\n\w]{0,3}(?:(?:is|are|ist|lautet|est|es|è|是) )?(?P<secret>[^\W\d_]{3,}(?:[ ,-]+[^\W\d_]{3,}){2,24})"
 )
 """Words of a wallet or of a long password."""
-_QUOTED_SECRET = re.compile(
-    r"(?<!\w)(?:password|passcode|passphrase|passwort|kennwort|mot de passe|contraseña|senha|wachtwoord)\W{1,4}(?<=[\"'“„«])(?P<secret>[^\"'”“»\n]{4,60})[\"'”“»]"
-)
 _NAMED_KEY = re.compile(
     r"(?:(?:\w{1,30}[_-])?(?:secret|api|access|private|ssh)[ _-]?(?:access[ _-]?)?(?:key|token|secret)?|api-schlüssel|clé api|clave api|chiave api|token|bearer|密钥|client_secret)"
     r"(?:\s*[:=]\s*|\s+(?:is|ist|est|es|è|lautet|:)\s+|\s+)[\"']?(?P<secret>(?=[^\s\"']*\d)[a-z0-9+/=_.-]{14,})"
 )
 """Long letters and digits behind a word for a key."""
-_HEX_KEY = re.compile(r"(?<![0-9a-f])(?:0x)?[0-9a-f]{64}(?![0-9a-f])")
+_HEX_KEY = re.compile(r"(?<![0-9a-f:])(?:0x)?[0-9a-f]{64}(?![0-9a-f])")
 _NOT_A_CODE = re.compile(
-    r"(?:post\w*|postal|zip|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
+    r"(?:post\w*|postal|zip|promo\w*|coupon|voucher|referral|booking|product|course|class|room|team|colou?r|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
     r"|python|morse|line[s]? of|error|status|http)[- ]?codes?\b|"
-    r"(?:code|código|codice|kod\w*) (?:postal|postale|promo\w*|zip)|posta kodu\w*|postleitzahl|token of|code (?:review|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
+    r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
     r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
     r"|until|by|at|before)\s*$",
 )
 _GIVEN = re.compile(
-    r"[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+)(?!\w)"
+    r"(?:[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+))\W*$"
+)
+_COUNTED = re.compile(
+    r"\d+[ -]?(?:char|letter|digit|word|line|bit|byte|year|day|people|zeichen|stellen|zeilen|caract|caratt|karakter"
+    r"|tekens|символ|अक्षर|文字|자리|位|个字)"
 )
 _VERSION_OR_YEAR = re.compile(
     r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|nel|em|sinds) (?:19|20)\d\d\.?$"
 )
 """What no one says is the code, and is a release of a program or the year of an event."""
-_KEYS = re.compile(
-    r"sk-(?:ant-|proj-)?[A-Za-z0-9_-]{16,}|AKIA[0-9A-Z]{16}|ASIA[0-9A-Z]{16}"
-    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}"
-    r"|AIza[0-9A-Za-z_-]{30,}|xox[abprs]-[\w-]{10,}|glpat-[\w-]{16,}|hf_[A-Za-z0-9]{20,}"
-    r"|npm_[A-Za-z0-9]{30,}|(?:r|s)k_(?:live|test)_\w{16,}"
-    r"|(?<![\w-])eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{6,}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END[^\n]*|\Z)"
-    r"|(?<!\w)\w{2,20}://[^\s/:@]{1,99}:[^\s/@]{1,99}@\S+"
-)
 _EMAIL = re.compile(
     r"(?<![\w.+%-])[\w.+%-]{1,64} ?(?:@|\(at\)|\[at\]) ?[\w-]+(?:\.[\w-]+)*(?:\.| ?\(dot\) ?"
     r"| ?\[dot\] ?)[a-z]{2,}"
@@ -112,6 +105,18 @@ _PHONE = re.compile(
     r"|(?<![a-z0-9_.+/-])\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4}(?!\w)"
     r"|(?<![a-z0-9_.+/-])0\d{1,4}[ /-]\d(?:[ -]?\d){4,9}(?![a-z0-9_])"
 )
+_LOGIN = re.compile(r"(?<=[\w])\.[a-z]{2,10}(?: ?[/|:] ?| - )(?P<secret>[^\s\"',;]{4,60})")
+"""What stands behind an e-mail address and a stroke."""
+_PAIR_SAID = re.compile(
+    r"(?<!\w)(?:admin|root|guest|administrator) ?[/:] ?(?P<secret>(?=\S{0,40}\d)\S{4,40})"
+    r"|(?<!\w)(?:wi-?fi|wlan): ?\w{1,30} ?/ ?(?P<word>\S{4,40})"
+)
+"""The same behind an administrator or a network."""
+_STRONG = re.compile(
+    r"(?<![^\s\"'(])(?=\S{0,40}\d)(?=[^\s\d]{0,40}[a-z]{3})[a-z0-9_.-]{2,30}[!$%^&*][a-z0-9!$%^&*_-]{1,30}(?<=[\w!])(?![\w/@=])"
+    r"|(?<![^\s\"'(])[a-z]{3,20}[$^*%][a-z]{3,20}(?![\w/@=])"
+)
+"""What looks like nothing but a strong password: letters, a digit, and a sign within."""
 _EMAIL_SAID = re.compile(
     r"(?<!\w)[a-z][\w+.-]{1,40} (?:at|arobase|arroba|chiocciola) [\w-]{2,40} (?:dot|point|punto|ponto|punkt) [a-z]{2,6}(?!\w)"
 )
@@ -123,7 +128,7 @@ _PHONE_SAID = re.compile(
 )
 _SSN = re.compile(r"(?<![\w-])(?!000|666|9)\d{3}-(?!00)\d{2}-(?!0000)\d{4}(?![\w-])")
 _ID_SAID = re.compile(
-    r"(?:passport|sécurité sociale|bvn|routing number|account number|numero di conto|social security|ssn|national id|national insurance|id card"
+    r"(?:passport|passeport|pasaporte|passaporto|paspoort|pasaport|paszport|sécurité sociale|seguridad social|sozialversicherungs\w+|nhs|medicare|pesel|снилс|инн|personnummer|voter id|sort code|bvn|routing number|account number|numero di conto|social security|ssn|national id|national insurance|insurance|health card|member(?:ship)? id|id card"
     r"|driver'?s licen[cs]e|tax id|steuer-?id\w*|personalausweis\w*|reisepass\w*|dni|nie|nif|cpf"
     r"|tckn|t\.?c\.? kimlik|"
     r"aadhaar|pan card|codice fiscale|bsn|身份证|護照|护照|パスポート|マイナンバー|паспорт)"
@@ -138,8 +143,14 @@ _LONG_ID = re.compile(
 
 def find_secrets(text: str) -> list[Secret]:
     """Every secret of a text, in order, no two overlapping."""
+    return list(_found(text))
+
+
+@lru_cache(maxsize=512)
+def _found(text: str) -> tuple[Secret, ...]:
+    """The same, once a text: each proposal of a conversation asks about all of its messages."""
     folded = fold(text)
-    found = [Secret("key", *m.span()) for m in _KEYS.finditer(text)]
+    found = [Secret("key", *span) for span in vendor_keys.find(text)]
     for kind, start, end in _in_folded(folded.text):
         found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1]))
     out: list[Secret] = []
@@ -148,7 +159,7 @@ def find_secrets(text: str) -> list[Secret]:
             out.append(secret)
         elif secret.end > out[-1].end:
             out[-1] = replace(out[-1], end=secret.end)
-    return out
+    return tuple(out)
 
 
 def find_answered(question: str, text: str) -> list[Secret]:
@@ -171,9 +182,13 @@ def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
 
 
 def betrays(words: str, secret: str) -> bool:
-    """Whether words hold a telling part of a secret: its digits, a long word or two of its words in
-    a row."""
+    """Whether words hold a secret or a telling part of it: its digits, a long word or two of its
+    words in a row."""
     hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
+    if len(hidden) > 1 and (
+        hidden in shown if UNSPACED.match(hidden) else f" {hidden} " in f" {shown} "
+    ):
+        return True
     pieces = _pieces(words)
     telling = [p for p in (*pieces, *_pieces(secret)) if len(p) > 1 + 4 * p.isalpha()]
     if any(piece in hidden and piece in shown for piece in telling):
@@ -182,8 +197,9 @@ def betrays(words: str, secret: str) -> bool:
     return any(len(pair) > _PAIR and pair in hidden for pair in pairs)
 
 
-def _pieces(text: str) -> list[str]:
-    return re.findall(r"[^\W_]+", fold(text).text)
+@lru_cache(maxsize=16384)
+def _pieces(text: str) -> tuple[str, ...]:
+    return tuple(re.findall(rf"(?:[^\W_]|[{told_secrets.MARKS}])+", fold(text).text))
 
 
 def mask(text: str) -> str:
@@ -196,16 +212,30 @@ def mask(text: str) -> str:
 
 
 def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
-    for pattern in (_SAID, _SAID_AFTER, _SAID_UNSPACED, _WORD_SECRET, _QUOTED_SECRET, _PHRASE):
+    for pattern in (_SAID, _SAID_AFTER, _USED_FOR, _PASS, _PHRASE):
         for match in pattern.finditer(text):
-            if not _harmless_code(text, match):
-                yield "password", *match.span("secret")
+            if pattern is _SAID and told_secrets.names_another(text, match.start("between")):
+                continue
+            if not _is_harmless(text, match.start(), *match.span("secret")):
+                yield "password", *_with_its_like(text, *match.span("secret"))
+    for name, span in told_secrets.find(text):
+        if not _is_harmless(text, name, *span):
+            yield "password", *_with_its_like(text, *span)
+    for span in wallet.find(text):
+        yield "password", *span
     for pattern in (_NAMED_KEY, _HEX_KEY):
         for match in pattern.finditer(text):
             yield "key", *match.span(match.lastgroup or 0)
     for pattern in (_EMAIL, _EMAIL_SAID):
         for match in pattern.finditer(text):
             yield "e-mail", *match.span()
+    for match in _LOGIN.finditer(text):
+        if "@" in text[max(0, match.start() - 64) : match.start()].split()[-1:][0]:
+            yield "password", *match.span("secret")
+    for match in _PAIR_SAID.finditer(text):
+        yield "password", *match.span(match.lastgroup or 0)
+    for match in _STRONG.finditer(text):
+        yield "password", *match.span()
     for match in _CARD.finditer(text):
         if _luhn(re.sub(r"\D", "", match[0])):
             yield "card", *match.span()
@@ -231,13 +261,22 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
             yield "id number", *match.span()
 
 
-def _harmless_code(text: str, match: re.Match[str]) -> bool:
-    start = max(0, match.start() - 12)
-    said = text[start : match.start("secret")]
-    return _NOT_A_CODE.search(said) is not None or (
-        _GIVEN.search(text, match.start(), match.start("secret")) is None
-        and _VERSION_OR_YEAR.search(text[start : match.end("secret")]) is not None
-    )
+def _is_harmless(text: str, name: int, start: int, end: int) -> bool:
+    """Whether a code is of another sort, by the words around its name and behind it."""
+    before = max(0, name - 12)
+    if _NOT_A_CODE.search(text[before:start]) or _COUNTED.match(text, start):
+        return True
+    return not _GIVEN.search(text[name:start]) and bool(_VERSION_OR_YEAR.search(text[before:end]))
+
+
+def _with_its_like(text: str, start: int, end: int) -> tuple[int, int]:
+    """A code and the others of its form that follow it, such as a list of recovery codes."""
+    words = text[start:end]
+    if not re.search(r"\d", words) or not re.search(r"\W|[a-z]", words):
+        return start, end
+    form = re.sub(r"[^\W_]+", lambda run: rf"[^\W_]{{{len(run[0])}}}", re.escape(words))
+    more = re.compile(rf"(?:(?:[ ,]| and ){{1,3}}{form}(?!\w)){{1,20}}").match(text, end)
+    return start, more.end() if more else end
 
 
 def _luhn(digits: str) -> bool:

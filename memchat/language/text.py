@@ -104,6 +104,7 @@ def _cluster_end(text: str, at: int) -> int:
     return end
 
 
+@lru_cache(maxsize=8192)
 def _fold_cluster(cluster: str) -> str:
     if len(cluster) == 1 and cluster.isascii():
         return " " if cluster.isspace() else "'" if cluster == "`" else cluster.lower()
@@ -276,6 +277,12 @@ _HAN_NUMBER = re.compile("[零〇一二两三四五六七八九十]+")
 def numbers(text: str) -> set[str]:
     """The numbers, times and dates of a text in one spelling: ``1,200`` is ``1200``, ``1,5`` is
     ``1.5``, never ``15``; ``three`` is ``3``, ``08:30`` is ``8:30``, ``Tuesday`` is ``day:2``."""
+    return set(_numbers(text))
+
+
+@lru_cache(maxsize=64)
+def _numbers(text: str) -> frozenset[str]:
+    """The same, once a text: every window of a conversation asks about the whole of it."""
     folded = fold(text).text
     found = {_one_spelling(match[0]) for match in _NUMBER.finditer(folded)}
     for word in re.findall(r"[^\W\d_]+", folded):
@@ -287,7 +294,7 @@ def numbers(text: str) -> set[str]:
         value = _han_value(match[0])
         if value is not None and value > 1:
             found.add(str(value))
-    return found
+    return frozenset(found)
 
 
 def _one_spelling(number: str) -> str:
@@ -380,11 +387,10 @@ _UNIT_GLUED = re.compile(r"(?<=\d)(?=[^\W\d_])")
 
 def says(text: str, word: str, *, loosely: bool = True) -> bool:
     """Whether a text holds a word: itself, or with other endings; ``loosely`` also by its stem."""
-    wanted, folded = fold(word).text, _UNIT_GLUED.sub(" ", fold(text).text)
+    wanted, folded = fold(word).text, fold(text).text
     if not wanted.isascii() and re.search("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]", wanted):
-        return wanted in folded
-    for token in set(re.findall(r"[\w\u0300-\u036f\u0900-\u0903\u093a-\u094f&.-]+", folded)):
-        token = token.strip(".-")
+        return wanted in _UNIT_GLUED.sub(" ", folded)
+    for token in _tokens(folded):
         if token == wanted or (wanted in token.split("-") or wanted in token.split(".")):
             return True
         extra = len(token) - len(wanted)
@@ -396,6 +402,14 @@ def says(text: str, word: str, *, loosely: bool = True) -> bool:
         if loosely and _shared(token, wanted) >= max(4, 0.6 * max(len(token), len(wanted))):
             return True
     return False
+
+
+@lru_cache(maxsize=64)
+def _tokens(folded: str) -> frozenset[str]:
+    """The words of a folded text as ``says`` compares them."""
+    apart = _UNIT_GLUED.sub(" ", folded)
+    found = re.findall(r"[\w\u0300-\u036f\u0900-\u0903\u093a-\u094f&.-]+", apart)
+    return frozenset(token.strip(".-") for token in found)
 
 
 def _shared(a: str, b: str) -> int:

@@ -16,7 +16,7 @@ from memchat.language.text import normal_value
 from memchat.memory import render
 from memchat.memory.facts import Facts, Found, distinct
 from memchat.memory.meaning import Question
-from memchat.memory.recall import Recall, standing
+from memchat.memory.recall import Recall, degraded
 from memchat.memory.scoring import CANDIDATES, Parts, Search
 from memchat.prompts import Prompts
 from memchat.store import apps, evidence, memories, messages, muted, succession
@@ -95,12 +95,12 @@ class Block:
         not relevant in it is left out. ``first`` are pinned facts to take before the others, where
         not all fit. Never above the token budget.
         """
-        with self.database.read() as tx:
-            scope_ids = apps.find(tx, scope)
-            question = standing(tx, question)
+        patience, keep = self.settings.embed_patience, session_id is not None
+        asking = self.recall.asking(scope, question, patience, turns=True, keep=keep)
+        with asking as (scope_ids, search):
+            tx = search.tx
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
             facts = self.recall.facts(tx, scope_ids, mute)
-            search = self.recall.searching(tx, scope_ids, question)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
             found = distinct(_unmuted(facts.find(search, limit), mute))
 
@@ -115,7 +115,7 @@ class Block:
             else:
                 pinned = self._first(facts, mute, first)
                 shown = self._chosen(facts, pinned, found, turns, mute)
-                shown = replace(self._trimmed(shown), degraded=question.degraded)
+                shown = replace(self._trimmed(shown), degraded=degraded(search, scope_ids.own))
         given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
         matched = tuple(fact.memory.id for fact in found if fact.memory.id in given)
         return replace(shown, matched=matched)

@@ -8,7 +8,8 @@ from datetime import date, datetime
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.errors import InputError, NotFound
+from memchat.errors import InputError, NotFound, SecretError
+from memchat.language import secrets
 from memchat.language.sensitive import is_sensitive
 from memchat.memory import buried, forget, moments
 from memchat.memory.consolidate import ADDED_BY_HAND, Consolidation, Fact, search_text
@@ -41,11 +42,14 @@ class ByHand:
         expires_at: date | None,
         all_apps: bool,
         starts_at: date | None = None,
+        keep_secret: bool = False,
     ) -> Memory:
         """A fact as entered. One that is known already is confirmed; the newest of a key wins."""
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         app_id = shared if all_apps else own
         kind, name, words = _checked(memory_type, key, value)
+        if not keep_secret:
+            _refuse_secret(name, words)
         self._check_day(expires_at)
         if isinstance(starts_at, datetime):
             raise InputError("the first day is a date without a time; give day.date()")
@@ -85,6 +89,7 @@ class ByHand:
         expires_at: date | Keep | None,
         all_apps: bool | None,
         sensitive: bool | None = None,
+        keep_secret: bool = False,
     ) -> Memory:
         """New words, type, day or reach. Raises InputError where it would be another's twin."""
         own, shared = apps.ensure(self.tx, self.scope, self.now)
@@ -95,6 +100,9 @@ class ByHand:
             memory.key if key is None else key,
             memory.value if value is None else value,
         )
+        same = (name, words) == (memory.key, memory.value)
+        if not same and not keep_secret:
+            _refuse_secret(name, words)
         until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
         if not isinstance(expires_at, Keep):
             self._check_day(expires_at)
@@ -102,7 +110,6 @@ class ByHand:
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words are said now: an older session that is read later must not override them.
-        same = (name, words) == (memory.key, memory.value)
         said_at = memory.said_at if same else self.now
         new = NewMemory(
             memory_type=kind,
@@ -218,3 +225,11 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
         raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
     name = keys.canonical(keys.normalise_key(one_line(key, "key", 200)))
     return kind, name, one_line(value, "value", VALUE_LIMIT)
+
+
+def _refuse_secret(key: str, value: str) -> None:
+    """Raise where a person should be asked first; not for an e-mail or a phone number."""
+    told = (value, f"{key.replace('_', ' ')}: {value}")
+    kinds = {secret.kind for words in told for secret in secrets.find_secrets(words)}
+    for kind in sorted(kinds - secrets.PERSONAL):
+        raise SecretError(kind)

@@ -270,7 +270,7 @@ def honest(words: str | None, said: Sequence[str]) -> str | None:
     """A title or summary, unless it holds a number or name that nobody said; secrets masked."""
     if not words:
         return None
-    told = (said[number][s.start : s.end] for number, s in secrets.spoken(said))
+    told = {said[number][s.start : s.end] for number, s in secrets.spoken(said)}
     if any(secrets.betrays(words, secret) for secret in told):
         return None  # without the word beside it, it is not recognised as a secret
     transcript = " ".join(said)

@@ -5,7 +5,8 @@ Nothing above the floor is a normal answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 
@@ -13,8 +14,9 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.language.text import normal_value
-from memchat.memory import past
+from memchat.memory import fresh, past
 from memchat.memory.facts import Facts, Found, distinct
+from memchat.memory.fresh import UNHURRIED, Fresh
 from memchat.memory.meaning import Meaning, Question, shortened
 from memchat.memory.past import Moment
 from memchat.memory.scoring import CANDIDATES, Search
@@ -30,7 +32,10 @@ Sense = tuple[Meaning | None, str | None]
 
 
 class Recall:
-    """Search over one store. Reads only; what it returns says how each hit was found."""
+    """Search over one store. What it returns says how each hit was found.
+
+    It writes nothing but the vectors of a few rows that it met without, and waits for no writer.
+    """
 
     def __init__(
         self,
@@ -47,6 +52,7 @@ class Recall:
         self._clock = clock
         self._meaning = meaning
         self._at_hand = at_hand
+        self._fresh = Fresh(database, clock)
 
     def question(self, text: str) -> Question:
         """The question with its vector, or with the reason why only words are searched."""
@@ -73,25 +79,23 @@ class Recall:
 
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
         """The facts that answer a question, best first."""
-        with self._database.read() as tx:
-            question = standing(tx, question)
-            scope_ids = apps.find(tx, scope)
-            search = self.searching(tx, scope_ids, question)
-            facts = self.facts(tx, scope_ids)
+        with self.asking(scope, question, self._settings.embed_patience) as (scope_ids, search):
+            facts = self.facts(search.tx, scope_ids)
             hits = facts.told(facts.find(search, limit))
-        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+            why = degraded(search)
+        return Recalled(tuple(hits), why, 0, sum(hit.tokens for hit in hits))
 
-    def find(self, scope: Scope, question: Question, limit: int) -> Recalled:
+    def find(
+        self, scope: Scope, question: Question, limit: int, patience: float = UNHURRIED
+    ) -> Recalled:
         """The facts and the moments of past conversations that answer a question, best first.
 
-        A moment that only proves facts of the list gives the best of them its place.
+        A moment that only proves facts of the list gives the best of them its place. ``patience``
+        is how many seconds rows without a vector may take to get theirs.
         """
-        with self._database.read() as tx:
-            scope_ids = apps.find(tx, scope)
-            question = standing(tx, question)
+        with self.asking(scope, question, patience, turns=True) as (scope_ids, search):
             wide = max(limit, CANDIDATES)
-            search = self.searching(tx, scope_ids, question)
-            facts = self.facts(tx, scope_ids)
+            facts = self.facts(search.tx, scope_ids)
             found = distinct(facts.find(search, wide))
             place = {fact.memory.id: n for n, fact in enumerate(found)}
             known = {fact.memory.id: fact.memory for fact in found}
@@ -108,14 +112,35 @@ class Recall:
             told = iter(facts.told([one for one in ranked if isinstance(one, Found)]))
             zone = self._settings.zone
             hits = [next(told) if isinstance(one, Found) else one.told(zone) for one in ranked]
-        return Recalled(tuple(hits), question.degraded, 0, sum(hit.tokens for hit in hits))
+            why = degraded(search, scope_ids.own)
+        return Recalled(tuple(hits), why, 0, sum(hit.tokens for hit in hits))
 
     def facts(
         self, tx: Connection, scope_ids: ScopeIds, mute: Collection[int] = frozenset()
     ) -> Facts:
         return Facts(tx, scope_ids, self._today(), self._settings.zone, mute)
 
-    def searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
+    @contextmanager
+    def asking(
+        self,
+        scope: Scope,
+        question: Question,
+        patience: float,
+        *,
+        turns: bool = False,
+        keep: bool = True,
+    ) -> Iterator[tuple[ScopeIds, Search]]:
+        """A search over one snapshot of a scope, in which a few rows that had no vector have one;
+        these are kept when it is over, where ``keep`` says so."""
+        with self._database.read() as tx:
+            scope_ids = apps.find(tx, scope)
+            search = self._searching(tx, scope_ids, _standing(tx, question))
+            made = self._fresh.made(search, scope_ids.own if turns else None, patience)
+            yield scope_ids, replace(search, fresh=made) if made.gaps else search
+        if keep:
+            self._fresh.keep(made)
+
+    def _searching(self, tx: Connection, scope_ids: ScopeIds, question: Question) -> Search:
         words = keywords.query_terms(question.text)
         timely = Timely.of(question.text, self._clock(), self._settings.zone)
         days = timely.words if timely else frozenset()
@@ -153,7 +178,15 @@ def _known(tx: Connection, text: str, sense: Sense) -> Question:
     return Question(text, degraded=why_not) if meaning is None else meaning.known(tx, text)
 
 
-def standing(tx: Connection, question: Question) -> Question:
+def degraded(search: Search, own: int | None = None) -> str | None:
+    """Why meaning did not take part, or for what it could not; with ``own`` for its turns too."""
+    if search.question.degraded is not None:
+        return search.question.degraded
+    turns = () if own is None else replace(search, ids=[own]).waiting("messages")
+    return fresh.lacking(len(search.waiting("memories")), len(turns))
+
+
+def _standing(tx: Connection, question: Question) -> Question:
     """The question, without its vector where that is of a service removed since it was made."""
     meaning = question.meaning
     if meaning is None or services.stands(tx, meaning.service_id):

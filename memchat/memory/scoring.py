@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from typing import Literal
 
 from sqlalchemy import Connection
 
+from memchat.memory.fresh import Made
 from memchat.memory.meaning import Meaning, Question
 from memchat.memory.timely import Timely
 from memchat.store import keywords, succession
@@ -63,6 +65,10 @@ class Search:
     meaning: Meaning | None
     timely: Timely | None
     ranking: str = "weighted"
+    fresh: Made = field(default_factory=Made)
+    """Vectors of rows that the index does not have yet."""
+    lacking: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
+    """What had no vector in this snapshot, by kind and scope rows, as far as that was asked."""
     asked: dict[tuple[Kind, int], int] = field(default_factory=dict)
     """How far this snapshot of a kind and scope row reaches, as far as that was asked."""
 
@@ -73,15 +79,20 @@ class Search:
         dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
-        bm25 = matches.of((*_ids(worded), *_ids(near), *dated))
+        waiting = matches.of(self.waiting(kind).difference(without))
+        spoken = nlargest(limit, waiting, key=waiting.__getitem__)
+        bm25 = matches.of((*_ids(worded), *_ids(near), *dated, *spoken))
         cosine = dict(near)
         vector = self.question.vector
         if self.meaning is not None and vector is not None:
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
             newest, index = self._newest(kind), self.meaning.index
             cosine |= index.scores(self.tx, [*newest], vector, unscored, kind, newest)
-        ranks = [[i for i, _ in ranked] for ranked in (near, worded)]
-        scores = self._ranked(ranks) if self.ranking == "rrf" else self._weighed(cosine, bm25)
+            cosine |= {i: score for i, score in self._fresh(kind) if i in unscored}
+        if self.ranking == "rrf":
+            scores = self._ranked(_ids(near), _ids(worded), spoken)
+        else:
+            scores = self._weighed(cosine, bm25)
         passing = self._passing(kind, matches, cosine, bm25)
         shares = self.timely.shares(dated) if self.timely else {}
         # On the day asked about one of the words will do: those of the day itself match nothing.
@@ -95,6 +106,17 @@ class Search:
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
+
+    def waiting(self, kind: Kind) -> set[int]:
+        """The rows that have no vector where meaning takes part: only words can rank them."""
+        if self.meaning is None or self.question.vector is None:
+            return set()
+        where = (kind, *self.ids)
+        if where not in self.lacking:
+            newest = self._newest(kind)
+            found = self.meaning.index.waiting(self.tx, [*newest], kind, newest)
+            self.lacking[where] = found
+        return self.lacking[where].difference(self.fresh.of(kind))
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
         """What holds any of the question's words."""
@@ -134,15 +156,26 @@ class Search:
         if self.meaning is None or self.question.vector is None:
             return []
         vector, index, newest = self.question.vector, self.meaning.index, self._newest(kind)
-        return index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
+        near = index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
+        fresh = [hit for hit in self._fresh(kind) if hit[0] not in without]
+        return _joined(near, fresh)[:limit] if fresh else near
+
+    def _fresh(self, kind: Kind) -> Ranked:
+        """The cosine of the rows that had no vector before this search."""
+        vector = self.question.vector
+        if vector is None or not self.fresh.gaps:
+            return []
+        return [(i, float(made @ vector)) for i, made in self.fresh.of(kind).items()]
 
     def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
         """The weighted sum, with BM25 as a share of the best."""
         words = bm25 / best if bm25 is not None and best > 0 else 0.0
         if self.meaning is None or self.question.vector is None:
             return words
+        if cosine is None:
+            return words  # a row whose vector is still to come is not to stand behind for that
         weight = self.meaning.embedder.service.cosine_weight
-        return weight * max(cosine or 0.0, 0.0) + (1 - weight) * words
+        return weight * max(cosine, 0.0) + (1 - weight) * words
 
     def _weighed(self, cosine: dict[int, float], bm25: dict[int, float]) -> dict[int, float]:
         best = max(bm25.values(), default=0.0)
@@ -150,12 +183,17 @@ class Search:
             i: self.weighed(cosine.get(i), bm25.get(i), best) for i in cosine.keys() | bm25.keys()
         }
 
-    def _ranked(self, lists: Sequence[Sequence[int]]) -> dict[int, float]:
-        """The sum of reciprocal ranks, 1 for what stands first in every list."""
+    def _ranked(
+        self, near: Sequence[int], worded: Sequence[int], waiting: Sequence[int]
+    ) -> dict[int, float]:
+        """The mean of reciprocal ranks, 1 for what stands first in both lists. What waits for its
+        vector has the rank of its words in both."""
         scores: dict[int, float] = {}
-        for ranked in lists:
+        both = list(dict.fromkeys((*worded, *waiting)))
+        for ranked in (near, both):
             for rank, i in enumerate(ranked, 1):
-                scores[i] = scores.get(i, 0.0) + (_RRF + 1) / (_RRF + rank) / len(lists)
+                share = 1.0 if i in waiting else 0.5
+                scores[i] = scores.get(i, 0.0) + share * (_RRF + 1) / (_RRF + rank)
         return scores
 
     def _passing(

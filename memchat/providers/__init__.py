@@ -41,14 +41,17 @@ class ChatStream(Protocol):
 
     A broken stream raises ProviderError after the pieces that came. ``close`` cuts the connection
     and may be called at any time, also twice. ``usage`` is complete once the iteration ended; after
-    an early ``close`` it holds an estimate. ``calls`` are the tools called, in their order; there
-    are none before the reply came to its own end.
+    an early ``close`` it holds an estimate. ``whole`` tells whether the reply came to an end that
+    the provider gave it. ``calls`` are the tools called, in their order; there are none before that
+    end.
     """
 
     def __iter__(self) -> Iterator[str]: ...
     def close(self) -> None: ...
     @property
     def usage(self) -> Usage: ...
+    @property
+    def whole(self) -> bool: ...
     @property
     def calls(self) -> Sequence[ToolCall]: ...
 

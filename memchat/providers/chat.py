@@ -11,13 +11,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from memchat.config.keys import Keys
+from memchat.config.names import provider_of
 from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
 from memchat.providers.failures import Call, ContextOverflow, translate, unusable
-from memchat.providers.keys import find_key, provider_of
-from memchat.providers.lite import LOCAL, cost_usd, failures, gemini_client, litellm, warm
+from memchat.providers.keys import find_key
+from memchat.providers.lite import LOCAL, Finish, cost_usd, failures, gemini_client, litellm, warm
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage, Usage
+from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
 __all__ = ["ContextOverflow", "LiteLLMChat", "warm"]
 
@@ -34,7 +36,8 @@ class LiteLLMChat:
 
     ``timeout`` is in seconds, for the connection and for each silence of the provider.
     ``api_base`` is the provider's address where it is not the usual one (Gemini's with its
-    version). ``context_tokens`` is the window of a model that litellm does not know.
+    version), ``keys`` those of files. ``context_tokens`` is the window of a model that litellm does
+    not know.
     """
 
     def __init__(
@@ -44,11 +47,13 @@ class LiteLLMChat:
         timeout: float,
         api_base: str | None = None,
         context_tokens: int | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self._model = model
         self._timeout = timeout
         self._api_base = api_base
         self._context_tokens = context_tokens
+        self._keys = keys or Keys()
         self._tools_refused = False
 
     @property
@@ -106,7 +111,7 @@ class LiteLLMChat:
             options["tools"] = list(tools)
             # Its gateway for MCP tools, looked for at each call with tools, needs a package more.
             options["_skip_mcp_handler"] = True
-        call = Call(self._model, self._timeout)
+        call = Call(self._model, self._timeout, self._keys)
         return LiteLLMStream(self._model, options, messages, call, self._refuse_tools)
 
     def _refuse_tools(self) -> None:
@@ -127,11 +132,11 @@ class LiteLLMChat:
         try:
             response = litellm().completion(**options)
         except failures() as error:
-            raise translate(error, Call(self._model, self._timeout)) from error
+            raise translate(error, Call(self._model, self._timeout, self._keys)) from error
         if not response.choices:
             raise unusable(self._model, "sent an empty answer; try again")
         choice = response.choices[0]
-        text = choice.message.content
+        text = clean_text((choice.message.content or "")[:REPLY_LIMIT])
         if not text:
             raise _silent(self._model, choice.finish_reason)
         seen = getattr(response, "usage", None)
@@ -147,7 +152,7 @@ class LiteLLMChat:
             "max_retries": 0,
             "drop_params": True,
         }
-        if key := find_key(self._model, REMEDY):
+        if key := find_key(self._model, self._keys, REMEDY):
             options["api_key"] = key
         if self._api_base:
             options["api_base"] = self._api_base
@@ -179,7 +184,8 @@ class LiteLLMStream:
         self._whole = False
         self._closed = threading.Event()
         self._wrapper: Any = None
-        self._text = ""
+        self._finish: Finish | None = None
+        self._pieces: list[str] = []
         self._seen: Any = None
         self._started = time.perf_counter()
         self._ended: float | None = None
@@ -197,14 +203,22 @@ class LiteLLMStream:
                 delta = chunk.choices[0].delta
                 for part in getattr(delta, "tool_calls", None) or ():
                     self._building.add(part)
+                if self._building.size > REPLY_LIMIT:
+                    return  # no tool takes so much: it would go on for ever
                 if piece := delta.content:
-                    self._text += piece
+                    self._pieces.append(piece)
                     yield piece
-            self._whole = reason is not None and not self._closed.is_set()
-            if not (self._text or self.calls or self._closed.is_set()):
+            finished = reason is not None and self._finish is not None and self._finish.came
+            self._whole = finished and not self._closed.is_set()
+            if not (self._pieces or self.calls or self._closed.is_set()):
                 raise _silent(self._model, reason)
         finally:
             self.close()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it came to the end that the provider gave it."""
+        return self._whole
 
     @property
     def calls(self) -> Sequence[ToolCall]:
@@ -224,7 +238,8 @@ class LiteLLMStream:
     def usage(self) -> Usage:
         """What the reply took: the provider's figures, or an estimate where they did not come."""
         seconds = (self._ended or time.perf_counter()) - self._started
-        came = self._text + "".join(call.arguments for call in self._building.made)
+        arguments = (call.arguments for call in self._building.made)
+        came = "".join((*self._pieces, *arguments))
         return _usage("chat", self._model, self._messages, came, self._seen, seconds)
 
     def _chunks(self) -> Iterator[Any]:
@@ -255,6 +270,7 @@ class LiteLLMStream:
 
     def _request(self) -> Iterator[Any]:
         self._wrapper = litellm().completion(**self._options)
+        self._finish = Finish(self._wrapper)
         for chunk in self._wrapper:
             if self._closed.is_set():
                 return
@@ -266,6 +282,8 @@ class _Calls:
 
     def __init__(self) -> None:
         self._parts: list[tuple[object, object, list[str], list[str]]] = []
+        self.size = 0
+        """Characters of all arguments."""
 
     def add(self, part: Any) -> None:
         """One part: of the call with its place in the list, or the first of the next call."""
@@ -278,6 +296,7 @@ class _Calls:
             self._parts.append(known)
         known[2].append(called.name or "")
         known[3].append(called.arguments or "")
+        self.size += len(called.arguments or "")
 
     @property
     def made(self) -> tuple[ToolCall, ...]:

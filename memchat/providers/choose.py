@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,10 @@ from memchat.config import (
     Settings,
     embedding_name,
 )
+from memchat.config.addresses import address
+from memchat.config.names import ADDRESSES, KEYS, provider_of
 from memchat.errors import ConfigError, InputError, ServiceError
-from memchat.providers.keys import KEYS, key_name, key_names, provider_of
+from memchat.providers.keys import key_name, key_names
 from memchat.types import Progress, Service
 
 if TYPE_CHECKING:
@@ -83,9 +84,12 @@ def embedder(settings: Settings) -> Embedder | None:
     if provider == "gemini":
         from memchat.providers.gemini import GeminiEmbedder
 
-        base = _gemini_base(settings)
         return GeminiEmbedder(
-            model, timeout=settings.timeout, base_url=base, per_minute=settings.embed_per_minute
+            model,
+            timeout=settings.timeout,
+            base_url=_address(settings, provider),
+            per_minute=settings.embed_per_minute,
+            keys=settings.keys,
         )
     if provider == FASTEMBED:
         from memchat.providers.fast import FastEmbedder
@@ -105,7 +109,9 @@ def embedder(settings: Settings) -> Embedder | None:
     return LiteLLMEmbedder(
         model,
         timeout=settings.timeout,
+        api_base=_address(settings, provider),
         per_minute=settings.embed_per_minute,
+        keys=settings.keys,
         dimensions=settings.embed_dimensions,
         max_tokens=settings.embed_max_tokens,
     )
@@ -126,22 +132,31 @@ def explain(settings: Settings) -> tuple[Choice, Choice, Choice]:
 def _chat(model: str, settings: Settings) -> ChatModel:
     from memchat.providers.chat import LiteLLMChat
 
-    base = None
-    if provider_of(model) == "gemini" and settings.gemini_base_url:
-        base = f"{_gemini_base(settings)}{GEMINI_VERSION}"  # litellm wants it, google-genai not
+    provider = provider_of(model)
+    base = _address(settings, provider)
+    if base and provider == "gemini":
+        base += GEMINI_VERSION  # litellm wants it, google-genai does not
     return LiteLLMChat(
-        model, timeout=settings.timeout, api_base=base, context_tokens=settings.context_tokens
+        model,
+        timeout=settings.timeout,
+        api_base=base,
+        context_tokens=settings.context_tokens,
+        keys=settings.keys,
     )
 
 
-def _gemini_base(settings: Settings) -> str | None:
-    base = settings.gemini_base_url
-    return base and base.rstrip("/").removesuffix(GEMINI_VERSION)
+def _address(settings: Settings, provider: str) -> str | None:
+    """The address that is set for a provider memchat knows; litellm looks for others' itself."""
+    found = address(settings.addresses, provider) if provider in ADDRESSES else None
+    if found is None:
+        return None
+    url = found[0]
+    return url.rstrip("/").removesuffix(GEMINI_VERSION) if provider == "gemini" else url
 
 
 def _explain(settings: Settings, setting: str, model: str) -> Choice:
-    key = key_name(model)
-    key_set = bool(key and os.environ.get(key))
+    key = key_name(model, settings.keys)
+    key_set = bool(key and settings.keys.value(key))
     note, problem, remedy = _state(settings, setting, model, key_set)
     why = settings.why.get(setting, "the default")
     return Choice(setting, model, why, key, key_set, note, problem, remedy)

@@ -11,12 +11,13 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any
 
-from memchat.errors import ConfigError, MemChatError, ProviderError
+from memchat.config.keys import Keys
+from memchat.errors import ConfigError, MemChatError, ProviderError, bounded_wait
 from memchat.providers.keys import key_name, redact
 
 REASON_LIMIT = 140
@@ -32,10 +33,12 @@ class ContextOverflow(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What was called, for the message: the model and how many seconds it was given."""
+    """What was called, for the message: the model, how many seconds it was given, and the keys
+    that it may have been called with."""
 
     model: str
     timeout: float
+    keys: Keys = field(default_factory=Keys)
 
 
 def translate(error: BaseException, call: Call) -> MemChatError:
@@ -71,7 +74,7 @@ def foreign(told: Callable[[str], MemChatError]) -> Iterator[None]:
 def _from_status(status: int, wait: float | None, text: str, call: Call) -> MemChatError:
     model = call.model
     if status in (401, 403) or "API_KEY_INVALID" in text:
-        name = key_name(model)
+        name = key_name(model, call.keys)
         key = f"the key in {name}" if name else "its credentials"
         return ProviderError(
             f"{model} refused {key} (status {status}); set a valid one, or name another model",
@@ -174,19 +177,18 @@ def _responses(chain: list[BaseException]) -> Iterator[tuple[int, Any]]:
 
 
 def _wait(headers: Any, text: str) -> float | None:
-    """Seconds to wait: Retry-After as a number or a date, or Gemini's retryDelay in the body."""
+    """Seconds to wait: Retry-After as a number or a date, or Gemini's retryDelay in the body.
+
+    Whatever a provider writes there, it is no more than an hour.
+    """
     given = headers.get("retry-after")
     if given is not None:
-        try:
-            return max(0.0, float(given))
-        except ValueError:
-            pass
-        try:
-            return max(0.0, parsedate_to_datetime(given).timestamp() - time.time())
-        except ValueError:
-            pass
+        with suppress(ValueError):
+            return bounded_wait(float(given))
+        with suppress(ValueError, OverflowError):  # a year of which no time can be told
+            return bounded_wait(parsedate_to_datetime(given).timestamp() - time.time())
     match = re.search(r"""retryDelay['"]:\s*['"](\d+(?:\.\d+)?)s""", text)
-    return float(match[1]) if match else None
+    return bounded_wait(float(match[1])) if match else None
 
 
 def _reason(text: str) -> str:

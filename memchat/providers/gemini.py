@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from memchat.config.keys import Keys
 from memchat.providers.batches import embed_all
 from memchat.providers.failures import Call, translate
 from memchat.providers.keys import find_key
@@ -35,7 +36,7 @@ class GeminiEmbedder:
     """An ``Embedder`` over Gemini's API. Safe to use from several threads.
 
     ``timeout`` is in seconds; ``base_url`` is Gemini's address without a version; ``per_minute``
-    the limit of requests.
+    the limit of requests; ``keys`` are those of files.
     """
 
     def __init__(
@@ -45,11 +46,13 @@ class GeminiEmbedder:
         timeout: float,
         base_url: str | None = None,
         per_minute: int = PER_MINUTE,
+        keys: Keys | None = None,
     ) -> None:
         self._model = model.removeprefix("gemini/")
         self._name = f"gemini/{self._model}"
         self._timeout = timeout
         self._base_url = base_url
+        self._keys = keys or Keys()
         self._bucket = bucket("gemini", base_url, per_minute)
         self._by_task = self._model.endswith("-001")
         known = _KNOWN.get(self._model)
@@ -112,7 +115,7 @@ class GeminiEmbedder:
                     model=self._model, contents=contents, config=config
                 )
             except (errors.APIError, httpx2.HTTPError, ValueError) as error:
-                failure = translate(error, Call(self._name, self._timeout))
+                failure = translate(error, Call(self._name, self._timeout, self._keys))
                 self._bucket.heed(failure)
                 raise failure from error
             return [list(found.values or ()) for found in answer.embeddings or ()]
@@ -122,7 +125,7 @@ class GeminiEmbedder:
     @functools.cached_property
     def _client(self) -> Any:
         """Kept for as long as this lives: a client that is collected closes its connection."""
-        key = find_key(self._name, REMEDY)
+        key = find_key(self._name, self._keys, REMEDY)
         from google import genai
         from google.genai import types
 

@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 import warnings
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 LOCAL = ("offline/", "ollama/", "ollama_chat/")
@@ -24,6 +25,8 @@ def litellm() -> Any:
 
 @functools.cache
 def _load() -> Any:
+    # Else it reads the .env of the working folder, or of one above it, into the environment.
+    os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
@@ -50,6 +53,40 @@ def gemini_client(timeout: float) -> Any:
     from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
     return HTTPHandler(timeout=timeout)
+
+
+class Finish:
+    """Whether a streamed reply came to the end that its provider gave it.
+
+    litellm makes up a reason to stop where none came. For most providers its own notes tell that
+    apart; what Gemini sends has to be looked at before litellm reads it.
+    """
+
+    def __init__(self, wrapper: Any) -> None:
+        self._wrapper = wrapper
+        self._of_gemini: bool | None = None
+        call = getattr(wrapper, "make_call", None)
+        if call is not None:
+            wrapper.make_call = lambda **given: self._watched(call(**given))
+
+    @property
+    def came(self) -> bool:
+        """Whether it did, as far as the stream was read."""
+        if self._of_gemini is not None:
+            return self._of_gemini
+        notes = ("received_finish_reason", "intermittent_finish_reason")
+        return any(getattr(self._wrapper, name, None) for name in notes)
+
+    def _watched(self, stream: Any) -> Any:
+        if type(stream).__module__.startswith("litellm.llms.vertex_ai.gemini"):
+            self._of_gemini = False
+            stream.streaming_response = self._lines(stream.streaming_response)
+        return stream
+
+    def _lines(self, lines: Iterable[str]) -> Iterator[str]:
+        for line in lines:
+            self._of_gemini = self._of_gemini or '"finishReason"' in line
+            yield line
 
 
 def warm() -> None:

@@ -6,9 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from memchat.config.keys import Keys
+from memchat.config.names import provider_of
 from memchat.providers.batches import embed_all
 from memchat.providers.failures import Call, translate, unusable
-from memchat.providers.keys import find_key, provider_of
+from memchat.providers.keys import find_key
 from memchat.providers.known import sizes
 from memchat.providers.limits import PER_MINUTE, bucket
 from memchat.providers.lite import LOCAL, cost_usd, failures, litellm
@@ -30,9 +32,9 @@ class LiteLLMEmbedder:
     """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
 
     ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one,
-    ``per_minute`` its limit of requests; a model on this machine has none. ``dimensions`` and
-    ``max_tokens`` are for a model that is not among the known ones. Raises ServiceError where they
-    are missing, or are not what a known model has.
+    ``keys`` those of files, ``per_minute`` its limit of requests; a model on this machine has none.
+    ``dimensions`` and ``max_tokens`` are for a model that is not among the known ones. Raises
+    ServiceError where they are missing, or are not what a known model has.
     """
 
     def __init__(
@@ -44,10 +46,12 @@ class LiteLLMEmbedder:
         per_minute: int = PER_MINUTE,
         dimensions: int | None = None,
         max_tokens: int | None = None,
+        keys: Keys | None = None,
     ) -> None:
         self._model = model
         self._timeout = timeout
         self._api_base = api_base
+        self._keys = keys or Keys()
         provider, local = provider_of(model), model.startswith(LOCAL)
         self._bucket = None if local else bucket(provider, api_base, per_minute)
         length, reads = sizes(model, dimensions, max_tokens)
@@ -89,7 +93,7 @@ class LiteLLMEmbedder:
         return self.embed_documents(texts)
 
     def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
-        key = find_key(self._model, REMEDY)
+        key = find_key(self._model, self._keys, REMEDY)
         options = {"api_key": key} if key else {}
         if self._api_base:
             options["api_base"] = self._api_base
@@ -106,7 +110,7 @@ class LiteLLMEmbedder:
                 **options,
             )
         except failures() as error:
-            failure = translate(error, Call(self._model, self._timeout))
+            failure = translate(error, Call(self._model, self._timeout, self._keys))
             if self._bucket is not None:
                 self._bucket.heed(failure)
             raise failure from error

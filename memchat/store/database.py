@@ -27,6 +27,8 @@ log = logging.getLogger(__name__)
 
 FILE = "memchat.db"
 BUSY_SECONDS = 30
+BRIEFLY_MS = 20
+"""Milliseconds that a writer waits for its place where what it writes can as well be left."""
 _IDLE = 2
 """Connections of a kind that wait open for the next reader or writer."""
 _OURS = "alembic_version"
@@ -80,6 +82,21 @@ class Database:
     def write(self) -> AbstractContextManager[Connection]:
         """One writer's transaction: all of it is committed durably, or none."""
         return self._transaction("BEGIN IMMEDIATE")
+
+    @contextmanager
+    def write_if_free(self) -> Iterator[Connection]:
+        """A writer's transaction for what can wait: raises StoreError at once where another writes,
+        or where nothing can be written."""
+        with self._translated(), self._engine.connect() as connection:
+            connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
+            raw = connection.connection.driver_connection
+            assert raw is not None
+            raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
+            try:
+                with connection.begin():
+                    yield connection
+            finally:
+                raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, and_, delete, func, or_, select
 
@@ -30,9 +30,17 @@ _PUT = """
 """
 _OF_MEMORIES = """
     SELECT m.id, e.embedding FROM memories m
-    JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
+    LEFT JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
     WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
 """
+
+
+class Held(NamedTuple):
+    """Rows that have a vector, with it, shape (n, dimensions), and those that wait for theirs."""
+
+    ids: list[int]
+    vectors: Vectors
+    waiting: list[int]
 
 
 def query_hash(text: str) -> str:
@@ -72,32 +80,33 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
 
 def of_memories(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
-) -> tuple[list[int], Vectors]:
-    """Ids and vectors, shape (n, dimensions), of a scope row's searched memories that have one.
-
-    With ``ids`` only of those.
-    """
-    import numpy as np
-
+) -> Held:
+    """A scope row's searched memories, or only those of ``ids``, with their vectors."""
     if ids is None:
-        return _all_of_memories(tx, service_id, app_id)
+        batches = plain.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
+        return _held(batches)
     among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
-    rows = plain.rows(tx, among, service_id, app_id, plain.listed(ids))
-    matrix = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
-    return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
+    return _held([plain.rows(tx, among, service_id, app_id, plain.listed(ids))])
 
 
-def _all_of_memories(tx: Connection, service_id: int, app_id: int) -> tuple[list[int], Vectors]:
-    """In parts, so that no second copy of all of them is held."""
+def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:
+    """In parts, so that no second copy of all the vectors is held."""
     import numpy as np
 
     ids: list[int] = []
     parts: list[Vectors] = []
-    for rows in plain.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id):
-        ids += [row[0] for row in rows]
-        part = np.frombuffer(b"".join(row[1] for row in rows), "<f4")
-        parts.append(part.reshape(len(rows), -1))
-    return ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+    waiting: list[int] = []
+    for rows in batches:
+        made = [(i, blob) for i, blob in rows if blob is not None]
+        if len(made) < len(rows):
+            waiting += [i for i, blob in rows if blob is None]
+        if made:
+            ids += [i for i, _ in made]
+            part = np.frombuffer(b"".join(blob for _, blob in made), "<f4")
+            parts.append(part.reshape(len(made), -1))
+    if len(parts) == 1:
+        return Held(ids, parts[0], waiting)
+    return Held(ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), waiting)
 
 
 def of_turns(

@@ -6,6 +6,7 @@ summaries with their conversation, as far as it was read.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -63,6 +64,14 @@ def after(tx: Connection, service_id: int, kind: Kind, last_id: int, limit: int)
     id_, hashed = found[0], found[1]
     query = wanted.where(~_held(hashed, service_id), hashed.is_not(None), id_ > last_id)
     rows = tx.execute(query.order_by(id_).limit(limit))
+    return [Gap(kind, row[0], row[1], row[2]) for row in rows]
+
+
+def texts(tx: Connection, kind: Kind, ids: Sequence[int]) -> list[Gap]:
+    """These, as they are embedded; those that search is not to find by meaning are left out."""
+    wanted = _WANTED[kind]
+    id_, hashed = list(wanted.selected_columns)[:2]
+    rows = tx.execute(wanted.where(id_.in_(ids), hashed.is_not(None)))
     return [Gap(kind, row[0], row[1], row[2]) for row in rows]
 
 

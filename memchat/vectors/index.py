@@ -23,6 +23,7 @@ from sqlalchemy import Connection
 from memchat import disk
 from memchat.errors import StoreError
 from memchat.store import changes, embeddings, events
+from memchat.store.embeddings import Held
 from memchat.types import Service
 from memchat.vectors import neighbours
 
@@ -114,8 +115,20 @@ class VectorIndex:
         """The cosine of those memories of a scope row that have a vector, from the rows."""
         if not ids:
             return {}
-        found, vectors = embeddings.of_memories(tx, self.service_id, app_id, ids)
+        found, vectors, _ = embeddings.of_memories(tx, self.service_id, app_id, ids)
         return dict(zip(found, (vectors @ query).tolist(), strict=True)) if found else {}
+
+    def waiting(
+        self,
+        tx: Connection,
+        app_ids: Sequence[int],
+        kind: Kind = "memories",
+        newest: Mapping[int, int] | None = None,
+    ) -> set[int]:
+        """What these scope rows hold that is to be found and has no vector of the service yet."""
+        with self._lock:
+            shards = [self._current(tx, kind, app_id, newest) for app_id in app_ids]
+            return set[int]().union(*(shard.waiting for shard in shards))
 
     def ids(self, tx: Connection, app_id: int, kind: Kind = "memories") -> set[int]:
         """What the scope row's shard holds, caught up."""
@@ -156,8 +169,8 @@ class VectorIndex:
         with self._lock:
             for kind in get_args(Kind):
                 if self._path(kind, app_id).exists():
-                    found, vectors = self._read(tx, kind, app_id, None)
-                    if not self._current(tx, kind, app_id).holds(found, vectors):
+                    rows = self._read(tx, kind, app_id, None)
+                    if not self._current(tx, kind, app_id).holds(rows.ids, rows.vectors):
                         return True
         return False
 
@@ -185,10 +198,13 @@ class VectorIndex:
             shard = self._empty()
         if shard.seq < newest:
             changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
-            found, vectors = self._read(tx, kind, app_id, changed)
-            if changed is None and kind == "memories" and len(found) >= COARSE_FROM:
-                shard = self._empty(largest=float(max(vectors.max(), -vectors.min())))
-            shard.replace(changed or [], found, vectors)
+            rows = self._read(tx, kind, app_id, changed)
+            if changed is None and kind == "memories" and len(rows.ids) >= COARSE_FROM:
+                largest = max(rows.vectors.max(), -rows.vectors.min())
+                shard = self._empty(largest=float(largest))
+            shard.replace(changed or [], rows.ids, rows.vectors)
+            shard.waiting.difference_update(changed or ())
+            shard.waiting.update(rows.waiting)
             shard.seq = newest
         if ahead:
             return shard
@@ -200,21 +216,21 @@ class VectorIndex:
             self._keep(kind, app_id, shard)
         return shard
 
-    def _read(
-        self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None
-    ) -> tuple[list[int], Vectors]:
+    def _read(self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None) -> Held:
         """The vectors as the rows have them, all or those of ``ids``."""
         if kind == "memories":
             return embeddings.of_memories(tx, self.service_id, app_id, ids)
         if kind == "sessions":
-            return embeddings.of_summaries(tx, self.service_id, app_id, ids)
+            return Held(*embeddings.of_summaries(tx, self.service_id, app_id, ids), [])
         turns = embeddings.of_turns(tx, self.service_id, app_id, ids)
+        waiting = [turn[0] for turn in turns if turn[2] and turn[3] is None]
         found, vectors = neighbours.blended(turns, self._dimensions)
         if ids is None:
-            return found, vectors
+            return Held(found, vectors, waiting)
         asked = set(ids)
         wanted = [n for n, i in enumerate(found) if i in asked]
-        return [found[n] for n in wanted], vectors[wanted]
+        waiting = [i for i in waiting if i in asked]
+        return Held([found[n] for n in wanted], vectors[wanted], waiting)
 
     def _empty(self, largest: float | None = None) -> Shard:
         from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without

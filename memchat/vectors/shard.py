@@ -28,7 +28,7 @@ from memchat.errors import StoreError
 faiss.omp_set_num_threads(1)
 
 Vectors = NDArray[np.float32]
-_FORMAT = 3
+_FORMAT = 4
 _FEW = 1_000
 _BATCH = 4_096
 _PIECE = 1 << 20
@@ -54,6 +54,8 @@ class Shard:
         self.largest = largest
         self.seq = 0
         self.mark = ""
+        self.waiting: set[int] = set()
+        """Rows that it has read and that have no vector yet."""
         self._quick: Shard | None = None
         # FAISS compares bytes with bytes here, which is what makes it quick.
         signed = faiss.ScalarQuantizer.QT_8bit_direct_signed
@@ -214,6 +216,7 @@ class Shard:
             "largest": self.largest,
             "seq": self.seq,
             "mark": mark,
+            "waiting": sorted(self.waiting),
             "sha256": hashlib.sha256(body).hexdigest(),
         }
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -245,6 +248,7 @@ class Shard:
                 reader = faiss.PyCallbackIOReader(file.read, _PIECE)  # type: ignore[attr-defined]
                 shard._index = faiss.read_index(reader)
             shard.seq, shard.mark = int(known["seq"]), str(known["mark"])
+            shard.waiting = {int(i) for i in known["waiting"]}
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
         return shard

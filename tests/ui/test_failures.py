@@ -34,6 +34,13 @@ def said(mc: MemChat) -> list[str]:
     return [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
 
 
+@pytest.mark.parametrize("page", [None, "settings"])
+def test_an_address_that_is_not_the_provider_s_own_is_told(
+    mc: MemChat, service: OpenAIServer, page: str | None
+) -> None:
+    assert "Your words go to" in text(app(page))
+
+
 def test_a_message_without_a_reply_says_why_and_is_tried_again(
     mc: MemChat, service: OpenAIServer
 ) -> None:

@@ -32,6 +32,19 @@ def test_a_memory_is_added_by_hand_and_a_blank_one_is_refused(mc: MemChat) -> No
     assert "sencha" in text(at)
 
 
+def test_a_secret_added_by_hand_is_kept_only_where_the_person_ticks_it(mc: MemChat) -> None:
+    at = app("memories")
+    press(at, "add")
+    at.text_input(key="key-new").set_value("gate code")
+    at.text_area(key="value-new").set_value("4471")
+    at.button[[b.label for b in at.button].index("Keep")].click().run()
+    assert mc.memories(**ANA) == []
+    assert at.checkbox(key="anyway").label == "This looks like a password. Keep it anyway."
+    at.checkbox(key="anyway").check()
+    at.button[[b.label for b in at.button].index("Keep")].click().run()
+    assert [m.value for m in mc.memories(**ANA)] == ["4471"]
+
+
 def test_a_memory_is_edited_in_its_place(mc: MemChat) -> None:
     kept = mc.add("profile", "city", "Lisbon", **ANA)
     at = app("memories")

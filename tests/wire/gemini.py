@@ -13,6 +13,7 @@ from tests.wire.server import (
     Empty,
     Endless,
     Handler,
+    Pieces,
     Received,
     Rows,
     Say,
@@ -111,6 +112,8 @@ class GeminiHandler(Handler):
                 self.send_events([*events, json.dumps(last)])
         elif isinstance(step, Cut):
             self.stream_cut(pieces(words(text)))
+        elif isinstance(step, Pieces):
+            self.send_events([*pieces(step.parts), *([json.dumps(last)] if step.finish else ())])
         elif isinstance(step, Endless):
             self.send_events(pieces(self.endless_words()))
         else:

@@ -15,6 +15,7 @@ from tests.wire.server import (
     Empty,
     Endless,
     Handler,
+    Pieces,
     Received,
     Rows,
     Say,
@@ -80,6 +81,9 @@ class OpenAIHandler(Handler):
                 self.send_events([*events, *ending(body, "tool_calls", usage)])
         elif isinstance(step, Cut):
             self.stream_cut(pieces(body, words(text)))
+        elif isinstance(step, Pieces):
+            last = ending(body, "stop", usage) if step.finish else ()
+            self.send_events([*pieces(body, step.parts), *last])
         elif isinstance(step, Endless):
             self.send_events(pieces(body, self.endless_words()))
         else:

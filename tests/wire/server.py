@@ -60,6 +60,15 @@ class Cut:
 
 
 @dataclass(frozen=True)
+class Pieces:
+    """Stream exactly these pieces, and the end of a reply without a word that it is over."""
+
+    parts: tuple[str, ...]
+    finish: bool = False
+    """Whether that word comes after all."""
+
+
+@dataclass(frozen=True)
 class Endless:
     """Stream words until the client goes away, which sets ``server.client_left``."""
 
@@ -85,7 +94,7 @@ class Rows:
     vectors: list[list[float]]
 
 
-Step = Say | Call | Fail | Hang | Cut | Endless | Empty | Raw | Rows
+Step = Say | Call | Fail | Hang | Cut | Pieces | Endless | Empty | Raw | Rows
 
 
 @dataclass(frozen=True)

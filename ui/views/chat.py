@@ -18,6 +18,8 @@ SUGGESTIONS = (
     "Remember that I prefer short answers.",
     "Help me plan a quiet weekend.",
 )
+STAND_IN = """No model is set up, so a simple stand-in answers: it works with patterns, without
+understanding. Settings says how to choose a real one."""
 WHAT = {"added": "Remembered", "revived": "Remembered again", "superseded": "Changed"}
 WHAT |= {"ended": "No longer holds", "merged": "Merged with what was known"}
 
@@ -122,7 +124,7 @@ def _toggle() -> None:
 def _empty(*, incognito: bool) -> None:
     with st.container(key="empty-chat"):
         st.title("What is on your mind?", anchor=False)
-        if notice := _notice():
+        for notice in _notices():
             st.caption(notice)
         suggestions = SUGGESTIONS[2:] if incognito else SUGGESTIONS
         st.pills(
@@ -134,13 +136,10 @@ def _empty(*, incognito: bool) -> None:
         )
 
 
-def _notice() -> str | None:
-    if ui.desk().mc.settings.chat_model.startswith("offline/"):
-        return (
-            "No model is set up, so a simple stand-in answers: it works with patterns, without "
-            "understanding. Settings says how to choose a real one."
-        )
-    return None
+def _notices() -> list[str]:
+    mc = ui.desk().mc
+    stand_in = [STAND_IN] if mc.settings.chat_model.startswith("offline/") else []
+    return [*map(ui.literal, mc.foreign_addresses()), *stand_in]
 
 
 # What is said
@@ -234,7 +233,8 @@ def _transcript(
             _said(turn, n, last=n == asked and not answering, marked=turn.id == mark)
             taught = [(turn.id, lessons[turn.id])] if turn.id in lessons else []
         else:
-            _answer(turn, n, last=n == len(turns) - 1 and not answering)
+            last = n == len(turns) - 1 and not answering
+            _answer(turn, n, last=last, cut=_cut(talk, turn) if last else None)
         follows = turns[n + 1 : n + 2]
         if not follows or follows[0].role == "user":
             for message_id, changes in taught:
@@ -272,11 +272,17 @@ def _edit(n: int | None) -> None:
     st.session_state.update(editing=n, unsent=None)
 
 
-def _answer(turn: Message, n: int, *, last: bool) -> None:
+def _cut(talk: Talk | None, turn: Message) -> str | None:
+    """Why the reply that came in last ended before its time, where nobody stopped it."""
+    reply = talk.turn.reply if talk is not None and talk.turn is not None else None
+    return reply.cut if reply is not None and (reply.message_id or 0) == turn.id else None
+
+
+def _answer(turn: Message, n: int, *, last: bool, cut: str | None) -> None:
     with st.container(key=f"answer-{n}"), st.chat_message("assistant"):
         st.markdown(ui.markdown(turn.content))
         if turn.status == "partial":
-            st.caption("Stopped before its end.")
+            st.caption(cut or "Stopped before its end.")
     with st.container(key=f"under-{n}", horizontal=True):
         if turn.id and st.button("Why this answer", key=f"why-{n}", type="tertiary"):
             why.ask(turn.id)

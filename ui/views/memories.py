@@ -288,7 +288,7 @@ def _change(memory_id: int | None) -> None:
 
 def _form(memory: Memory) -> None:
     with st.form(f"form-{memory.id}", border=False):
-        fields = _fields(memory)
+        fields, anyway = _fields(memory), ui.anyway()
         with st.container(horizontal=True):
             saved = st.form_submit_button("Save", type="primary")
             left = st.form_submit_button("Cancel")
@@ -303,11 +303,13 @@ def _form(memory: Memory) -> None:
                 value=value,
                 expires_at=until,
                 all_apps=everywhere,
+                keep_secret=anyway,
             )
         )
         if changed:
             _change(None)
     if left:
+        st.session_state["secret"] = None
         _change(None)
     if saved or left:
         st.rerun()
@@ -319,7 +321,7 @@ def _adding() -> None:
 
 def _add() -> None:
     with st.form("add-form"):
-        kind, key, value, until, everywhere = _fields(None)
+        (kind, key, value, until, everywhere), anyway = _fields(None), ui.anyway()
         with st.container(horizontal=True):
             saved = st.form_submit_button("Keep", type="primary")
             left = st.form_submit_button("Cancel")
@@ -327,13 +329,19 @@ def _add() -> None:
         desk = ui.desk()
         kept = ui.attempt(
             lambda: desk.mc.add(
-                kind, key, value, **ui.scope(), expires_at=until, all_apps=everywhere
+                kind,
+                key,
+                value,
+                **ui.scope(),
+                expires_at=until,
+                all_apps=everywhere,
+                keep_secret=anyway,
             )
         )
         desk.wake()
         st.session_state["adding"] = not kept
     if left:
-        st.session_state["adding"] = False
+        st.session_state.update(adding=False, secret=None)
     if saved or left:
         st.rerun()
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from importlib.metadata import version
 from pathlib import Path
 
 import streamlit as st
 
-from memchat.config import PROVIDERS, Settings
+from memchat.config import Settings
 from ui import components as ui
 from ui import sidebar
 
@@ -87,16 +86,17 @@ def _models(settings: Settings) -> None:
         why = settings.why.get(name, "default")
         note = f"set by {variable}" if why == variable else f"{why}; {variable} names another"
         _setting(what, getattr(settings, name), note)
-    keys = [key for provider in PROVIDERS for key in provider.keys]
-    known = [key for key in keys if os.environ.get(key)]
+    for line in ui.desk().mc.foreign_addresses():
+        st.warning(ui.literal(line))
+    known = settings.keys.names()
     st.caption(
         (
             "Keys that are set: " + ", ".join(map(ui.literal, known)) + ". "
             if known
             else "No provider's key is set. "
         )
-        + "Keys are read from the environment or a .env file where memchat starts, and never shown "
-        "or stored."
+        + "Keys are read from the environment, or kept with `memchat keys set` in a file that this "
+        "account alone can read. They are never shown."
     )
 
 

@@ -25,6 +25,8 @@ _MARKED = re.compile(r"⟦[^⟧]*(?:⟧|\Z)")
 _QUOTED = re.compile(
     r"\"[^\"\n]{2,}\"|“[^”]{2,}”|„[^“”]{2,}[“”]|«[^»]{2,}»|»[^«]{2,}«|「[^」]{2,}」|『[^』]{2,}』"
 )
+_CLOSING = {'"': '"', "“": "”", "„": "“”", "«": "»", "»": "«", "「": "」", "『": "』"}
+_OPENING = re.compile(f"[{''.join(_CLOSING)}]")
 _SINGLE_QUOTED = re.compile(
     r"(?<!\w)'[^'\n]{2,300}(?:'[a-z][^'\n]{0,300}){0,4}'(?!\w)|‘[^’\n]{2,300}’(?!\w)"
 )
@@ -106,7 +108,21 @@ _ASCRIBED = 30
 @lru_cache(maxsize=512)
 def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where text stands in quotation marks."""
-    return tuple(m.span() for m in (*_QUOTED.finditer(text), *_SINGLE_QUOTED.finditer(text)))
+    single = (m.span() for m in _SINGLE_QUOTED.finditer(text))
+    return (*_quotations(text), *single)
+
+
+def _quotations(text: str) -> Iterator[tuple[int, int]]:
+    """Where text stands in double quotation marks. An opening one that nothing closes is passed
+    over, for to look for its end in all that follows would make many of them quadratic."""
+    last = {mark: max(map(text.rfind, closing)) for mark, closing in _CLOSING.items()}
+    at = 0
+    while opening := _OPENING.search(text, at):
+        start = opening.start()
+        quoted = _QUOTED.match(text, start) if last[opening[0]] > start else None
+        if quoted is not None:
+            yield quoted.span()
+        at = start + 1 if quoted is None else quoted.end()
 
 
 @lru_cache(maxsize=512)
@@ -149,6 +165,7 @@ def is_foreign(text: str, start: int, end: int) -> bool:
     return before > 0 and start < spans[before - 1][1]
 
 
+@lru_cache(maxsize=512)
 def open_paste(text: str) -> int:
     """From where on a message may still be what was pasted before, its end being unmarked; the
     message's length where nothing open was pasted."""
@@ -172,6 +189,7 @@ def own_words(text: str) -> str:
     return " ".join((*kept, text[at:]))
 
 
+@lru_cache(maxsize=64)
 def _narrow(text: str) -> str:
     """The text with full width letters and marks in their plain form, each in its place."""
     if text.isascii():
@@ -266,6 +284,7 @@ def mark_foreign(text: str, start: int = 0, end: int | None = None) -> str:
     return "".join(out) + plain(text[at:end])
 
 
+@lru_cache(maxsize=512)
 def speaks_of_a_text(text: str) -> bool:
     """Whether a message asks about a text or says where one is from: part of it may be that text."""
     return any(pattern.search(text) is not None for pattern in (PASTE, _SOURCE_WORD, _ABOUT_A_TEXT))

@@ -111,6 +111,7 @@ def reads_as_order(value: str) -> bool:
     return override(value) or is_order(value, wish=False) or disguised(value) is not None
 
 
+@lru_cache(maxsize=512)
 def override(text: str) -> bool:
     """Whether a text tries to lift the rules, or carries marks that steer a model."""
     return any(_OVERRIDE.search(form) for form in (text, seen(text)))
@@ -140,6 +141,7 @@ def _speaks_of_self(text: str, at: int) -> bool:
     return _HABIT.search(text[max(0, at - 120) : at]) is not None
 
 
+@lru_cache(maxsize=512)
 def disguised(text: str) -> str | None:
     """What in a text is made to look like something else, in words; None for honest letters."""
     if any(0xE0000 <= ord(c) <= 0xE0FFF or c in "\u202a\u202b\u202d\u202e" for c in text):

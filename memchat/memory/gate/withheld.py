@@ -93,6 +93,7 @@ def _kinds(case: Case) -> set[str]:
     item = case.candidate
     kinds = {secret.kind for text in _texts(case) for secret in find_secrets(text)}
     compact = normal_value(item.value)
+    looked_at = set()
     for number, secret in spoken([turn.text for turn in case.turns]):
         turn = case.turns[number]
         words = turn.text[secret.start : secret.end]
@@ -101,6 +102,9 @@ def _kinds(case: Case) -> set[str]:
             for t, span in case.proofs
             for a, b in span.pieces
         )
+        if (in_quote, secret.kind, words) in looked_at:
+            continue  # a list may say the same address a thousand times
+        looked_at.add((in_quote, secret.kind, words))
         if in_quote or normal_value(words) in compact:
             kinds.add(secret.kind)
         if normal_value(words) not in compact and betrays(item.value, words):

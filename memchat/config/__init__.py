@@ -1,8 +1,9 @@
 """Settings: one place for every default.
 
-Read from ``MEMCHAT_*`` variables and a ``.env`` file in the working folder (the environment wins).
-A model that is not named is chosen from the keys that are set; what was chosen and why is kept,
-so that a face can show it. Nothing is read at import and nothing here touches the network.
+Read from the environment, a file that was named with ``--env-file``, and ``settings.toml`` and
+``keys.toml`` in the data folder, in this order (``sources``). A model that is not named is chosen
+from the keys that are set; what was chosen and why is kept, so that a face can show it. Nothing is
+read at import and nothing here touches the network.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from memchat.config.addresses import foreign_addresses
+from memchat.config.keys import ENVIRONMENT, Keys
+from memchat.config.names import ADDRESS_NAMES, KEYS
+from memchat.config.sources import EnvFile, Gathered, gather
 from memchat.errors import ConfigError
 
 OFFLINE_CHAT = "offline/chat"
@@ -37,30 +42,28 @@ class ProviderDefault:
 
 PROVIDERS: tuple[ProviderDefault, ...] = (
     ProviderDefault(
-        ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        KEYS["gemini"],
         "gemini/gemini-2.5-flash",
         "gemini/gemini-2.5-flash-lite",
         "gemini/gemini-embedding-001",
     ),
     ProviderDefault(
-        ("OPENAI_API_KEY",),
+        KEYS["openai"],
         "openai/gpt-4.1-mini",
         "openai/gpt-4.1-nano",
         "openai/text-embedding-3-small",
     ),
+    ProviderDefault(KEYS["anthropic"], "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"),
     ProviderDefault(
-        ("ANTHROPIC_API_KEY",), "anthropic/claude-sonnet-4-5", "anthropic/claude-haiku-4-5"
+        KEYS["mistral"], "mistral/mistral-medium-latest", "mistral/mistral-small-latest"
     ),
+    ProviderDefault(KEYS["groq"], "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant"),
     ProviderDefault(
-        ("MISTRAL_API_KEY",), "mistral/mistral-medium-latest", "mistral/mistral-small-latest"
-    ),
-    ProviderDefault(("GROQ_API_KEY",), "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant"),
-    ProviderDefault(
-        ("OPENROUTER_API_KEY",),
+        KEYS["openrouter"],
         "openrouter/google/gemini-2.5-flash",
         "openrouter/google/gemini-2.5-flash-lite",
     ),
-    ProviderDefault(("DEEPSEEK_API_KEY",), "deepseek/deepseek-chat", "deepseek/deepseek-chat"),
+    ProviderDefault(KEYS["deepseek"], "deepseek/deepseek-chat", "deepseek/deepseek-chat"),
 )
 """In this order; the first whose key is set gives the models that are not named."""
 
@@ -89,8 +92,6 @@ class Settings:
     """MEMCHAT_TIMEZONE: the zone days are counted in and times are shown in."""
     extraction: str = "session"
     """MEMCHAT_EXTRACTION: ``session`` (at its end) or ``per_message`` (after each reply)."""
-    gemini_base_url: str | None = None
-    """GEMINI_API_BASE: another address for Gemini, for litellm and google-genai alike."""
     top_k: int = 5
     """MEMCHAT_TOP_K: where not all facts fit, so many of those found for the message have their
     place before profile and preferences."""
@@ -126,32 +127,41 @@ class Settings:
     filter_pinned: bool = False
     """MEMCHAT_FILTER: ``on`` has the extraction model choose among more than 50 pinned facts."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """For each model setting, where its value came from."""
+    """For each model setting, why it has its value."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """For each variable that is set, where it stands: the environment, or which file."""
+    addresses: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The variables that name another address for a provider (OPENAI_BASE_URL …), with it."""
+    keys: Keys = field(default_factory=Keys)
+    """The providers' keys; it shows their names alone."""
 
     @property
     def zone(self) -> ZoneInfo:
         """The user's zone."""
         return ZoneInfo(self.timezone)
 
+    def foreign_addresses(self) -> list[str]:
+        """A sentence for each address that words are sent to and that is not the provider's own."""
+        return foreign_addresses(
+            self.addresses, (self.chat_model, self.extract_model, self.embed_model)
+        )
+
     def with_(self, **changes: object) -> Settings:
         """A copy with some fields replaced."""
         return dataclasses.replace(self, **changes)  # type: ignore[arg-type]
 
 
-def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) -> Settings:
-    """Settings from an environment (default ``os.environ``) over a ``.env`` file.
+def load(env: Mapping[str, str] | None = None, *, env_file: EnvFile | None = None) -> Settings:
+    """Settings from an environment (default ``os.environ``), then ``env_file``, then the files of
+    the data folder.
 
-    Raises ConfigError naming the variable that cannot be used.
+    Raises ConfigError naming the variable that cannot be used, or the file that is refused.
     """
-    values = {**_read_dotenv(dotenv), **(os.environ if env is None else env)}
-    values = {name: value for name, value in values.items() if value != ""}
-    chat, extract, embed, why = _choose_models(values)
+    gathered = gather(os.environ if env is None else env, env_file)
+    values = gathered.values
+    chat, extract, embed, why = _choose_models(gathered)
     return Settings(
-        home=(
-            Path(values["MEMCHAT_HOME"]).expanduser()
-            if "MEMCHAT_HOME" in values
-            else default_home()
-        ),
+        home=gathered.home,
         chat_model=chat,
         extract_model=extract,
         embed_model=embed,
@@ -160,7 +170,6 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         embed_max_tokens=_whole(values, "MEMCHAT_EMBED_MAX_TOKENS", 1, 10_000_000),
         timezone=_zone(values),
         extraction=_one_of(values, "MEMCHAT_EXTRACTION", ("session", "per_message")),
-        gemini_base_url=values.get("GEMINI_API_BASE"),
         top_k=int(_number(values, "MEMCHAT_TOP_K", 5, 0, 100)),
         budget_tokens=int(_number(values, "MEMCHAT_BUDGET", 1000, 0, 100_000)),
         pinned_tokens=int(_number(values, "MEMCHAT_PINNED", 300, 0, 100_000)),
@@ -176,6 +185,9 @@ def load(env: Mapping[str, str] | None = None, *, dotenv: Path | None = None) ->
         verify=_one_of(values, "MEMCHAT_VERIFY", ("always", "auto", "off")),
         filter_pinned=_one_of(values, "MEMCHAT_FILTER", ("off", "on")) == "on",
         why=why,
+        origins=gathered.origins,
+        addresses={name: url for name, url in values.items() if _is_address(name)},
+        keys=gathered.keys,
     )
 
 
@@ -190,23 +202,8 @@ def loaded_here(name: str) -> bool:
     return name == MINILM or name.startswith("fastembed/")
 
 
-def export_dotenv(path: Path) -> None:
-    """Give the providers' libraries the keys of a ``.env`` file, where the environment has none."""
-    for name, value in _read_dotenv(path).items():
-        os.environ.setdefault(name, value)
-
-
-def default_home() -> Path:
-    """The checkout's ``data/store`` when run from one, else the platform's folder for user data."""
-    root = Path(__file__).resolve().parent.parent
-    if (root / "pyproject.toml").exists() and (root / "prompts").is_dir():
-        return root / "data" / "store"
-    from platformdirs import user_data_path
-
-    return user_data_path("memchat", appauthor=False)
-
-
-def _choose_models(values: Mapping[str, str]) -> tuple[str, str, str, dict[str, str]]:
+def _choose_models(gathered: Gathered) -> tuple[str, str, str, dict[str, str]]:
+    values = gathered.values
     chat, extract, embed = OFFLINE_CHAT, OFFLINE_EXTRACT, MINILM
     source = "no provider key is set"
     why = {"chat_model": source, "extract_model": source, "embed_model": source}
@@ -214,13 +211,13 @@ def _choose_models(values: Mapping[str, str]) -> tuple[str, str, str, dict[str, 
         key = next((key for key in default.keys if key in values), None)
         if key is not None:
             chat, extract = default.chat, default.extract
-            why.update(chat_model=f"{key} is set", extract_model=f"{key} is set")
+            why.update(dict.fromkeys(("chat_model", "extract_model"), _is_set(gathered, key)))
             break
     for default in PROVIDERS:
         key = next((key for key in default.keys if key in values), None)
         if key is not None and default.embed is not None:
             embed = default.embed
-            why["embed_model"] = f"{key} is set"
+            why["embed_model"] = _is_set(gathered, key)
             break
     if "MEMCHAT_CHAT_MODEL" in values:
         chat = values["MEMCHAT_CHAT_MODEL"]
@@ -238,12 +235,14 @@ def _choose_models(values: Mapping[str, str]) -> tuple[str, str, str, dict[str, 
     return chat, extract, embed, why
 
 
-def _read_dotenv(path: Path | None) -> dict[str, str]:
-    if path is None or not path.is_file():
-        return {}
-    from dotenv import dotenv_values
+def _is_set(gathered: Gathered, key: str) -> str:
+    origin = gathered.origins[key]
+    return f"{key} is set" + ("" if origin == ENVIRONMENT else f" in {origin}")
 
-    return {name: value for name, value in dotenv_values(path).items() if value}
+
+def _is_address(name: str) -> bool:
+    # Libraries read more such variables of the environment than memchat knows by name.
+    return name in ADDRESS_NAMES or name.endswith(("_API_BASE", "_BASE_URL"))
 
 
 def _zone(values: Mapping[str, str]) -> str:

@@ -1,0 +1,63 @@
+"""Addresses that are not the providers' own: whose words go there instead, said in one sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from urllib.parse import urlsplit
+
+from memchat.config.names import address_names, provider_of
+
+_OWN = {
+    "gemini": ("Google", "generativelanguage.googleapis.com"),
+    "openai": ("OpenAI", "api.openai.com"),
+    "anthropic": ("Anthropic", "api.anthropic.com"),
+    "mistral": ("Mistral", "api.mistral.ai"),
+    "groq": ("Groq", "api.groq.com"),
+    "openrouter": ("OpenRouter", "openrouter.ai"),
+    "deepseek": ("DeepSeek", "api.deepseek.com"),
+    "cerebras": ("Cerebras", "api.cerebras.ai"),
+    "fireworks_ai": ("Fireworks", "api.fireworks.ai"),
+    "perplexity": ("Perplexity", "api.perplexity.ai"),
+    "together_ai": ("Together", "api.together.ai"),
+    "xai": ("xAI", "api.x.ai"),
+}
+"""What a provider is called, and its own host."""
+_OLLAMA = ("ollama", "ollama_chat")
+_HERE = ("localhost", "127.0.0.1", "::1")
+
+
+def address(addresses: Mapping[str, str], provider: str) -> tuple[str, str] | None:
+    """The address that is set for a provider, and the variable that sets it."""
+    name = next((name for name in address_names(provider) if addresses.get(name)), None)
+    return (addresses[name], name) if name is not None else None
+
+
+def foreign_addresses(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:
+    """A sentence for each address that words for these models go to, and that is not the
+    provider's own."""
+    said = []
+    for provider in dict.fromkeys(provider_of(model) for model in models):
+        found = address(addresses, provider) if provider else None
+        if found is not None and not _own(provider, found[0]):
+            whose = _OWN[provider][0] if provider in _OWN else provider
+            whose = "Ollama on this machine" if provider in _OLLAMA else whose
+            said.append(f"Your words go to {shown(found[0])} ({found[1]}), not to {whose}.")
+    return list(dict.fromkeys(said))
+
+
+def shown(url: str) -> str:
+    """An address without the password or key that it may carry."""
+    return re.sub(r"[?#].*", "?…", re.sub(r"//[^/@\s]*@", "//…@", url))
+
+
+def _own(provider: str, url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        return False
+    if provider in _OLLAMA:
+        return host in _HERE
+    own = _OWN[provider][1] if provider in _OWN else None
+    return own is not None and parts.scheme == "https" and (host == own or host.endswith(f".{own}"))

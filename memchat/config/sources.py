@@ -1,0 +1,154 @@
+"""Where settings come from, and in which order: each place wins over those after it.
+
+1. the environment,
+2. the file that was named with ``--env-file``,
+3. ``settings.toml`` and ``keys.toml`` in the data folder.
+
+No file of the working folder is read unless it was named: whoever leaves a file there could
+otherwise have memchat send a person's words, and the key, to an address of theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from io import StringIO
+from pathlib import Path
+
+from memchat.config import keys, private
+from memchat.config.keys import ENVIRONMENT, Keys
+from memchat.config.names import (
+    HOME,
+    KEY_NAMES,
+    KNOWN_NAMES,
+    SETTING_NAMES,
+    closest,
+    same_thing,
+)
+from memchat.errors import ConfigError
+
+FILE = "settings.toml"
+DOTENV = ".env"
+
+
+@dataclass(frozen=True, slots=True)
+class EnvFile:
+    """What a file named with ``--env-file`` gives."""
+
+    name: str
+    values: Mapping[str, str] = field(repr=False)
+    ignored: tuple[str, ...] = ()
+    """Names in it that memchat does not know, and takes nothing from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Every value that is set, by its variable, and where each comes from."""
+
+    home: Path
+    values: Mapping[str, str] = field(repr=False)
+    origins: Mapping[str, str]
+    keys: Keys
+
+
+def gather(environment: Mapping[str, str], env_file: EnvFile | None) -> Gathered:
+    """The values of all places in their order. Raises ConfigError for a file that is refused."""
+    values = {name: value for name, value in environment.items() if value}
+    origins = dict.fromkeys(values, ENVIRONMENT)
+    if env_file is not None:
+        _add(values, origins, env_file.values, env_file.name)
+    home = Path(values[HOME]).expanduser() if HOME in values else default_home()
+    _add(values, origins, read_settings(home), FILE)
+    _add(values, origins, keys.read(home), keys.FILE)
+    given = {
+        name: (values[name], origin)
+        for name, origin in origins.items()
+        if name in KEY_NAMES and origin != ENVIRONMENT
+    }
+    return Gathered(home, values, origins, Keys(given))
+
+
+def read_settings(home: Path) -> dict[str, str]:
+    """The values of ``settings.toml``, as the variables of the same names would hold them.
+
+    Raises ConfigError for a file that is not private, and for a name that memchat does not know.
+    """
+    path = home / FILE
+    return {name: _text(path, name, value) for name, value in private.read(path).items()}
+
+
+def read_env_file(path: Path) -> EnvFile:
+    """The values of a file in the form of ``.env``. Raises ConfigError for one it cannot read.
+
+    Only names that memchat knows are taken, and a ``$`` stays as it is: nothing of the environment
+    is put into a value.
+    """
+    try:
+        values = _parsed(path.read_text("utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text") from None
+    known = {name: value for name, value in values.items() if name in KNOWN_NAMES and value}
+    return EnvFile(str(path), known, tuple(name for name in values if name not in KNOWN_NAMES))
+
+
+def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
+    """The names that memchat knows in the folder's ``.env``, which is not read by itself.
+
+    Empty where there is none, or where it was named with ``--env-file``.
+    """
+    path = folder / DOTENV
+    try:
+        found = path.stat()
+        named = env_file is not None and os.path.samefile(env_file.name, path)
+        if named or not stat.S_ISREG(found.st_mode) or found.st_size > private.MOST_BYTES:
+            return []
+        return [name for name in _parsed(path.read_text("utf-8")) if name in KNOWN_NAMES]
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def default_home() -> Path:
+    """The checkout's ``data/store`` when run from one, else the platform's folder for user data."""
+    root = Path(__file__).resolve().parent.parent.parent
+    if (root / "pyproject.toml").exists() and (root / "prompts").is_dir():
+        return root / "data" / "store"
+    from platformdirs import user_data_path
+
+    return user_data_path("memchat", appauthor=False)
+
+
+def _add(
+    values: dict[str, str], origins: dict[str, str], found: Mapping[str, str], origin: str
+) -> None:
+    """Take what no earlier place has set, also not by another name for the same thing."""
+    taken = {other for name in values for other in same_thing(name)}
+    for name, value in found.items():
+        if name not in taken and value:
+            values[name], origins[name] = value, origin
+
+
+def _parsed(text: str) -> dict[str, str]:
+    from dotenv import dotenv_values
+
+    found = dotenv_values(stream=StringIO(text), interpolate=False)
+    return {name: value or "" for name, value in found.items()}
+
+
+def _text(path: Path, name: str, value: object) -> str:
+    if name in KEY_NAMES:
+        raise ConfigError(f"{path} holds {name}; a key is set with memchat keys set {name}")
+    if name == HOME:
+        raise ConfigError(f"{path} holds {HOME}, which the environment alone can set; remove it")
+    if name not in SETTING_NAMES:
+        meant = closest(name, SETTING_NAMES)
+        hint = f"did you mean {meant}?" if meant else "memchat config lists those there are"
+        raise ConfigError(f"{path} holds {name!r}, which is no setting; {hint}")
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if not isinstance(value, (str, int, float)):
+        raise ConfigError(f'{name} in {path} is no text or number; write it as {name} = "value"')
+    return str(value)

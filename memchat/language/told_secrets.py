@@ -1,0 +1,396 @@
+"""Secrets that the words beside them give away, in every language of ``words.toml``: passwords that
+are words, codes in letters, answers to security questions, what somebody logs in with."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from functools import cache, lru_cache
+from importlib.resources import files
+
+from memchat.language import lexicon
+from memchat.language.number_words import NUMBER_WORDS
+
+Place = tuple[int, int]
+
+_NEAR = 60
+"""Characters in which a name is followed by what it names, and in which a lock stands."""
+_BARE = 24
+"""The same where no "is" stands between them."""
+_WORDS = 8
+"""Words of the longest password that is read as one."""
+_BEFORE = 3
+"""Words before a name with no "is" behind it, as in Russian: "пароль от банка подсолнух"."""
+MARKS = (
+    r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
+    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
+)
+"""Marks that belong to the letter before them, for a class of characters."""
+_LETTER = rf"(?:[^\W\d_]|[{MARKS}])"
+_LETTERS = re.compile(rf"{_LETTER}+(?:['-]{_LETTER}+)*")
+_TOKEN = re.compile(r"[^\s\"',;。、，؛।]+")
+_FIGURES = re.compile(
+    r"[#*]?\d(?:[ .*#/-]{0,3}\d){2,15}[#*]?(?!\w)"
+    r"|(?=[^\s\"',;]{0,40}\d)[^\s\"',;。、]{3,60}"
+    r"|(?:[^\W\d]{2,12} \d{1,3}(?:, | then | and | ){0,2}){2,5}"
+)
+"""A number however grouped, letters with a digit among them, or the turns of a dial."""
+_TURNS = re.compile(r"\d{1,2}(?:-\d{1,2}){2,5}(?![\w-])")
+_QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
+_STRONG = r"\s*[:=]+>?\s*|\s+->?\s+"
+_CLAUSE = re.compile(r"[.!?;\n](?=\s|$)|[。！？]")
+_THIN = re.compile(r"[\d.,:]+(?:%|st|nd|rd|th|am|pm|h|kg|km|g|€|\$)?|[€$£]\S+|\d{4}-\d\d-\d\d")
+_ENTERED = re.compile(
+    r"\s*(?:the (?:code|number) )?(?:\w (?:and|then) )?([#*]?\d(?:[ -]?\d){2,9}[#*]?)"
+    r"(?=\W*$|[.,;!?)]+\s| (?:at|on|in|into|for|to|and|then|when|or|as|with|if|followed"
+    r"|aus|auf|ein|an|am|na|op|en|sur|dans|pour|para|per|e|et|und|y)\b)"
+)
+_DIALLED = re.compile(r"(?<![\w#])[#*]?\d{3,8}#(?!\w)")
+"""A number as it is typed on a keypad."""
+_SHORT = re.compile(r"\d{3,}[#*]?")
+_PAIRED = re.compile(
+    r"(?<!\w)(?:network|netzwerk|ssid|wi-?fi|wlan|user ?(?:name)?|log-?in|benutzer\w*|usuario"
+    r"|utilisateur|utente|usuário|gebruiker|account|@\S+)(?!\w)"
+)
+"""What a password is the second half of."""
+_SIGN = re.compile(r"\d|[!@#$%&*_+=^~?<>|\\]")
+
+
+@cache
+def _tables() -> dict[str, dict[str, str]]:
+    path = files("memchat.language") / "secret_data" / "words.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """The languages whose words for secrets are listed."""
+    return tuple(_tables())
+
+
+def kinds(code: str) -> tuple[str, ...]:
+    """The kinds of words that a language lists."""
+    return tuple(_tables()[code])
+
+
+@cache
+def entries(code: str, kind: str) -> tuple[str, ...]:
+    """A language's entries of one kind."""
+    listed = (" ".join(e.split()) for e in re.split(r",(?![^{]*\})", _tables()[code][kind]))
+    return tuple(entry for entry in listed if entry)
+
+
+def _is_spaced(code: str) -> bool:
+    return code not in lexicon.codes() or lexicon.is_spaced(code)
+
+
+def _whole(code: str, words: str) -> str:
+    """Alternatives as whole words, where spaces part words."""
+    words = words or r"(?!)"
+    return rf"(?<!\w)(?:{words})(?![\w{MARKS}])" if _is_spaced(code) else f"(?:{words})"
+
+
+@cache
+def _pattern(code: str, *kinds: str) -> re.Pattern[str]:
+    return re.compile(_whole(code, "|".join(e for kind in kinds for e in entries(code, kind))))
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    """The names of every language, those of two words before those of one."""
+    by_kind = {True: "", False: ""}
+    for spaced in by_kind:
+        codes = [code for code in languages() if _is_spaced(code) is spaced]
+        names = [entry for code in codes for kind in _SEEKERS for entry in entries(code, kind)]
+        by_kind[spaced] = "|".join(sorted(dict.fromkeys(names), key=lambda name: " " not in name))
+    return re.compile(rf"(?<!\w)(?:{by_kind[True]})(?![\w{MARKS}])|(?:{by_kind[False]})")
+
+
+@lru_cache(maxsize=512)
+def _roles(name: str) -> tuple[tuple[str, str], ...]:
+    """The kinds and languages in which a word is a name for a secret."""
+    return tuple(
+        (kind, code)
+        for kind in _SEEKERS
+        for code in languages()
+        if _pattern(code, kind).fullmatch(name)
+    )
+
+
+@cache
+def _link(code: str) -> re.Pattern[str]:
+    """What stands right before a secret: "is", "=", and particles where words are not spaced."""
+    words = _whole(code, "|".join(entries(code, "is")))
+    return re.compile(rf"(?P<strong>{_STRONG})|\s*{words}(?:\s*:\s*|\s*)")
+
+
+@cache
+def _locks() -> re.Pattern[str]:
+    return re.compile("|".join(_pattern(code, "lock").pattern for code in languages()))
+
+
+@cache
+def _digit_words() -> re.Pattern[str]:
+    """Three digits or more in letters: "four nine two seven"."""
+    words = {word for word, number in NUMBER_WORDS.items() if number < 100}
+    words |= {word for code in languages() for word in entries(code, "digits")}
+    packed = {word for word in words if re.match(r"[\u0e00-\u9fff가-힣]", word)}
+    one, tight = ("|".join(sorted(w, key=len, reverse=True)) for w in (words - packed, packed))
+    return re.compile(
+        rf"(?<!\w)(?:{one})(?:[ ,-]{{1,2}}(?:{one})){{2,19}}(?!\w)"
+        rf"|(?:{tight})(?: ?(?:{tight})){{2,19}}"
+    )
+
+
+def find(text: str) -> Iterator[tuple[int, Place]]:
+    """Where the names of secrets begin in a folded text, and where the secrets stand."""
+    for name in _names().finditer(text):
+        for kind, code in _roles(name[0]):
+            for found in (_SEEKERS[kind](text, name, code), _before(text, name, kind, code)):
+                if found is not None:
+                    yield min(name.start(), found[0]), _trimmed(text, *found, code)
+    for dialled in _DIALLED.finditer(text):
+        if _is_near_a_lock(text, *dialled.span()):
+            yield dialled.span()[0], dialled.span()
+
+
+def _end(text: str, at: int) -> int:
+    """Where the clause that starts here ends."""
+    limit = min(len(text), at + 2 * _NEAR)
+    end = _CLAUSE.search(text, at, limit)
+    return end.start() if end else limit
+
+
+def _links(text: str, at: int, end: int, code: str) -> Iterator[re.Match[str]]:
+    """What may stand right before the secret of a name that ends here. A name that is part of
+    another ("password manager") has none."""
+    if not names_another(text, at, code):
+        yield from _link(code).finditer(text, at, min(end, at + _NEAR))
+
+
+def names_another(text: str, at: int, code: str = "en") -> bool:
+    """Whether the name that ends here is part of another's, as in "password manager"."""
+    return any(_pattern(each, "part_of").match(text, at + 1) for each in (code, "en"))
+
+
+def _password(text: str, name: re.Match[str], code: str) -> Place | None:
+    """What a name is said to be: any word that is not said of passwords in general."""
+    at, end = name.end(), _end(text, name.end())
+    for link in _links(text, at, end, code):
+        found = _value(text, link.end(), end, code)
+        if found is not None:
+            return found
+    return _asked(text, at) or _paired(text, name, end, code) or _unlinked(text, name, end, code)
+
+
+def _asked(text: str, at: int) -> Place | None:
+    """What answers the speaker's own question: "My password? Wonderwall95"."""
+    found = re.compile(r"\? (\S{4,60})").match(text, at)
+    return found.span(1) if found and _is_mixed(found[1].rstrip(".?)")) else None
+
+
+def _code(text: str, name: re.Match[str], code: str) -> Place | None:
+    """What holds a digit behind an "is" or near the name; digits in letters too."""
+    at, end = name.end(), _end(text, name.end())
+    letters = _digit_words().search(text, at, min(end, at + _NEAR))
+    if letters is not None:
+        return letters.span()
+    for link in _links(text, at, end, code):
+        figures = _FIGURES.match(text, link.end(), end)
+        if figures is not None:
+            return figures.span()
+    if code != "en" and (figures := _SHORT.search(text, at, min(end, at + _BARE))):
+        return figures.span()
+    return None
+
+
+def _answer(text: str, name: re.Match[str], code: str) -> Place | None:
+    """All that follows an "is": a name, or an answer of some words."""
+    at, end = name.end(), _end(text, name.end())
+    for link in _links(text, at, end, code):
+        first = _LETTERS.match(text, link.end(), end)
+        if first is not None and not _is_common(first[0], code):
+            return link.end(), end
+    return _unlinked(text, name, end, code)
+
+
+def _log_in(text: str, name: re.Match[str], code: str) -> Place | None:
+    """A word with a digit or a sign in it, not far behind."""
+    end = _end(text, name.end())
+    for number, token in enumerate(_TOKEN.finditer(text, name.end(), end)):
+        if number < 6 and _is_mixed(token[0].rstrip(".?)")):
+            return token.span()
+    return None
+
+
+def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
+    """What a password was changed to, as the last word of it that is not a common one."""
+    at, end = name.end() + 1, _end(text, name.end())
+    found = _value(text, at, end, code)
+    while found is not None and " " in text[slice(*found)]:
+        first, last = text[slice(*found)].rsplit(" ", 1)
+        found = (at, at + len(first)) if _is_common(last, code) else None
+    return found
+
+
+def _enter(text: str, name: re.Match[str], code: str) -> Place | None:
+    """A number of some digits that is entered somewhere, with what it opens in the sentence."""
+    found = _ENTERED.match(text, name.end())
+    return found.span(1) if found and _is_near_a_lock(text, *name.span()) else None
+
+
+def _opens(text: str, name: re.Match[str], code: str) -> Place | None:
+    """The number in front of what it does, with what it opens in the sentence."""
+    start = max(0, name.start() - _BARE)
+    found = re.compile(
+        r"(?<![\w.:,])(?:[#*]?\d{3,8}[#*]?|(?=\w{0,20}\d)\w{4,20}) (?:\w+ )?$"
+    ).search(text[: name.start()], start)
+    near = found and _is_near_a_lock(text, *name.span())
+    return (found.start(), found.start() + len(found[0].split()[0])) if found and near else None
+
+
+def _lock(text: str, name: re.Match[str], code: str) -> Place | None:
+    """What is locked with nothing but a number behind it: "garage: 9921", "the safe is 12-34-6"."""
+    found = re.compile(r": ?([#*]?\d{4,8}[#*]?)(?=\s*$|[,;.!]\s?)").match(text, name.end())
+    if found is not None:
+        return found.span(1)
+    for link in _links(text, name.end(), _end(text, name.end()), code):
+        if (turns := _TURNS.match(text, link.end())) is not None:
+            return turns.span()
+    return None
+
+
+def _is_near_a_lock(text: str, start: int, end: int) -> bool:
+    return _locks().search(text, max(0, start - _NEAR), end + _NEAR) is not None
+
+
+def _before(text: str, name: re.Match[str], kind: str, code: str) -> Place | None:
+    """A secret in front of its name: "bluebird77 is my password", "4471 ist der Türcode"."""
+    if kind not in ("password", "code") or names_another(text, name.end(), code):
+        return None
+    start = max(0, name.start() - _NEAR)
+    found = _in_front(code).search(text[start : name.start()])
+    return (start + found.start("value"), start + found.end("value")) if found else None
+
+
+@cache
+def _in_front(code: str) -> re.Pattern[str]:
+    words = _whole(code, "|".join(entries(code, "is")))
+    value = r"(?<![\w.,:/@-])(?P<value>(?=[^\s\"',;]{0,40}\d)[^\s\"',;]{4,60})"
+    return re.compile(rf"{value},? {words} (?:{_LETTER}+['-]? ?){{0,3}}$")
+
+
+_SEEKERS: dict[str, Callable[[str, re.Match[str], str], Place | None]] = {
+    "password": _password,
+    "code": _code,
+    "answer": _answer,
+    "log_in": _log_in,
+    "enter": _enter,
+    "changed": _changed,
+    "opens": _opens,
+    "lock": _lock,
+}
+"""The kinds of names, and how the secret of each is found."""
+
+
+def _value(text: str, at: int, end: int, code: str) -> Place | None:
+    quoted = _QUOTED.match(text, at)
+    if quoted is not None:
+        return None if _is_common(quoted[1], code) else quoted.span(1)
+    token = _TOKEN.match(text, at, end)
+    if token is None:
+        return None
+    if _is_mixed(token[0].rstrip(".?)")):
+        return token.span()
+    return _words(text, at, end, code)
+
+
+def _words(text: str, at: int, end: int, code: str) -> Place | None:
+    """A password of letters: the words up to the first that joins another thought to it."""
+    last = at
+    for number in range(_WORDS):
+        token = _TOKEN.match(text, last, end)
+        word = token[0].rstrip(".?!)") if token else ""
+        if not word or (_is_joint(word) if number else _is_common(word, code)):
+            break
+        if number == 0 and len(word) < 3 and word.isascii():
+            return None
+        last += len(word) + 1
+        if text[last - 1 : last] != " ":
+            break
+    return (at, last - 1) if last > at else None
+
+
+def _paired(text: str, name: re.Match[str], end: int, code: str) -> Place | None:
+    """The word right behind a name that stands beside a user's name or a network's."""
+    start = max(0, name.start() - _NEAR)
+    word = re.compile(rf" ({_LETTER}{{3,}})").match(text, name.end(), end)
+    if word is None or not _PAIRED.search(text, start, name.start()):
+        return None
+    if _pattern(code, "part_of").match(text, word.start(1)) or _is_common(word[1], code):
+        return None
+    return word.span(1)
+
+
+def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | None:
+    """In a language without an "is": the one word at a clause's end, with the name at its start."""
+    if not entries(code, "of"):
+        return None
+    clause = max(text.rfind(mark, 0, name.start()) for mark in ".!?,;:")
+    if len(text[clause + 1 : name.start()].split()) > _BEFORE:
+        return None
+    of = rf"(?: (?:{'|'.join(entries(code, 'of'))}) {_LETTER}+)?"
+    value = rf"(?P<mixed>[^\s.,!?\"']*\d[^\s.,!?\"']*)|(?P<value>{_LETTER}{{4,}})"
+    ends = rf"(?: (?:{'|'.join(_endings(code))}))?(?=[.,!]|\s*$)"
+    found = re.compile(rf"{of} (?:{value}{ends})").match(text, name.end(), end)
+    if found is None or (found["value"] and _is_common(found["value"], code)):
+        return None
+    return found.span(found.lastgroup or 0)
+
+
+@cache
+def _joints() -> frozenset[str]:
+    return lexicon.everywhere("function_words")
+
+
+def _is_joint(word: str) -> bool:
+    return word in _joints()
+
+
+@cache
+def _common() -> frozenset[str]:
+    """The plain words of the languages' lists: they are said of a password and are none."""
+    kinds = (kind for kind in lexicon.kinds() if kind not in ("people", "seasons"))
+    return frozenset(word for kind in kinds for word in lexicon.everywhere(kind))
+
+
+def _is_common(word: str, code: str) -> bool:
+    state = _pattern(code, "state")
+    if _is_spaced(code):
+        return word.removesuffix("'s") in _common() or state.fullmatch(word) is not None
+    begins = ("question", "negation", "function_words", "first_person")
+    return bool(state.match(word)) or any(
+        word.startswith(entry) for kind in begins for entry in lexicon.entries(code, kind)
+    )
+
+
+def _is_mixed(token: str) -> bool:
+    """Whether a token holds a digit or a sign among other letters, as no common word does."""
+    if len(token) < 3 or _THIN.fullmatch(token):
+        return len(token) > 3 and token.isdigit()
+    return _SIGN.search(token) is not None
+
+
+@cache
+def _endings(code: str) -> tuple[str, ...]:
+    """Verbs and particles that stand behind a secret; one that cannot be where there is none."""
+    return tuple(sorted(entries(code, "ending"), key=len, reverse=True)) or ("(?!)",)
+
+
+def _trimmed(text: str, start: int, end: int, code: str) -> Place:
+    """A secret without the verb or the marks behind it; "!" may be its last character."""
+    shorter = re.search(rf"(?:\s*(?:{'|'.join(_endings(code))}))?[\s.?),。]*$", text[start:end])
+    stop = start + shorter.start() if shorter else end
+    stop += text[stop : stop + 1] == "!"
+    return start, max(stop, start + 1)

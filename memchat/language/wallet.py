@@ -1,0 +1,78 @@
+"""The words of a wallet: a dozen or two of the 2,048 words of BIP-39, one after the other.
+
+The list itself is not kept. ``wallet_words.txt`` holds a Bloom filter of it, made by
+``tools/wallet_words.py``: it knows every word of the list, and takes one other word in
+fifty for one of them.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+BITS = 16_384
+_HASHES = 5
+_FEWEST = 12
+_LISTED = 0.85
+_LISTED_UNPARTED = 0.65
+"""The share of a run that is in the list, so that a slip of the pen or another wallet's list leaves
+it a wallet's words. Lists of other things have commas; less is asked of words without them."""
+_WORD = re.compile(r"[^\W\d_]+")
+_GAP = re.compile(r"[\s,.;:)#-]*(?:\d{1,2}[\s.):-]*)?")
+_LENGTHS = range(3, 9)
+
+
+def places(word: str) -> tuple[int, ...]:
+    """The bits of the filter that stand for a word."""
+    digest = hashlib.sha256(word.encode()).digest()
+    return tuple(int.from_bytes(digest[2 * n : 2 * n + 2]) % BITS for n in range(_HASHES))
+
+
+def is_listed(word: str) -> bool:
+    """Whether a word is in the list, or one of the few others that the filter lets through."""
+    bits = _filter()
+    return all(bits[at // 8] >> at % 8 & 1 for at in places(word))
+
+
+def find(text: str) -> Iterator[tuple[int, int]]:
+    """Where the words of wallets stand in a folded text."""
+    run: list[re.Match[str]] = []
+    for word in _WORD.finditer(text):
+        if run and not _GAP.fullmatch(text, run[-1].end(), word.start()):
+            yield from _wallet(run)
+            run = []
+        if len(word[0]) in _LENGTHS and word[0].isascii():
+            run.append(word)
+        else:
+            yield from _wallet(run)
+            run = []
+    yield from _wallet(run)
+
+
+def _wallet(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
+    """The stretch of a run that begins and ends with a listed word, if it is one of a wallet."""
+    if len(run) < _FEWEST:
+        return
+    listed = [is_listed(word[0]) for word in run]
+    start = 0
+    while start <= len(run) - _FEWEST:
+        end = start + _FEWEST
+        between = run[start].string[run[start].end() : run[end - 1].start()]
+        share = _LISTED if "," in between else _LISTED_UNPARTED
+        if not listed[start] or sum(listed[start:end]) < share * _FEWEST:
+            start += 1
+            continue
+        while end < len(run) and listed[end]:
+            end += 1
+        yield run[start].start(), run[end - 1].end()
+        start = end
+
+
+@cache
+def _filter() -> bytes:
+    path = files("memchat.language") / "secret_data" / "wallet_words.txt"
+    return base64.b64decode(path.read_text(encoding="ascii"))

@@ -1,0 +1,138 @@
+"""Secrets by the words beside them, by their form, and in the words of a wallet."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from benchmarks.lifecycle import secrets as lines
+from memchat.errors import SecretError
+from memchat.language import lexicon, told_secrets, vendor_keys, wallet
+from memchat.language.secrets import find_answered, find_secrets, mask
+from tests.conftest import answer
+
+ROWS = lines.corpus(lines.DEVELOPED_ON)
+SECRET = [row for row in ROWS if row["kind"] != "harmless"]
+HARMLESS = [row["text"] for row in ROWS if row["kind"] == "harmless"]
+MOST_ENTRIES = 900
+WALLET = "ribbon velvet lunar clinic orbit gadget maple trophy canvas puzzle hollow ginger"
+REPEATED = (
+    "password ", "my pin is ", "a-", "M-", "eyJ-", "AKIA", "1-", "four ", "ribbon ", "A1B2-", "x=",
+    "?key=", "aa://a:", "'\"", "=", "密码", "-----BEGIN PRIVATE KEY-----", "curl -u ", "set a ",
+)  # fmt: skip
+
+
+def shown(row: dict[str, str]) -> str:
+    """What is left of a line once its secrets are masked."""
+    text = row["text"]
+    before = row.get("before")
+    for secret in reversed(find_answered(before, text) if before else []):
+        text = f"{text[: secret.start]}[…]{text[secret.end :]}"
+    return mask(text)
+
+
+def test_the_lines_are_as_many_and_as_mixed_as_they_claim() -> None:
+    assert len(SECRET) >= 120 and len(HARMLESS) >= 120
+    assert {row["lang"] for row in ROWS} >= set(lexicon.codes()) | {"pl"}
+
+
+@pytest.mark.parametrize("row", SECRET, ids=lambda row: str(row["id"]))
+def test_a_secret_of_the_lines_is_masked_whole(row: dict[str, str]) -> None:
+    left = shown(row)
+    told = [part for part in row["secret"].split() if len(part) > 3 or part.isdigit()]
+    assert not [part for part in told if part.strip(",.") in left]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_a_harmless_line_is_left_alone(text: str) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize("unit", REPEATED)
+def test_the_time_grows_with_the_length_and_no_faster(unit: str) -> None:
+    def took(size: int) -> float:
+        text = (unit * size)[:size]
+        began = time.process_time()
+        find_secrets(text)
+        return time.process_time() - began
+
+    took(100)
+    assert took(40_000) < max(0.2, 12 * max(took(10_001), took(10_000)))
+
+
+def test_every_form_of_the_table_finds_what_it_describes_and_names_its_source() -> None:
+    filled = {"hex": "a1", "digit": "12", "upper": "A1", "path": "a1/", "any": "a1"}
+    for service, form, source in vendor_keys.rows():
+        assert source.startswith("https://"), service
+        text = vendor_keys.PART.sub(
+            lambda part: (
+                part["words"].split("|")[0]
+                if part["words"]
+                else (filled.get(part["alphabet"], "aB3") * 80)[: int(part["count"])]
+            ),
+            form,
+        )
+        assert list(vendor_keys.find(f"use {text} here")), form
+
+
+def test_each_language_lists_the_same_names_for_secrets_and_not_too_many() -> None:
+    kinds = {code: tuple(told_secrets.kinds(code)) for code in told_secrets.languages()}
+    assert set(kinds) >= set(lexicon.codes())
+    assert len(set(kinds.values())) == 1
+    listed = [
+        entry
+        for code in kinds
+        for kind in kinds[code]
+        for entry in told_secrets.entries(code, kind)
+    ]
+    assert 500 < len(listed) <= MOST_ENTRIES
+
+
+def test_twelve_words_of_a_wallet_are_found_and_a_list_of_hobbies_is_not() -> None:
+    assert WALLET.split()[0] not in mask(f"I wrote down {WALLET}.")
+    numbered = " ".join(f"{n}. {word}" for n, word in enumerate(WALLET.split(), 1))
+    assert mask(numbered) == "1. [password]"
+    eleven = " ".join(WALLET.split()[:11])
+    assert mask(eleven) == eleven
+    hobbies = (
+        "chess tennis painting cooking hiking reading "
+        "knitting gardening fishing dancing singing skiing"
+    )
+    assert mask(hobbies) == hobbies
+
+
+def test_the_filter_of_wallet_words_is_what_its_tool_makes() -> None:
+    mnemonic = pytest.importorskip("mnemonic")
+    from tools import wallet_words
+
+    words = mnemonic.Mnemonic("english").wordlist
+    assert wallet_words.TARGET.read_text(encoding="ascii") == wallet_words.filter_of(words)
+    assert all(map(wallet.is_listed, words))
+
+
+def test_the_title_and_summary_of_a_conversation_hold_no_password_that_is_a_word(
+    mc, extract_model
+) -> None:
+    said = "Hasło do banku to karmelowy."
+    extract_model.replies.append(answer(title="Hasło karmelowy", summary=f"She said: {said}"))
+    with mc.session(user="ana") as chat:
+        assert chat.send(said).text
+    (session,) = mc.sessions(user="ana")
+    assert "karmelowy" not in f"{session.title}{session.summary}"
+
+
+def test_what_is_entered_by_hand_and_looks_like_a_secret_is_kept_only_if_the_person_says_so(
+    mc,
+) -> None:
+    with pytest.raises(SecretError, match="password") as raised:
+        mc.add("fact", "gate_code", "4471", user="ana")
+    assert raised.value.kind == "password"
+    assert mc.memories(user="ana") == []
+    kept = mc.add("fact", "gate_code", "4471", user="ana", keep_secret=True)
+    assert kept.value == "4471"
+    with pytest.raises(SecretError):
+        mc.edit(kept.id, user="ana", value="4472")
+    assert mc.edit(kept.id, user="ana", memory_type="other").value == "4471"
+    assert mc.edit(kept.id, user="ana", value="4472", keep_secret=True).value == "4472"
+    assert mc.add("profile", "email", "rosa@example.net", user="ana").value == "rosa@example.net"
