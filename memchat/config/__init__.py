@@ -93,8 +93,8 @@ class Settings:
     extraction: str = "session"
     """MEMCHAT_EXTRACTION: ``session`` (at its end) or ``per_message`` (after each reply)."""
     top_k: int = 5
-    """MEMCHAT_TOP_K: where not all facts fit, so many of those found for the message have their
-    place before profile and preferences."""
+    """MEMCHAT_TOP_K: where not all facts fit, so many of those found for the message follow the
+    pinned ones before any other."""
     budget_tokens: int = 1000
     """MEMCHAT_BUDGET: the injected block never exceeds this many tokens (estimated)."""
     pinned_tokens: int = 300

@@ -208,26 +208,26 @@ class Block:
     ) -> Recalled:
         """The best of more facts than fit, and beside them past turns.
 
-        What a person pinned comes first, then the best found, then the profile, then all others by
-        score until the facts' share is full. What past turns leave is the facts' again.
+        What a person pinned comes first, and the profile, as far as their share goes; then the best
+        found, then all others until the facts' share is full. What past turns leave is the facts'
+        again.
         """
         asked = {fact.memory.id: fact for fact in found}
         first = [asked.get(f.memory.id) or replace(f, channel="newest") for f in pinned]
         lines = facts.for_model(distinct([*first, *found, *self._newest(facts, mute)]))
-        by_hand = {f.memory.id for f in pinned if f.memory.pinned}
         numbered = {line.id: line for line in lines}
         best = [numbered[f.memory.id] for f in found if f.memory.id in numbered]
         profile = {fact.memory.id for fact in pinned}
         always = [replace(line, channel="pinned") for line in lines if line.id in profile]
         among = _Filling(max(self._share, 0))
-        room = self.settings.pinned_tokens
-        room -= among.take([line for line in always if line.id in by_hand], room)
-        among.take(best[: self.settings.top_k])
-        among.take(always, room)
-        among.take([*best, *lines])
+        among.take(always, self.settings.pinned_tokens)
+        rest = [*best[: self.settings.top_k], *lines]
+        among.take(rest)
         shown = _Filling(self._room - max(self._share, 0) + among.left, among.taken)
         said = turns([*shown.taken.values()])
-        shown.take([*said, *best, *lines])
+        shown.take(said)
+        shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
+        shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
         there = memories.count_told(facts.tx, facts.scope.ids, facts.today, mute)
         dropped = max(there - len(facts_in), 0) + len(said) - len(shown.of(said))
