@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.config import Settings
+from memchat.config import Settings, loaded_here
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.store import embeddings, meta, services
@@ -85,7 +85,7 @@ class Assembly:
             if self._recall is None:
                 from memchat.memory.recall import Recall
 
-                common = (self.database, self.settings, self.prompts, self.clock)
+                common = (self.database, self.settings, self.clock)
                 self._recall = Recall(*common, self.meaning, self.meaning_at_hand)
             return self._recall
 
@@ -95,7 +95,9 @@ class Assembly:
             if self._patience is None:
                 from memchat.memory.patience import Patience
 
-                self._patience = Patience(self.settings.embed_patience, self.recall().question)
+                loads = self.embedder is None and loaded_here(self.settings.embed_model)
+                find = self.recall().question
+                self._patience = Patience(self.settings.embed_patience, find, loads=loads)
             return self._patience
 
     def parts(self) -> Parts:
@@ -108,6 +110,7 @@ class Assembly:
     def _put_together(self) -> Parts:
         from memchat.chat import Parts
         from memchat.jobs import Worker
+        from memchat.memory.block import Block
         from memchat.memory.commands import Commands
         from memchat.memory.learn import Learner
         from memchat.memory.relevance import Relevance
@@ -121,6 +124,7 @@ class Assembly:
             clock=self.clock,
             model=self.chat_model,
             recall=self.recall(),
+            block=Block(*common, self.prompts, self.recall()),
             patience=self.patience(),
             relevance=(
                 Relevance(self.prompts, self.extract_model) if self.settings.filter_pinned else None

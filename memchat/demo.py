@@ -107,7 +107,7 @@ class _Demo:
         self._screen = screen
         self._zone = ZoneInfo(self._first.zone)
         self._user, self._app = self._first.user, self._first.app
-        self._always: set[str] = set()
+        self._sent = 0
         self._clock = _StoryClock(self._first.at)
 
     def show(self) -> None:
@@ -147,16 +147,12 @@ class _Demo:
         return chat.learned
 
     def _show_used(self, shown: Recalled) -> None:
-        """The memories the model was sent: those it always gets (once), and those found."""
+        """The memories the model was sent: how many in all (once), and those found."""
         facts = [(hit, hit.memory) for hit in shown.hits if hit.memory is not None]
-        always = [memory.key for hit, memory in facts if hit.channel == "pinned"]
-        found = [
-            f"{memory.key}: {memory.value} (score {hit.score:.2f})"
-            for hit, memory in facts
-            if hit.channel != "pinned"
-        ]
-        parts = [f"always: {', '.join(always)}"] if set(always) != self._always else []
-        self._always = set(always)
+        found = [f"{memory.key}: {memory.value} (score {hit.score:.2f})" for hit, memory in facts]
+        every = len(shown.listed)
+        parts = [f"all {every} facts"] if every not in (0, self._sent) else []
+        self._sent = every
         parts += [f"found: {'; '.join(found)}"] if found else []
         if parts:
             self._screen.said("sent", " · ".join(parts), _DIM)

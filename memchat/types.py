@@ -125,6 +125,8 @@ class Memory:
     """The first day it holds, where it was said to come; before that day it is told as coming."""
     cues: tuple[str, ...] = ()
     """Plain words for the situations that need it. For search alone: never shown as a fact."""
+    sensitive: bool = False
+    """Whether a chat model is given it only where it fits the message, as with health or debts."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""
@@ -229,6 +231,7 @@ class InboxItem:
     sentence: str | None = None
     """The sentence that ``quote`` stands in."""
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +259,7 @@ class Refusal:
     starts_at: date | None = None
     many: bool = True
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
     @property
     def repeats(self) -> bool:
@@ -279,7 +283,8 @@ class Hit:
     common); ``bm25`` is 1 where it holds all words of the question that anything holds, the rarer
     counting for more; ``prior`` is the share that the summary of a message's conversation has in
     its score.
-    ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command.
+    ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command; in a
+    prompt also all (all facts fit) or newest (there was room for more than was found).
     """
 
     kind: Literal["memory", "message"]
@@ -316,6 +321,15 @@ class Recalled:
     tokens: int = 0
     matched: tuple[int, ...] = ()
     """For a prompt, the memories that search found for the message, pinned ones among them."""
+    listed: tuple[Hit, ...] = ()
+    """For a prompt, every fact, where all of them fit: sent whatever the message, by their ids.
+    Then ``hits`` are only what was found for it."""
+
+    @property
+    def lines(self) -> int:
+        """How many memories and turns it is, each counted once."""
+        ids = {(hit.kind, hit.id) for hit in (*self.listed, *self.hits)}
+        return len(ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -716,6 +730,7 @@ class Why:
     question: str | None
     """The message it answers."""
     lines: tuple[Given, ...]
+    """What was found for the message, or chosen where not all facts fit."""
     forgotten: int
     """Lines that are gone since, with their words."""
     dropped: int
@@ -732,6 +747,8 @@ class Why:
     """Turns that were sent and are gone since."""
     calls: tuple[Usage, ...]
     """The calls made for it, each with its tokens and cost."""
+    also: tuple[Given, ...] = ()
+    """The other facts that were sent, as all of them fit: in the order of their ids."""
 
 
 def to_json(record: Any) -> dict[str, Any]:

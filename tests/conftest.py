@@ -15,6 +15,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+from memchat.types import Hit, Recalled
 
 # Speed is measured in benchmarks/; on a busy machine a deadline tells nothing.
 hypothesis.settings.register_profile("memchat", deadline=None)
@@ -66,6 +67,12 @@ def chat_model() -> ScriptedModel:
 @pytest.fixture
 def extract_model() -> ScriptedModel:
     return ScriptedModel(name="scripted/extract")
+
+
+def given(shown: Recalled) -> list[Hit]:
+    """All that a prompt was given: its list of facts, and what was found for the message."""
+    listed = {hit.id for hit in shown.listed}
+    return [*shown.listed, *(h for h in shown.hits if h.kind == "message" or h.id not in listed)]
 
 
 Opener = Callable[..., MemChat]

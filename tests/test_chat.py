@@ -156,11 +156,11 @@ def test_older_turns_return_when_they_are_spoken_of(open_store: Opener) -> None:
 def test_a_reply_keeps_the_receipt_of_what_was_shown(mc, extract_model, chat_model) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     mc.embed_pending()
-    reply = mc.session(user="ana").send("Any plans?")
+    reply = mc.session(user="ana").send("Is Lisbon my city?")
     assert reply.text
     (hit,) = mc.receipt(reply.message_id, user="ana")
-    assert (hit.kind, hit.channel) == ("memory", "pinned")
-    assert f"- {hit.text}" in chat_model.requests[-1].messages[0].content
+    assert (hit.kind, hit.channel) == ("memory", "both")
+    assert f"- #{hit.id} {hit.text}" in chat_model.requests[-1].messages[0].content
 
 
 def test_nothing_remembered_means_no_block_at_all(mc, chat_model) -> None:

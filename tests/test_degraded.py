@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 from typing import Any
 
 import pytest
@@ -65,8 +65,12 @@ def slow() -> Iterator[Slow]:
     embedder.go.set()
 
 
+FEW = 165
+"""A budget in which a single fact is more than the facts' share, so that it has to be found."""
+
+
 def kayak(open_store: Opener, embedder: object, **more: Any) -> MemChat:
-    mc = open_store(embedder=embedder, embed_patience=PATIENCE, **more)
+    mc = open_store(embedder=embedder, embed_patience=PATIENCE, budget_tokens=FEW, **more)
     mc.add("fact", "boat", "a red kayak", user="ana")
     mc.embed_pending()
     return mc
@@ -251,7 +255,7 @@ def test_a_service_that_hangs_is_asked_nothing_new_until_it_answers(monkeypatch)
 
 
 def test_an_embedder_that_breaks_costs_meaning_and_no_patience(open_store: Opener) -> None:
-    mc = open_store(embedder=Breaks())
+    mc = open_store(embedder=Breaks(), budget_tokens=FEW)
     mc.add("fact", "boat", "a red kayak", user="ana")
     began = time.perf_counter()
     reply = mc.session(user="ana").send("the red kayak")
@@ -288,6 +292,32 @@ def test_a_slow_service_is_told_on_the_command_line_once(
     for text in ("the red kayak", "the red kayak again"):
         assert talk._turn(chat, text, told)
     assert capsys.readouterr().err.count("did not answer within 0.15 s") == 1
+
+
+def test_the_first_question_waits_for_a_model_that_is_being_loaded_and_no_later_one() -> None:
+    loaded, go = Event(), Event()
+
+    def find(text: str) -> Question:
+        assert (loaded if text == "first" else go).wait(WAIT)
+        return Question(text, usage=SPENT)
+
+    patience = Patience(0.05, find, loads=True)
+    first = patience.ask("first")
+    Timer(0.4, loaded.set).start()  # longer than any later question is waited for
+    assert patience.wait(first).degraded is None
+    assert "within 0.05 s" in (patience.wait(patience.ask("later")).degraded or "")
+    go.set()
+
+
+def test_a_model_that_does_not_load_in_time_is_waited_for_once(monkeypatch) -> None:
+    monkeypatch.setattr(patience_room, "LOADING", 0.2)
+    monkeypatch.setattr(patience_room, "LOST", 0.0)
+    go = Event()
+    patience = Patience(0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?"),
+                        loads=True)  # fmt: skip
+    why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(2)]
+    go.set()
+    assert ["within 0.2 s" in why[0], "within 0.05 s" in why[1]] == [True, True]
 
 
 # The end of a conversation
@@ -348,7 +378,7 @@ def known_at_the_end(
     with mc.session(user="ana") as chat:
         for text in SAID:
             reply = chat.send(text)
-            assert reply.text and (waits or reply.shown.degraded)
+            assert reply.text and (waits or chat._late)
         if isinstance(embedder, OneByOne):
             embedder.go.set()  # what is asked one by one is asked at the end in the same way
     assert chat.failure is None

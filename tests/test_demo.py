@@ -62,7 +62,7 @@ def test_the_second_conversation_uses_and_changes_what_the_first_taught(
 ) -> None:
     second = shown[0].split("\n2. ")[1]
     assert "From what you told me: you are vegetarian" in second
-    assert "sent  always: " in second
+    assert "sent  all 6 facts" in second
     assert "found: catalogue_deadline: 15 October (score 0." in second
     assert "city: Leipzig → Porto" in second
     assert "catalogue_deadline: 15 October → 22 October, until 22 Oct 2026" in second

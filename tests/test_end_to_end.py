@@ -73,7 +73,7 @@ def test_a_conversation_is_held_read_embedded_and_used_with_one_key_set(
     assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
     before = len(server.requests)
     reply = mc.session(user="ana").send("Where was it again?")
-    assert reply.text and [hit.memory.value for hit in reply.shown.hits] == ["Lisbon"]
+    assert reply.text and [hit.memory.value for hit in reply.shown.listed] == ["Lisbon"]
     assert "Lisbon" in json.dumps(server.requests[-1].body)
     assert len(server.requests) - before == 2, "one embedding of the question, one chat call"
     assert server.refusals == []

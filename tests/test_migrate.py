@@ -28,15 +28,15 @@ from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-BACKUP = f"{FILE}.0006.bak"
+BACKUP = f"{FILE}.0007.bak"
 
 SECOND = '''
 """A step that a later version may take."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0008"
+down_revision = "0007"
 
 
 def upgrade():
@@ -47,8 +47,8 @@ THIRD = '''
 """A step that goes wrong half way."""
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 
 
 def upgrade():
@@ -125,13 +125,13 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
     home: Path, next_version
 ) -> None:
     rows = ask(home / FILE, "SELECT id, key, value, sha1 FROM memories")
-    next_version("0007", SECOND)
+    next_version("0008", SECOND)
     Database(home).close()
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0007",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0008",)]
     assert ask(home / FILE, "SELECT id, key, value, sha1 FROM memories") == rows != []
     assert ask(home / FILE, "SELECT mood FROM memories") == [("calm",)]
     assert sorted(files(home)) == [FILE, BACKUP]
-    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0006",)]
+    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0007",)]
     assert ask(home / BACKUP, "SELECT id, key, value, sha1 FROM memories") == rows
     assert stat.S_IMODE((home / BACKUP).stat().st_mode) == 0o600
 
@@ -141,7 +141,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
 
 
 def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_version) -> None:
-    next_version("0007", SECOND)
+    next_version("0008", SECOND)
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
@@ -153,10 +153,10 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
 def test_a_process_that_comes_second_leaves_the_first_one_s_backup_as_it_is(
     home: Path, next_version
 ) -> None:
-    next_version("0007", SECOND)
+    next_version("0008", SECOND)
     Database(home).close()
     backup = (home / BACKUP).read_bytes()
-    migrate.back_up(home / FILE, "0006")  # as it had read before the other one was done
+    migrate.back_up(home / FILE, "0007")  # as it had read before the other one was done
     assert (home / BACKUP).read_bytes() == backup
     assert sorted(files(home)) == [FILE, BACKUP]
 
@@ -166,12 +166,12 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
     )
-    next_version("0008", SECOND, THIRD)
+    next_version("0009", SECOND, THIRD)
     for _ in range(2):
         with pytest.raises(StoreError, match="no_such_table") as error:
             Database(home)
         assert "\n" not in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0006",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0007",)]
     assert dump == (
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
@@ -181,11 +181,11 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
 
 def test_a_backup_that_cannot_be_made_stops_the_upgrade(home: Path, next_version) -> None:
     (home / BACKUP).mkdir()
-    next_version("0007", SECOND)
+    next_version("0008", SECOND)
     with pytest.raises(StoreError) as error:
         Database(home)
     assert "\n" not in str(error.value) and BACKUP in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0006",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0007",)]
     assert {path.name for path in home.iterdir()} == {FILE, BACKUP}
 
 
@@ -297,7 +297,7 @@ def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
         assert hit.memory.value == "Porto" and "before: Lisbon" in hit.text
 
 
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0006"])
 def test_a_store_of_any_earlier_revision_opens_with_its_rows_and_a_backup(
     tmp_path: Path, revision: str
 ) -> None:
@@ -327,6 +327,35 @@ def test_a_store_of_any_earlier_revision_opens_with_its_rows_and_a_backup(
         assert mc.accept(item.id, user="ana").value == "bees"
     assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
     assert ask(home / f"{FILE}.{revision}.bak", "SELECT value FROM memories") == [("Lisbon",)]
+
+
+def test_an_upgrade_marks_what_is_sensitive_by_its_key_and_by_why_it_was_asked(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "store"
+    home.mkdir()
+    _make_at(home / FILE, "0006")
+    with closing(sqlite3.connect(home / FILE)) as connection:
+        connection.execute("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
+        for key in ("diet", "allergy", "medication", "asthma_medication", "debts", "religion"):
+            connection.execute(
+                "INSERT INTO memories (memory_type, key, value, sha1, app_id, search_text,"
+                " text_hash) VALUES ('fact', ?, 'x', ?, 1, 'x', 'x')",
+                (key, key),
+            )
+        for key, reason in (("knee", "it is sensitive: health, debts"), ("hobby", "not sure")):
+            connection.execute(
+                "INSERT INTO inbox (app_id, reason, memory_type, key, value)"
+                " VALUES (1, ?, 'fact', ?, 'x')",
+                (reason, key),
+            )
+        connection.commit()
+    with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
+        marked = {m.key for m in mc.memories(user="ana") if m.sensitive}
+        assert marked == {"medication", "asthma_medication", "debts", "religion"}
+        knee, hobby = mc.inbox(user="ana")
+        assert mc.accept(knee.id, user="ana").sensitive
+        assert not mc.accept(hobby.id, user="ana").sensitive
 
 
 def _make_at(path: Path, revision: str) -> None:

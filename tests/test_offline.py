@@ -20,10 +20,11 @@ BLOCK = """You are a helpful assistant.
 # Memories
 What this person said in earlier conversations.
 <memories mark="a1b2c3">
-- [profile] city: Lisbon (said 2026-05-01)
-- [preference] diet: vegetarian (said 2026-05-01)
-- [profile] allergy: walnuts (said 2026-05-02)
-- [fact] thesis_deadline: 15 October (said 2026-05-01; until 2026-10-15)
+- #1 city: Lisbon
+- #2 diet: vegetarian
+- #3 allergy: walnuts
+- #4 thesis_deadline: 15 October (said 2026-05-01; until 2026-10-15)
+For this message: #1
 - [conversation] 2026-05-01 user: My sofa is far too big for the van.
 </memories mark="a1b2c3">
 """
@@ -290,10 +291,10 @@ def test_any_message_is_answered_and_always_the_same_way(text: str) -> None:
 @pytest.mark.parametrize(
     ("question", "told"),
     [
-        ("Where do I live?", "You live in Lisbon (said 2026-05-01)."),
-        ("What am I allergic to?", "You are allergic to walnuts (said 2026-05-02)."),
+        ("Where do I live?", "You live in Lisbon."),
+        ("What am I allergic to?", "You are allergic to walnuts."),
         ("When is my deadline?", "Your thesis deadline is 15 October (said 2026-05-01)."),
-        ("Wo wohne ich?", "You live in Lisbon (said 2026-05-01)."),
+        ("Wo wohne ich?", "You live in Lisbon."),
     ],
 )
 def test_a_question_about_oneself_is_answered_from_the_block(question: str, told: str) -> None:

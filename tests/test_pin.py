@@ -8,8 +8,10 @@ from memchat import MemChat
 from memchat.errors import InputError, NotFound
 from memchat.testing import ScriptedModel
 from memchat.types import Wanted
+from tests.conftest import Opener
 
 ANA = {"user": "ana"}
+LONG = "green touring bike with a basket, two bags, a bell and lights for the long way to work"
 
 
 def shown(mc: MemChat, model: ScriptedModel, **scope: str) -> str:
@@ -18,18 +20,36 @@ def shown(mc: MemChat, model: ScriptedModel, **scope: str) -> str:
     return model.requests[-1].messages[0].content
 
 
-def test_a_pinned_fact_is_given_whatever_the_question(
-    mc: MemChat, chat_model: ScriptedModel
+def crowd(mc: MemChat) -> None:
+    """More facts than a prompt of the ``small`` store has room for."""
+    for n in range(40):
+        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
+
+
+@pytest.fixture
+def small(open_store: Opener) -> MemChat:
+    """A store whose prompts have little room."""
+    return open_store(budget_tokens=400, pinned_tokens=60)
+
+
+def test_where_not_all_facts_fit_a_pinned_one_is_given_whatever_the_question(
+    small: MemChat, chat_model: ScriptedModel
 ) -> None:
-    kept = mc.add("fact", "bike", "green touring bike", **ANA)
-    assert "green touring bike" not in shown(mc, chat_model)
+    mc = small
+    kept = mc.add("fact", "bike", LONG, **ANA)
+    crowd(mc)
+    assert LONG not in shown(mc, chat_model)
     assert mc.pin(kept.id, **ANA).pinned
-    assert "green touring bike" in shown(mc, chat_model)
+    assert LONG in shown(mc, chat_model)
     assert not mc.pin(kept.id, **ANA, on=False).pinned
-    assert "green touring bike" not in shown(mc, chat_model)
+    assert LONG not in shown(mc, chat_model)
 
 
-def test_what_is_pinned_comes_before_the_profile(mc: MemChat, chat_model: ScriptedModel) -> None:
+def test_where_not_all_facts_fit_what_is_pinned_comes_before_the_profile(
+    small: MemChat, chat_model: ScriptedModel
+) -> None:
+    mc = small
+    crowd(mc)
     mc.add("profile", "name", "Ana Ferreira", **ANA)
     mc.pin(mc.add("other", "book club", "first Tuesday", **ANA).id, **ANA)
     told = shown(mc, chat_model)

@@ -11,7 +11,7 @@ from memchat import MemChat
 from memchat.errors import NotFound, ProviderError
 from memchat.testing import Broken, Calls, ScriptedModel
 from memchat.types import Why, to_json
-from tests.conftest import Opener, answer, fact
+from tests.conftest import Opener, answer, fact, given
 from tests.test_forget import files_with, learn_zanzibar, rows_with
 from tests.test_learn import talk
 
@@ -38,17 +38,16 @@ def test_a_receipt_is_complete_and_gives_each_line_its_reasons(mc, chat_model) -
     mc.add("fact", "boat", "a red kayak", user="ana")
     mc.embed_pending()
     found = reply_to(mc, "Where is my red kayak boat?")
-    assert [(line.hit.channel, line.hit.text) for line in found.lines] == [
-        ("pinned", "[profile] city: Lisbon (said 2026-05-01)"),
-        ("both", "[fact] boat: a red kayak (said 2026-05-01)"),
+    assert [(line.hit.channel, line.hit.text) for line in (*found.lines, *found.also)] == [
+        ("both", "boat: a red kayak (said 2026-05-01)"),
+        ("all", "city: Lisbon"),
     ]
-    kayak = found.lines[1].hit
+    kayak = found.lines[0].hit
     assert kayak.cosine is not None and kayak.bm25 is not None and 0 < kayak.score <= 1.5
     sent = chat_model.requests[-1].messages[0].content
-    assert [f"- {line.hit.text}" for line in found.lines] == [
-        line for line in sent.splitlines() if line.startswith("- ")
-    ]
-    assert all(line.hit.tokens > 0 for line in found.lines)
+    assert "- #1 city: Lisbon\n- #2 boat: a red kayak (said 2026-05-01)\n" in sent
+    assert "For this message: #2\n" in sent
+    assert all(line.hit.tokens > 0 for line in (*found.lines, *found.also))
     assert (found.question, found.dropped, found.forgotten) == ("Where is my red kayak boat?", 0, 0)
 
 
@@ -174,12 +173,12 @@ def test_each_line_says_what_became_of_it_since(mc, clock) -> None:
     porto = mc.add("profile", "city", "Porto", user="ana").id
     mc.edit(ids["nurse"], user="ana", value="doctor")
     mc.mute(ids["green"], found.reply.session_id, user="ana")
-    now = {line.hit.id: line for line in mc.why(found.reply.id, user="ana").lines}
+    now = {line.hit.id: line for line in mc.why(found.reply.id, user="ana").also}
     assert now[ids["Lisbon"]].since == f"replaced by #{porto}"
     assert now[ids["nurse"]].since == "changed, now job: doctor"
     assert now[ids["green"]].since is None and now[ids["green"]].muted
     assert now[ids["fado"]].since is None and not now[ids["fado"]].muted
-    assert [line.hit.text for line in found.lines] == [line.hit.text for line in now.values()]
+    assert [line.hit.text for line in found.also] == [line.hit.text for line in now.values()]
 
 
 def test_a_line_says_when_and_in_which_conversation_it_was_said(mc, extract_model, clock) -> None:
@@ -187,10 +186,10 @@ def test_a_line_says_when_and_in_which_conversation_it_was_said(mc, extract_mode
     said = clock()
     taught = talk(mc, "I live in Lisbon").session_id
     clock.advance(days=3)
-    (line, *_) = reply_to(mc, "Hello there").lines
+    (line,) = reply_to(mc, "Hello there").also
     assert (line.said_at, line.session_id) == (said, taught)
     mc.add("profile", "job", "nurse", user="ana")
-    lines = reply_to(mc, "Is it late?").lines
+    lines = reply_to(mc, "Is it late?").also
     (by_hand,) = [line for line in lines if "nurse" in line.hit.text]
     assert (by_hand.said_at, by_hand.session_id) == (clock(), None)
 
@@ -199,7 +198,7 @@ def test_an_expired_memory_is_over_in_an_old_receipt(mc, clock) -> None:
     mc.add("profile", "visitor", "Bo", user="ana", expires_at=clock().date())
     found = reply_to(mc, "Hi")
     clock.advance(days=2)
-    assert mc.why(found.reply.id, user="ana").lines[0].since == "over"
+    assert mc.why(found.reply.id, user="ana").also[0].since == "over"
 
 
 # --- not relevant
@@ -225,7 +224,7 @@ def test_a_muted_memory_stays_out_of_the_rest_of_that_conversation_alone(mc) -> 
 def reply_given(chat, text: str) -> tuple:
     reply = chat.send(text)
     assert reply.text
-    return tuple(hit for hit in reply.shown.hits if hit.kind == "memory")
+    return tuple(hit for hit in given(reply.shown) if hit.kind == "memory")
 
 
 def test_muting_twice_is_muting_once_and_unmuting_needs_no_mute(mc) -> None:
@@ -234,9 +233,9 @@ def test_muting_twice_is_muting_once_and_unmuting_needs_no_mute(mc) -> None:
     mc.unmute(city, session_id, user="ana")
     mc.mute(city, session_id, user="ana")
     mc.mute(city, session_id, user="ana")
-    assert mc.why(user="ana").lines[0].muted
+    assert mc.why(user="ana").also[0].muted
     mc.unmute(city, session_id, user="ana")
-    assert not mc.why(user="ana").lines[0].muted
+    assert not mc.why(user="ana").also[0].muted
 
 
 def test_muting_what_is_not_one_s_own_is_refused(mc) -> None:
@@ -262,7 +261,15 @@ def test_what_is_read_and_what_is_found_is_counted_with_the_receipt(mc) -> None:
         mc.add(kind, key, value, user="ana")
     mc.embed_pending()
     assert reply_to(mc, "my red kayak boat").lines
-    assert counts(mc) == {"Lisbon": (0, 1), "a red kayak": (1, 1), "roses": (0, 0)}
+    assert counts(mc) == {"Lisbon": (0, 0), "a red kayak": (1, 1), "roses": (0, 0)}
+
+
+def test_a_fact_that_a_reply_says_counts_as_read_though_no_search_found_it(open_store) -> None:
+    mc = open_store(chat_model=ScriptedModel(["As you grow roses: no."]))
+    mc.add("fact", "garden", "roses", user="ana")
+    mc.add("fact", "boat", "a red kayak", user="ana")
+    assert reply_to(mc, "Hello there").lines == ()
+    assert counts(mc) == {"roses": (0, 1), "a red kayak": (0, 0)}
 
 
 def test_a_pinned_memory_that_also_fits_counts_as_found(mc) -> None:
@@ -296,11 +303,11 @@ def test_forgetting_takes_the_words_out_of_every_prompt_that_held_them(
     mc, extract_model, chat_model
 ) -> None:
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
-    given = reply_to(mc, "Hello there")
-    assert "Zanzibar" in given.prompt[0].content and rows_with(mc, 'INTO "prompts"')
+    told = reply_to(mc, "Hello there")
+    assert "Zanzibar" in told.prompt[0].content and rows_with(mc, 'INTO "prompts"')
     mc.delete(memory_id, user="ana")
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
-    after = mc.why(given.reply.id, user="ana")
+    after = mc.why(told.reply.id, user="ana")
     assert after.prompt is None and after.forgotten == 1
     assert "Zanzibar" not in json.dumps(to_json(after))
 
@@ -309,21 +316,22 @@ def test_a_replaced_value_leaves_the_prompts_it_stood_in(mc, clock) -> None:
     old = mc.add("profile", "city", "Zanzibar", user="ana").id
     clock.advance(days=1)
     mc.add("profile", "city", "Lisbon", user="ana")
-    given = reply_to(mc, "Hello there")
-    assert "before: Zanzibar" in given.prompt[0].content
+    mc.embed_pending()
+    told = reply_to(mc, "Which city?")
+    assert "before: Zanzibar" in told.prompt[0].content
     mc.delete(old, user="ana")
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
 def test_while_a_deletion_is_held_its_words_are_not_shown(mc) -> None:
     city = mc.add("profile", "city", "Zanzibar", user="ana").id
-    given = reply_to(mc, "Hello there")
+    told = reply_to(mc, "Hello there")
     mc.delete(city, user="ana", hold=60)
-    held = mc.why(given.reply.id, user="ana")
+    held = mc.why(told.reply.id, user="ana")
     assert "Zanzibar" not in json.dumps(to_json(held))
-    assert held.lines[0].since == "is being forgotten"
+    assert held.also[0].since == "is being forgotten"
     mc.restore(city, user="ana")
-    assert mc.why(given.reply.id, user="ana").prompt == given.prompt
+    assert mc.why(told.reply.id, user="ana").prompt == told.prompt
 
 
 def test_what_is_forgotten_while_the_reply_comes_in_is_not_written_down_again(open_store) -> None:
@@ -335,7 +343,7 @@ def test_what_is_forgotten_while_the_reply_comes_in_is_not_written_down_again(op
     mc = open_store(chat_model=ScriptedModel([reply]))
     city = mc.add("profile", "city", "Zanzibar", user="ana").id
     found = reply_to(mc, "Hello there")
-    assert found.prompt is None and found.lines == () and found.forgotten == 1
+    assert found.prompt is None and found.lines == found.also == () and found.forgotten == 1
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
@@ -345,8 +353,8 @@ def test_deleting_a_conversation_takes_its_words_out_of_the_prompts_of_others(
     extract_model.replies.append(answer(summary="Talk of Zanzibar."))
     taught = talk(mc, "The ferry to Zanzibar leaves at dawn").session_id
     mc.run_jobs()
-    given = reply_to(mc, "When does the ferry to that island leave at dawn?")
-    assert any(line.hit.kind == "message" for line in given.lines)
+    told = reply_to(mc, "When does the ferry to that island leave at dawn?")
+    assert any(line.hit.kind == "message" for line in told.lines)
     mc.delete_session(taught, user="ana")
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
@@ -392,9 +400,12 @@ def test_why_shows_a_reply_on_one_screen(mc, monkeypatch, capsys, clock) -> None
     assert lines[0] == "reply   #2, 2026-05-01 14:00, session 1"
     assert "Where is my red kayak boat?" in lines[1]
     assert "scripted/chat" in out and "tokens in" in out
-    assert f"#{city}  [profile] city: Lisbon (said 2026-05-01)" in lines
-    assert "    pinned · " in out and f"#{boat}  [fact] boat" in out
+    assert f"#{boat}  boat: a red kayak (said 2026-05-01)" in lines
     assert "    both: meaning " in out and "by hand" in out
+    assert lines[-1] == "also sent: 1 other fact, as all fit; memchat why --all lists them"
+    every = run(mc, monkeypatch, capsys, "why", "--all")[1].splitlines()
+    assert "also sent: 1 other fact, as all fit:" in every
+    assert f"#{city}  city: Lisbon" in every and "sent with every message" in every[-1]
     assert run(mc, monkeypatch, capsys, "why", str(found.reply.id))[1] == out
 
 
@@ -413,9 +424,9 @@ def test_not_relevant_and_back_on_the_command_line(mc, monkeypatch, capsys) -> N
     reply_to(mc, "Hi")
     code, out, _ = run(mc, monkeypatch, capsys, "why", "--not-relevant", str(city))
     assert (code, out) == (0, "kept out of session 1: city: Lisbon\n")
-    assert "not relevant here" in run(mc, monkeypatch, capsys, "why")[1]
+    assert "not relevant here" in run(mc, monkeypatch, capsys, "why", "--all")[1]
     run(mc, monkeypatch, capsys, "why", "2", "--relevant", str(city))
-    assert "not relevant here" not in run(mc, monkeypatch, capsys, "why")[1]
+    assert "not relevant here" not in run(mc, monkeypatch, capsys, "why", "--all")[1]
     code, _, err = run(mc, monkeypatch, capsys, "why", "--not-relevant", "99")
     assert code == 1 and err.count("\n") == 1 and "no memory 99" in err
 
@@ -431,7 +442,7 @@ def test_a_command_s_tool_call_leaves_a_prompt_too(open_store: Opener) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     found = reply_to(mc, "Tell me all that you remember about me, please")
     assert found.by_model and found.forgotten == 0
-    assert {line.hit.channel for line in found.lines} == {"pinned", "listed"}
+    assert {line.hit.channel for line in (*found.lines, *found.also)} == {"listed", "all"}
 
 
 # --- very many pinned facts
@@ -449,17 +460,26 @@ def many(mc: MemChat, count: int) -> dict[str, int]:
 def test_fifty_pinned_facts_cost_no_call_and_neither_does_the_switch_that_is_off(
     open_store, extract_model
 ) -> None:
-    mc = open_store(filter_pinned=True)
+    mc = open_store(filter_pinned=True, budget_tokens=300)
     many(mc, 50)
     reply_to(mc, "Hi")
     mc.add("preference", "likes", "one more", user="ana")
     mc.close()
-    reply_to(open_store(), "Hi")
+    reply_to(open_store(budget_tokens=300), "Hi")
+    assert extract_model.requests == []
+
+
+def test_nobody_is_asked_which_facts_fit_where_all_of_them_are_sent(
+    open_store, extract_model
+) -> None:
+    mc = open_store(filter_pinned=True, budget_tokens=2000)
+    many(mc, 60)
+    assert len(reply_to(mc, "Hi").also) == 60
     assert extract_model.requests == []
 
 
 def test_above_fifty_one_call_chooses_which_come_first(open_store, extract_model) -> None:
-    mc = open_store(filter_pinned=True, pinned_tokens=60)
+    mc = open_store(filter_pinned=True, pinned_tokens=60, budget_tokens=300)
     ids = many(mc, 60)
     wanted = [ids["number 41"], ids["number 7"]]
     extract_model.replies.append(f"Here: {json.dumps({'ids': [*wanted, 99999]})}")
@@ -475,7 +495,7 @@ def test_above_fifty_one_call_chooses_which_come_first(open_store, extract_model
 def test_an_answer_that_cannot_be_used_leaves_the_order(
     open_store, extract_model, answered
 ) -> None:
-    mc = open_store(filter_pinned=True)
+    mc = open_store(filter_pinned=True, budget_tokens=300)
     many(mc, 60)
     usual = [hit.id for hit in mc.chat_once("Hi", user="ana").shown.hits]
     extract_model.replies.append(answered)

@@ -16,6 +16,8 @@ CHANNELS = {
     "time": "found by its time",
     "conversation": "from a conversation about it",
     "listed": "you had it listed",
+    "all": "sent with every message",
+    "newest": "not found for it, but there was room",
 }
 
 
@@ -42,16 +44,20 @@ def show(message_id: int) -> None:
     ui.show_problem()
     for n, line in enumerate(why.lines):
         _line(line, why.reply.session_id, n)
+    _also(why)
     _sent(why)
 
 
 def _summary(why: Why) -> str:
     if not why.by_model:
         return "This reply was made by memchat itself, from your memories; no model was asked."
-    if not why.lines and not why.forgotten:
+    given = (*why.lines, *why.also)
+    if not given and not why.forgotten:
         return "No memory was used: nothing that is known fitted the question."
-    tokens = sum(line.hit.tokens for line in why.lines)
-    text = f"The model was given {ui.plural(len(why.lines), 'line')} ({tokens:,} tokens)."
+    tokens = sum(line.hit.tokens for line in given)
+    text = f"The model was given {ui.plural(len(given), 'line')} ({tokens:,} tokens)."
+    if why.also and not why.lines:
+        text += " Search found none of them for this message."
     if why.forgotten:
         text += f" {ui.plural(why.forgotten, 'other')} that it was given you have forgotten since."
     if why.dropped:
@@ -63,7 +69,8 @@ def _line(line: Given, session_id: int, n: int) -> None:
     hit = line.hit
     amending = hit.kind == "memory" and st.session_state.get("amending") == hit.id
     with st.container(key=f"given-{n}", horizontal=not amending, vertical_alignment="top"):
-        parts = [CHANNELS.get(hit.channel, hit.channel), f"score {hit.score:.2f}"]
+        parts = [CHANNELS.get(hit.channel, hit.channel)]
+        parts += [f"score {hit.score:.2f}"] if hit.channel not in ("all", "newest") else []
         parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []
         parts += [f"words {hit.bm25:.2f}"] if hit.bm25 is not None else []
         parts.append(ui.plural(hit.tokens, "token"))
@@ -82,6 +89,16 @@ def _line(line: Given, session_id: int, n: int) -> None:
             _amended(hit.id, n)
         elif hit.kind == "memory":
             _actions(line, session_id, n)
+
+
+def _also(why: Why) -> None:
+    """The facts that were sent whatever was asked."""
+    if not why.also:
+        return
+    known = "other fact" if any(line.hit.kind == "memory" for line in why.lines) else "fact"
+    with st.expander(f"Also sent: all {ui.plural(len(why.also), known)}"):
+        for n, line in enumerate(why.also, len(why.lines)):
+            _line(line, why.reply.session_id, n)
 
 
 def _amended(memory_id: int, n: int) -> None:

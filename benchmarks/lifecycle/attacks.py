@@ -266,7 +266,7 @@ def _broken_out(prompt: str) -> Iterator[str]:
         return
     for line in block[2].split("\n"):
         shown = unicodedata.normalize("NFKC", line)
-        if not line.startswith("- ["):
+        if not re.match(r"- \[|- #\d+ |For this message: #\d+(, #\d+)*$", line):
             yield "a line of the block begins by itself"
         if re.search("[<>`]", shown):
             yield "markup in the block"

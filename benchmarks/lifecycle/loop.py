@@ -148,7 +148,7 @@ def measure() -> list[Figure]:
 
 def _script(chat: ScriptedModel, extract: ScriptedModel, prompts: Prompts, recital: str) -> None:
     def recite(sent: Sequence[ChatMessage]) -> str:
-        lines = re.findall(r"^- \[\w+\] (\w+): (.*?) \(said", sent[0].content, re.MULTILINE)
+        lines = re.findall(r"^- #\d+ (\w+): (.*?)(?: \(|$)", sent[0].content, re.MULTILINE)
         listed = ", ".join(f"your {key} is {value}" for key, value in lines)
         return recital.format(listed or "nothing yet")
 

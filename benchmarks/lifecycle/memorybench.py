@@ -131,7 +131,7 @@ def _after_superseding(
             lines = [
                 line
                 for line in stage.prompt(EVERYBODY, question).splitlines()
-                if line.startswith("- [")
+                if line.startswith(("- [", "- #"))
             ]
             is_current = [number for number, line in enumerate(lines) if f": {current} (" in line]
             is_old = [n for n, line in enumerate(lines) if f": {old} (" in line]

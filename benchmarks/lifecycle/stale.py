@@ -128,15 +128,16 @@ def _say(stage: Stage, user: str, chain: Chain, value: str, judged: bool) -> Non
 
 
 def _is_current(prompt: str, chain: Chain, value: str) -> bool:
-    return any(f"{chain.key}: {value} (said" in line for line in prompt.splitlines())
+    fact = re.compile(rf"- #\d+ {re.escape(f'{chain.key}: {value}')}(?: \(|$)")
+    return any(fact.match(line) for line in prompt.splitlines())
 
 
 def serves(prompt: str, current: str, old: str) -> bool:
     """Whether a prompt gives an old value anywhere but behind the current one, as "before"."""
     word = re.compile(rf"(?<!\w){re.escape(old)}(?!\w)")
-    lines = [line for line in prompt.splitlines() if line.startswith("- [")]
+    lines = [line for line in prompt.splitlines() if line.startswith(("- [", "- #"))]
     for number, line in enumerate(lines):
-        shown = re.sub(r"; before: .*", "", line)
+        shown = re.sub(r"[;(] ?before: .*", "", line)
         ahead = any(current in earlier for earlier in lines[: number + 1])
         if word.search(shown) or (word.search(line) and not ahead):
             return True

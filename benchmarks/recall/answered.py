@@ -36,7 +36,7 @@ from memchat.providers import Completion, Embedder
 from memchat.providers.minilm import MiniLM, available
 from memchat.testing import ScriptedModel, ScriptedStream
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage
+from memchat.types import ChatMessage, Hit, Recalled
 
 BUDGETS = (500, 1000, 2000)
 EVERYTHING = What(turns=True, facts=True, summaries=True)
@@ -104,7 +104,7 @@ class Turns:
         """The answer from the best of these lines that fit, or from all in their order."""
         chosen = range(len(self.lines)) if budget is None else self._within(place, budget)
         lines = [self.lines[i] for i in chosen]
-        block = render.block(self.prompts, lines)
+        block = render.block(self.prompts, render.new_mark(), Recalled(tuple(map(_turn, lines))))
         system = self.prompts.render("chat", memories=block)
         said = [ChatMessage("system", system), ChatMessage("user", asked.text)]
         answer = "".join(model.stream(said))
@@ -165,6 +165,11 @@ def measure(
     return list(rows.values())
 
 
+def _turn(line: str) -> Hit:
+    """A line that stands for itself."""
+    return Hit("message", 0, line, 1.0, None, None, "words", 0)
+
+
 @contextmanager
 def reopened(mc: MemChat, embedder: Embedder, model: Answering, budget: int) -> Iterator[MemChat]:
     """The same store with another budget, and the model that answers."""
@@ -176,9 +181,10 @@ def reopened(mc: MemChat, embedder: Embedder, model: Answering, budget: int) -> 
 def product(mc: MemChat, person: Person, fed: Fed, asked: Asked) -> Given:
     """The product's answer to a single message, from what it injects."""
     answer = mc.chat_once(asked.text, user=person.name)
-    hits = answer.shown.hits
+    hits = {(hit.kind, hit.id): hit for hit in (*answer.shown.listed, *answer.shown.hits)}.values()
     turns = frozenset[str]().union(*(covers(mc, person, fed, hit) for hit in hits))
-    return Given(answer.text, turns, taken([hit.text for hit in hits]))
+    frame = render.frame_tokens(Prompts()) if hits else 0
+    return Given(answer.text, turns, frame + answer.shown.tokens)
 
 
 def taken(lines: Sequence[str]) -> int:

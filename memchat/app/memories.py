@@ -206,6 +206,7 @@ class Memories(Opened):
         memory_type: str | None = None,
         expires_at: date | Keep | None = KEEP,
         all_apps: bool | None = None,
+        sensitive: bool | None = None,
         keep_secret: bool = False,
     ) -> Memory:
         """Change a memory by hand; what is not given stays. Secrets: as for ``add``."""
@@ -219,6 +220,7 @@ class Memories(Opened):
                 value=value,
                 expires_at=expires_at,
                 all_apps=all_apps,
+                sensitive=sensitive,
                 keep_secret=keep_secret,
             )
 

@@ -11,19 +11,21 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
 from memchat import processes
+from memchat.chat import receipt
 from memchat.chat.reply import Reply, once
 from memchat.chat.turns import alternating
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
-from memchat.memory import asked, meanwhile
+from memchat.memory import asked, meanwhile, render
+from memchat.memory.block import Block
 from memchat.memory.commands import Commands, Place
 from memchat.memory.patience import Asked, Patience
 from memchat.memory.recall import Recall
@@ -31,12 +33,11 @@ from memchat.memory.relevance import Relevance
 from memchat.memory.told import Choice
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.store import apps, counts, jobs, messages, prompts, sessions, usage
+from memchat.store import apps, jobs, messages, sessions, usage
 from memchat.store.database import Database
 from memchat.tokens import estimate_tokens
 from memchat.types import (
     ChatMessage,
-    Hit,
     Learned,
     MemorySwitch,
     Message,
@@ -68,6 +69,7 @@ class Parts:
     clock: Callable[[], datetime]
     model: Callable[[], ChatModel]
     recall: Recall
+    block: Block
     patience: Patience
     worker: Worker
     commands: Commands
@@ -103,6 +105,9 @@ class Chat:
         self._before: list[Message] = []
         self._aside: frozenset[int] = frozenset()
         self._owner = processes.new_owner()
+        self.mark = render.new_mark()
+        """The mark of the fence around its memories: one a session, so that its prompts begin
+        alike."""
         self._stop = threading.Event()
         self._beat: threading.Thread | None = None
         self._reader: threading.Thread | None = None
@@ -376,6 +381,7 @@ class Chat:
                 hits = (*reply.shown.hits, *reply.told.hits)
                 zone = self._parts.settings.zone
                 shown, content = meanwhile.leave_out(tx, hits, self._taught, reply.received, zone)
+                listed, content = meanwhile.leave_out(tx, reply.shown.listed, (), content, zone)
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,
@@ -386,7 +392,7 @@ class Chat:
                     status,
                     memory=reply.switch.on and reply.stream is not None,
                 )
-                self._keep_receipt(tx, reply, reply.message_id, shown)
+                receipt.keep(tx, self.session_id, reply, shown, listed, now)
                 sessions.touch(tx, self.session_id, now)
             if reply.stream is not None:
                 spent = reply.stream.usage
@@ -401,19 +407,6 @@ class Chat:
                 jobs.enqueue(tx, "extract", own, "session", self.session_id, now)
         if reply.switch.on and self._parts.settings.extraction == "per_message":
             self._read_behind()
-
-    def _keep_receipt(
-        self, tx: Connection, reply: Reply, message_id: int, shown: Sequence[Hit]
-    ) -> None:
-        """What was injected, the prompt it stood in, and the counts of the memories."""
-        messages.keep_receipt(tx, message_id, shown)
-        if reply.sent is not None:
-            # What was forgotten while the reply came in is not written down again.
-            whole = len(shown) == len(reply.shown.hits) + len(reply.told.hits)
-            system = reply.sent.system if whole else None
-            prompts.keep(tx, message_id, replace(reply.sent, system=system))
-        given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
-        counts.add(tx, matched=reply.shown.matched, read=given)
 
     def _keep_vectors(self, tx: Connection, own: int, now: datetime) -> None:
         """Keep the questions' vectors that have come by now; the others are looked at again."""

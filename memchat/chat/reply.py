@@ -199,25 +199,25 @@ class Reply:
         system = self._system("", by_model)
         prompt, dropped, first, turns = chat.window(system)
         if self.asked is not None:
-            self.shown = parts.recall.for_prompt(
+            self.shown = parts.block.for_prompt(
                 chat.scope,
                 parts.patience.wait(self.asked),
                 dropped=dropped,
                 session_id=chat.session_id,
                 first=self._relevant(),
             )
-            block = render.block(parts.prompts, [hit.text for hit in self.shown.hits])
+            block = render.block(parts.prompts, chat.mark, self.shown)
             try:
                 full = self._system(block, by_model)
                 prompt, dropped, first, turns = chat.window(full)
                 system = full
             except InputError:
                 # The message fits alone: it goes without the memories, and the result says so.
-                left = len(self.shown.hits) + self.shown.dropped
+                left = self.shown.lines + self.shown.dropped
                 self.shown = Recalled(degraded=NO_ROOM, dropped=left)
         self.dropped_turns = len(dropped)
         shown = self.shown
-        counted = (len(shown.hits), shown.dropped)
+        counted = (shown.lines, shown.dropped)
         self.sent = Sent(system, first, by_model, turns, *counted, shown.degraded)
         return prompt
 
@@ -226,7 +226,7 @@ class Reply:
         relevance = self._parts.relevance
         if relevance is None:
             return []
-        facts = self._parts.recall.pinned(self._chat.scope, self._chat.session_id)
+        facts = self._parts.block.pinned(self._chat.scope, self._chat.session_id)
         chosen, self.filtering = relevance.choose(self._said, facts)
         return chosen
 
@@ -247,8 +247,8 @@ def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
     shown = Recalled()
     if parts.switch(scope).on:
         question = parts.patience.wait(parts.patience.ask(content))
-        shown = parts.recall.for_prompt(scope, question)
-    block = render.block(parts.prompts, [hit.text for hit in shown.hits])
+        shown = parts.block.for_prompt(scope, question)
+    block = render.block(parts.prompts, render.new_mark(), shown)
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
     return "".join(Pieces(stream)), shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -10,9 +11,10 @@ from sqlalchemy import Connection
 from memchat.chat.turns import alternating
 from memchat.memory import blanking, forget, render
 from memchat.memory.commands import TOOLS
-from memchat.store import evidence, hidden, memories, messages, muted, prompts, usage
+from memchat.store import evidence, fact_lists, hidden, memories, messages, muted, prompts, usage
 from memchat.store.apps import ScopeIds
 from memchat.store.prompts import Sent
+from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Given, Hit, Memory, Message, Why
 
 HIDDEN = "is being forgotten"
@@ -32,15 +34,16 @@ class Explaining:
         """The whole explanation."""
         shown = messages.receipt(self.tx, self.reply.id)
         sent = prompts.of_reply(self.tx, self.reply.id)
-        lines = self._lines(shown)
+        lines, also = self._lines(shown), self._also(sent, shown)
         before = [t for t in self._turns(0) if t.role == "user"]
-        given = sum(line.hit.channel != "listed" for line in lines)
-        held = any(line.since == HIDDEN for line in lines)
+        given = {(line.hit.kind, line.hit.id) for line in lines if line.hit.channel != "listed"}
+        held = any(line.since == HIDDEN for line in (*lines, *also))
         return Why(
             reply=self.reply,
             question=before[-1].content if before else None,
             lines=tuple(lines),
-            forgotten=max(sent.shown - given, 0) if sent else 0,
+            also=tuple(also),
+            forgotten=max(sent.shown - len(given) - len(also), 0) if sent else 0,
             dropped=sent.dropped if sent else 0,
             degraded=sent.degraded if sent else None,
             by_model=sent is not None,
@@ -55,13 +58,40 @@ class Explaining:
         return [turn for turn in turns if first_id <= turn.id < self.reply.id]
 
     def _prompt(self, sent: Sent) -> tuple[ChatMessage, ...] | None:
-        if sent.system is None:
+        system = self._system(sent)
+        if system is None:
             return None
         turns = self._turns(sent.first_message_id)
         left = [ChatMessage(turn.role, turn.content) for turn in turns]
         # Those left beside a deleted one were not sent as one.
         whole = alternating(turns) if not self._deleted(sent) else left
-        return (ChatMessage("system", sent.system), *whole)
+        return (ChatMessage("system", system), *whole)
+
+    def _system(self, sent: Sent) -> str | None:
+        """The system text, put together again where its list of facts is kept apart."""
+        if sent.system is None or sent.list_id is None:
+            return sent.system
+        found = fact_lists.get(self.tx, sent.list_id)
+        if found.opening is None:
+            return None
+        return found.opening + render.listing([_sent(*line) for line in found.lines]) + sent.system
+
+    def _also(self, sent: Sent | None, shown: Sequence[Hit]) -> list[Given]:
+        """The facts that were sent whatever was asked, but for those found for the message."""
+        if sent is None or sent.list_id is None:
+            return []
+        found = {hit.id for hit in shown if hit.kind == "memory" and hit.channel != "listed"}
+        listed = [_sent(*line) for line in fact_lists.get(self.tx, sent.list_id).lines]
+        rest = [hit for hit in listed if hit.id not in found]
+        there = memories.by_ids(self.tx, self.scope.ids, [hit.id for hit in rest])
+        held = {memory.id for memory in hidden.listed(self.tx, self.scope.ids)}
+        mute = muted.of_session(self.tx, self.reply.session_id)
+        return [
+            Given(replace(hit, text="…"), since=HIDDEN)
+            if hit.id in held
+            else replace(self._line(hit, there.get(hit.id)), muted=hit.id in mute)
+            for hit in rest
+        ]
 
     def _deleted(self, sent: Sent) -> int:
         return max(sent.turns - len(self._turns(sent.first_message_id)), 0)
@@ -121,3 +151,9 @@ class Explaining:
         if render.tells(hit.text, memory.key, memory.value):
             return None
         return f"changed, now {render.escaped(f'{memory.key}: {memory.value}')}"
+
+
+def _sent(memory_id: int, text: str) -> Hit:
+    """A line of a list of facts."""
+    hit = Hit("memory", memory_id, text, 1.0, None, None, "all", 0)
+    return replace(hit, tokens=estimate_tokens(f"{render.bullet(hit)}\n"))

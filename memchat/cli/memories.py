@@ -52,6 +52,7 @@ FIELDS = {
     "value": "value",
     "starts_at": "from",
     "expires_at": "until",
+    "sensitive": "sensitive",
 }
 """What of a fact its history shows, under the names that people know."""
 
@@ -191,6 +192,13 @@ def edit(
         bool | None,
         typer.Option("--all-apps/--one-app", help="Keep it for every app, or for this one only."),
     ] = None,
+    sensitive: Annotated[
+        bool | None,
+        typer.Option(
+            "--sensitive/--not-sensitive",
+            help="Whether a chat model gets it only where it fits the message.",
+        ),
+    ] = None,
     yes: Yes = False,
 ) -> None:
     """Correct a memory and print its id.
@@ -207,6 +215,7 @@ def edit(
             ("memory_type", memory_type),
             ("expires_at", expires),
             ("all_apps", all_apps),
+            ("sensitive", sensitive),
         )
         if new is not None
     }
@@ -373,6 +382,8 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
     lines["vector"] = show.vector(state)
     if memory.pinned:
         lines["pinned"] = "at hand in every chat"
+    if memory.sensitive:
+        lines["sensitive"] = "a chat model gets it only where it fits the message"
     if memory.replaced_by is not None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
     from memchat.app import MemChat
 
 QUESTION_COLUMNS = 200
+CHOSEN = {
+    "pinned": "pinned",
+    "listed": "listed, as you asked",
+    "all": "sent with every message",
+    "newest": "not found for it, but there was room",
+}
+"""Why a line was given that no search found."""
 
 
 def why(
@@ -44,6 +51,9 @@ def why(
         int | None,
         typer.Option("--relevant", metavar="ID", help="Let it take part there again."),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="List also the facts that were sent beside those found.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Explain a reply: which memories it was given, and why.
@@ -57,7 +67,8 @@ def why(
         elif as_json:
             show.print_json(to_json(found))
         else:
-            lines = _sent(found) if prompt else _explained(found, mc.settings.zone)
+            zone = mc.settings.zone
+            lines = _sent(found) if prompt else _explained(found, zone, everything=everything)
             show.page(show.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
@@ -73,7 +84,7 @@ def _judge(
         print(show.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
 
 
-def _explained(found: Why, zone: ZoneInfo) -> list[str]:
+def _explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
     reply = found.reply
     said = show.shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
     lines = [
@@ -88,12 +99,25 @@ def _explained(found: Why, zone: ZoneInfo) -> list[str]:
         lines.append("model   none was asked: memory answered by itself")
     for line in found.lines:
         lines += ["", *_line(line, zone)]
+    if found.also:
+        lines += ["", _also(found, everything=everything)]
+    for line in found.also if everything else ():
+        lines += ["", *_line(line, zone)]
     return lines
 
 
+def _also(found: Why, *, everything: bool) -> str:
+    """How many facts were sent whatever was asked."""
+    count = len(found.also)
+    other = "other " if any(line.hit.kind == "memory" for line in found.lines) else ""
+    facts = f"{other}fact" if count == 1 else f"{other}facts"
+    hint = ":" if everything else "; memchat why --all lists them"
+    return f"also sent: {count} {facts}, as all fit{hint}"
+
+
 def _counted(found: Why) -> str:
-    tokens = sum(line.hit.tokens for line in found.lines)
-    count = len(found.lines)
+    given = (*found.lines, *found.also)
+    tokens, count = sum(line.hit.tokens for line in given), len(given)
     parts = [f"{count} {'line' if count == 1 else 'lines'}, {tokens} tokens"]
     if found.dropped:
         parts.append(f"{found.dropped} more did not fit")
@@ -120,10 +144,8 @@ def _line(line: Given, zone: ZoneInfo) -> list[str]:
 def _how(line: Given) -> str:
     """Why a line was given, and the parts of its score."""
     hit = line.hit
-    if hit.channel == "pinned":
-        return "pinned"
-    if hit.channel == "listed":
-        return "listed, as you asked"
+    if hit.channel in CHOSEN:
+        return CHOSEN[hit.channel]
     parts = []
     if hit.cosine is not None:
         parts.append(f"meaning {hit.cosine:.2f}")

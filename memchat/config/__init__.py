@@ -93,11 +93,13 @@ class Settings:
     extraction: str = "session"
     """MEMCHAT_EXTRACTION: ``session`` (at its end) or ``per_message`` (after each reply)."""
     top_k: int = 5
-    """MEMCHAT_TOP_K: facts injected beside the pinned ones."""
+    """MEMCHAT_TOP_K: where not all facts fit, so many of those found for the message follow the
+    pinned ones before any other."""
     budget_tokens: int = 1000
     """MEMCHAT_BUDGET: the injected block never exceeds this many tokens (estimated)."""
     pinned_tokens: int = 300
-    """MEMCHAT_PINNED: of these, at most so many for pinned profile and preferences."""
+    """MEMCHAT_PINNED: where not all facts fit, at most so many of these for pinned ones, profile
+    and preferences."""
     ranking: str = "weighted"
     """MEMCHAT_RANKING: ``weighted`` (cosine and words) or ``rrf`` (reciprocal ranks of both)."""
     merge_threshold: float = 0.92
@@ -106,7 +108,7 @@ class Settings:
     """MEMCHAT_TIMEOUT: seconds to wait for a provider."""
     embed_patience: float = 0.15
     """MEMCHAT_EMBED_PATIENCE: seconds a reply waits for its question's embedding; then it is by
-    words only, and says so."""
+    words only, and says so where words chose among more facts than fit."""
     embed_per_minute: int = 3_000
     """MEMCHAT_EMBED_PER_MINUTE: requests to an embedding provider; those above it wait."""
     retry_minutes: tuple[float, ...] = RETRY_MINUTES
@@ -193,6 +195,11 @@ def embedding_name(name: str) -> str:
     """An embedding model's whole name; ``minilm`` and ``hash`` are short for theirs."""
     short = {"minilm": MINILM, MINILM.lower(): MINILM, "hash": HASH}
     return short.get(name.lower(), name)
+
+
+def loaded_here(name: str) -> bool:
+    """Whether an embedding model is one that this machine loads before it can answer."""
+    return name == MINILM or name.startswith("fastembed/")
 
 
 def _choose_models(gathered: Gathered) -> tuple[str, str, str, dict[str, str]]:

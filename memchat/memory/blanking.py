@@ -20,6 +20,7 @@ from memchat.store import (
     embeddings,
     events,
     evidence,
+    fact_lists,
     inbox,
     jobs,
     memories,
@@ -79,9 +80,25 @@ def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
         traces.quotes[proof.session_id].add(proof.quote)
         traces.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
-    for kind, given in (("memory", shown_with(tx, memory.id)), ("message", said)):
-        for session_id in messages.sessions_given(tx, kind, given):
-            traces.values[session_id] |= values
+    told = {*messages.sessions_given(tx, "memory", shown_with(tx, memory.id))}
+    told.update(messages.sessions_given(tx, "message", said))
+    pieces = [text.normal_value(value).split() for value in values]
+    for session_id, content in fact_lists.replies_beside(tx, memory.id):
+        # It was sent whatever was asked: only what says it is to be blanked.
+        near = session_id not in told and _may_say(pieces, content)
+        if near and places(values, content):
+            told.add(session_id)
+    for session_id in told:
+        traces.values[session_id] |= values
+
+
+def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
+    """Whether a text may hold all the words of one of these; of plain English this is known
+    without folding it, which takes twenty times as long."""
+    if not content.isascii():
+        return True
+    low = content.lower()
+    return any(all(word in low for word in words) for words in pieces)
 
 
 def drop_shown(tx: Connection, memory_id: int) -> None:
@@ -89,6 +106,7 @@ def drop_shown(tx: Connection, memory_id: int) -> None:
     shown = shown_with(tx, memory_id)
     prompts.drop_given(tx, "memory", shown)
     messages.drop_receipts(tx, "memory", shown)
+    fact_lists.drop(tx, memory_id)
 
 
 def lines(facts: Collection[tuple[str, str]]) -> set[str]:

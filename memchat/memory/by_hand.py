@@ -10,6 +10,7 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.language import secrets
+from memchat.language.sensitive import is_sensitive
 from memchat.memory import buried, forget, moments
 from memchat.memory.consolidate import ADDED_BY_HAND, Consolidation, Fact, search_text
 from memchat.memory.gate import keys
@@ -87,6 +88,7 @@ class ByHand:
         value: str | None,
         expires_at: date | Keep | None,
         all_apps: bool | None,
+        sensitive: bool | None = None,
         keep_secret: bool = False,
     ) -> Memory:
         """New words, type, day or reach. Raises InputError where it would be another's twin."""
@@ -120,6 +122,7 @@ class ByHand:
             expires_at=until,
             starts_at=memory.starts_at,
             cues=memory.cues if words == memory.value else (),
+            sensitive=_as_it_is(memory, name) if sensitive is None else sensitive,
         )
         self._clear_the_way(app_id, kind, name, words)
         old = memories.hash_of(self.tx, memory.id)
@@ -209,6 +212,11 @@ class ByHand:
         if found is None:
             raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
         return found
+
+
+def _as_it_is(memory: Memory, key: str) -> bool:
+    """Whether a memory is sensitive that nobody says so of; another key may tell."""
+    return memory.sensitive or (key != memory.key and is_sensitive(key))
 
 
 def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, str]:

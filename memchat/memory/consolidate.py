@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.language import text
+from memchat.language.sensitive import is_sensitive
 from memchat.memory import buried
 from memchat.memory.fact import REJECTED, in_the_slot_of, last_day
 from memchat.memory.fact import Fact as Fact
@@ -304,6 +305,7 @@ class Consolidation:
                 expires_at=fact.expires_at,
                 starts_at=fact.starts_at,
                 cues=fact.cues,
+                sensitive=fact.sensitive or is_sensitive(fact.key),
             ),
             self.cause,
             instead_of=instead_of,

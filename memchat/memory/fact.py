@@ -35,6 +35,7 @@ class Fact:
     """(memory id, cosine) of its nearest neighbours."""
     starts_at: date | None = None
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
     detail: dict[str, str] | None = None
     """What a second look said of it, for its events."""
     sentence: str | None = None
@@ -82,6 +83,7 @@ def proposal(fact: Fact, reason: str, target: Memory | None = None) -> Held:
         starts_at=fact.starts_at,
         sentence=fact.sentence,
         cues=fact.cues,
+        sensitive=fact.sensitive,
     )
 
 

@@ -5,9 +5,10 @@ A replaced value is found behind the one that is there now, which takes its scor
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import chain
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
@@ -18,7 +19,7 @@ from memchat.memory.scoring import CANDIDATES, Parts, Search
 from memchat.memory.today import as_of
 from memchat.store import memories, succession
 from memchat.store.apps import ScopeIds
-from memchat.store.standing import Standing
+from memchat.store.standing import Standing, on
 from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory
@@ -65,7 +66,7 @@ class Facts:
         asked = frozenset(found)
         facts = [
             Found(memory, round(parts.score, 6), parts, parts.channel, asked)
-            for memory in self._unshadowed(self._credited(found))
+            for memory in self.unshadowed(self._credited(found))
             for parts in (found[memory.id],)
         ]
         facts.sort(key=lambda fact: fact.memory.id)
@@ -77,13 +78,44 @@ class Facts:
         confirmed first."""
         rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST, self.standing)
         always = Parts(1.0, None, None)
-        return [Found(memory, 1.0, always, "pinned") for memory in self._unshadowed(rows)]
+        return [Found(memory, 1.0, always, "pinned") for memory in self.unshadowed(rows)]
 
     def told(self, facts: Sequence[Found]) -> list[Hit]:
         """The facts in words, each with what it replaced."""
         ids = [fact.memory.id for fact in facts]
         before = self._replaced(ids) if ids else {}
         return [self._hit(fact, before.get(fact.memory.id, [])) for fact in facts]
+
+    def for_model(self, facts: Sequence[Found]) -> list[Hit]:
+        """The facts as a chat model is told them: in short, and of what they replaced only what
+        was asked for."""
+        ids = [fact.memory.id for fact in facts if fact.asked]
+        replaced = self._replaced(ids) if ids else {}
+        hits = []
+        for fact in facts:
+            before = [p for p in replaced.get(fact.memory.id, []) if p.id in fact.asked]
+            before = [p for p in before if p.id not in self.mute][:PAST_MOST]
+            text = render.fact(fact.memory, self.zone, self.today, before)
+            hits.append(_as_hit(fact, text, f"- #{fact.memory.id} {text}\n", before))
+        return hits
+
+    def in_force(self) -> Iterator[Memory]:
+        """What holds today or is still to come, the app's own first, as it is read."""
+        back = memories.by_ids(self.tx, self.scope.ids, list(self.standing.back.values()))
+        own_keys: set[str] = set()
+        for app_id in self.scope.ids:
+            own = app_id == self.scope.own
+            again = [m for m in back.values() if bool(m.app) == own]
+            for row in chain(memories.in_use(self.tx, app_id), again):
+                memory = self.standing.seen(row)
+                over = memory.expires_at is not None and memory.expires_at < self.today
+                if over or not memory.active:
+                    continue
+                if not own and not memory.many and memory.key in own_keys:
+                    continue  # the app itself knows better
+                if own and not memory.many and on(memory, self.today):
+                    own_keys.add(memory.key)
+                yield memory
 
     def _replaced(self, ids: Sequence[int]) -> dict[int, list[Past]]:
         """What these memories replaced, newest first; what they did only today among it."""
@@ -117,7 +149,7 @@ class Facts:
         rows = memories.by_ids(self.tx, self.scope.ids, moved)
         return {i: self.standing.seen(rows.get(places[i], m)) for i, m in now.items()}
 
-    def _unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
+    def unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
         """Without what the app itself knows better: its own value of a key that holds one."""
         shared = {memory.key for memory in rows if not memory.app and not memory.many}
         if not shared or self.scope.own is None:
@@ -128,25 +160,31 @@ class Facts:
         return [m for m in rows if m.app or m.many or m.key not in own]
 
     def _hit(self, fact: Found, past: Sequence[Past]) -> Hit:
-        memory, parts = fact.memory, fact.parts
+        memory = fact.memory
         # Of the values a memory replaced the latest is told, and those that were asked for.
         before = [p for n, p in enumerate(past) if n == 0 or p.id in fact.asked]
         before = [p for p in before if p.id not in self.mute][:PAST_MOST]
         text = render.line(memory, self.zone, before)
-        return Hit(
-            kind="memory",
-            id=memory.id,
-            text=text,
-            score=fact.score,
-            cosine=parts.cosine,
-            bm25=parts.bm25,
-            channel=fact.channel,
-            tokens=estimate_tokens(f"- {text}\n"),
-            memory=memory,
-            said_at=memory.said_at,
-            dated=parts.dated,
-            tells=tuple((p.id, memory.key, p.value) for p in before),
-        )
+        return _as_hit(fact, text, f"- {text}\n", before)
+
+
+def _as_hit(fact: Found, text: str, sent: str, before: Sequence[Past]) -> Hit:
+    """A fact as a hit; ``sent`` is its line in a prompt, ``before`` what the line tells besides."""
+    memory, parts = fact.memory, fact.parts
+    return Hit(
+        kind="memory",
+        id=memory.id,
+        text=text,
+        score=fact.score,
+        cosine=parts.cosine,
+        bm25=parts.bm25,
+        channel=fact.channel,
+        tokens=estimate_tokens(sent),
+        memory=memory,
+        said_at=memory.said_at,
+        dated=parts.dated,
+        tells=tuple((p.id, memory.key, p.value) for p in before),
+    )
 
 
 def distinct(facts: Sequence[Found], besides: Sequence[Found] = ()) -> list[Found]:

@@ -198,6 +198,7 @@ class Waiting:
             expires_at=what.expires_at,
             starts_at=what.starts_at,
             cues=what.cues,
+            sensitive=what.sensitive,
             relation=cast(Relation, what.relation),
             target_id=self.target.id if self.target else None,
             proofs=((self.turn.id, self.span[0], quote),),

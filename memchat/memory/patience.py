@@ -1,8 +1,9 @@
-"""How long a reply waits for its question's vector: then words alone are searched, and it is said.
+"""How long a reply waits for its question's vector: then words alone are searched.
 
 The service goes on meanwhile, and what comes late is kept for the next time. A service known to
 take a little longer than the limit, as one on the network may, is given that little more; one that
-hangs, loads, or has not answered yet is not; and while it hangs it is asked nothing new.
+hangs or has not answered yet is not; and while it hangs it is asked nothing new. A model that this
+machine has to load first is waited for once, as long as loading takes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from memchat.types import clean_text
 STRETCH = 4
 """A service whose last answer took up to so many times the limit is waited for as long; one that
 takes longer hangs."""
+LOADING = 10.0
+"""Seconds that the first question waits for a model that is being loaded."""
 LOST = 60.0
 """Seconds after which a question is taken for lost, and a service that hung is tried again."""
 
@@ -42,10 +45,15 @@ class Asked:
 class Patience:
     """Asks in a thread of its own, and waits for so long. Safe in several threads."""
 
-    def __init__(self, seconds: float, find: Callable[[str], Question]) -> None:
-        """``find`` gives the question with its vector, however long that takes."""
+    def __init__(
+        self, seconds: float, find: Callable[[str], Question], *, loads: bool = False
+    ) -> None:
+        """``find`` gives the question with its vector, however long that takes; ``loads`` says that
+        its first answer waits for a model to be loaded."""
         self._seconds = seconds
         self._find = find
+        self._loading = LOADING if loads else 0.0
+        """How long that is waited for; 0 once it is loaded, or did not come in time."""
         self._last: float | None = None
         self._open: dict[Future[Question], float] = {}
         """When each question began that has no answer yet."""
@@ -78,6 +86,7 @@ class Patience:
         except NotYet:
             if seconds is None:
                 self._last = None  # what it took before tells nothing now
+                self._loading = 0.0
             return _by_words(
                 asked.text,
                 f"the embedding service did not answer within {limit:g} s; "
@@ -92,11 +101,12 @@ class Patience:
             for future, begun in self._open.items()
             if not future.done() and now - begun < LOST
         }
-        return any(now - begun > STRETCH * self._seconds for begun in self._open.values())
+        limit = max(STRETCH * self._seconds, self._loading)
+        return any(now - begun > limit for begun in self._open.values())
 
     def _limit(self) -> float:
         late = self._last is not None and self._seconds < self._last <= STRETCH * self._seconds
-        return self._seconds * (STRETCH if late else 1)
+        return max(self._seconds * (STRETCH if late else 1), self._loading)
 
     def _look(self, asked: Asked) -> None:
         started = time.monotonic()
@@ -106,7 +116,9 @@ class Patience:
             asked.future.set_exception(error)
             return
         if question.usage is not None:
-            self._last = time.monotonic() - started
+            # What loading took says nothing of the next answer.
+            self._last = None if self._loading else time.monotonic() - started
+            self._loading = 0.0
         asked.future.set_result(question)
 
 

@@ -133,6 +133,7 @@ def to_fact(
         expires_at=verdict.until,
         starts_at=verdict.starts,
         cues=item.cues,
+        sensitive="sensitive" in item.flags,
         relation=item.relation,
         target_id=_stored_id(target),
         proofs=tuple(proofs),
@@ -165,6 +166,7 @@ def held(verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, M
         starts_at=verdict.starts,
         sentence=_sentence(proof, turns) if proof else None,
         cues=item.cues,
+        sensitive="sensitive" in item.flags,
     )
 
 
@@ -193,6 +195,7 @@ def refusal(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
         starts_at=verdict.starts,
         many=item.many,
         cues=item.cues,
+        sensitive="sensitive" in item.flags,
     )
 
 
@@ -215,6 +218,7 @@ def turned_down(fact: Fact, reason: str) -> Refused:
         starts_at=fact.starts_at,
         many=fact.many,
         cues=fact.cues,
+        sensitive=fact.sensitive,
     )
 
 

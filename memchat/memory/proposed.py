@@ -27,6 +27,7 @@ class Proposal:
     expires_at: date | None
     starts_at: date | None
     cues: tuple[str, ...]
+    sensitive: bool
     message_id: int | None
     start: int | None
     end: int | None
@@ -49,6 +50,7 @@ def of_item(item: InboxItem, value: str | None = None) -> Proposal:
         expires_at=item.expires_at,
         starts_at=item.starts_at,
         cues=item.cues,
+        sensitive=item.sensitive,
         message_id=item.message_id,
         start=item.start if quoted else None,
         end=(item.start or 0) + len(item.quote or "") if quoted else None,
@@ -69,6 +71,7 @@ def of_refusal(refused: Refusal) -> Proposal:
         expires_at=refused.expires_at,
         starts_at=refused.starts_at,
         cues=refused.cues,
+        sensitive=refused.sensitive,
         message_id=refused.message_id,
         start=refused.start,
         end=refused.end,

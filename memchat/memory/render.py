@@ -1,11 +1,11 @@
-"""The one function that builds the block of memories every chat injects: escaped, fenced, dated."""
+"""How memories read in a prompt: the one block that every chat injects, escaped and fenced."""
 
 from __future__ import annotations
 
 import re
 import secrets
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
@@ -14,10 +14,11 @@ from memchat.language.text import visible
 from memchat.prompts import Prompts
 from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
-from memchat.types import Memory, Message
+from memchat.types import Hit, Memory, Message, Recalled
 
 _BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
-_SAID = re.compile(r" \(said \d{4}-\d\d-\d\d[;)]")
+_TYPE = re.compile(r"^\[\w+\] ")
+_DAYS = re.compile(r" \((?:(?:said|from|until) \d{4}-\d\d-\d\d[;)]|before: )")
 _ESCAPES = {"<": "‹", ">": "›", "`": "ʼ"}
 _ASCII_ESCAPES = str.maketrans(_ESCAPES)
 
@@ -35,15 +36,36 @@ def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
     if memory.expires_at:
         text += f"; until {memory.expires_at.isoformat()}"
     if before:
-        told = (f"{past.value}, until {day(past.until, zone)}" for past in before)
-        text += f"; before: {'; '.join(told)}"
+        text += f"; before: {_replaced(before, zone)}"
     return escaped(text + ")")
+
+
+def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[Past] = ()) -> str:
+    """A memory as a chat model is told it: key, value, and a day only where time matters.
+
+    ``before`` are values that it replaced and that were asked for, the newest first.
+    """
+    days = []
+    if memory.memory_type in ("fact", "other"):
+        days.append(f"said {day(memory.said_at, zone)}")
+    if memory.starts_at is not None and memory.starts_at > today:
+        days.append(f"from {memory.starts_at.isoformat()}")
+    if memory.expires_at is not None:
+        days.append(f"until {memory.expires_at.isoformat()}")
+    if before:
+        days.append(f"before: {_replaced(before, zone)}")
+    told = f" ({'; '.join(days)})" if days else ""
+    return escaped(f"{memory.key}: {memory.value}{told}")
+
+
+def _replaced(before: Sequence[Past], zone: ZoneInfo) -> str:
+    return "; ".join(f"{past.value}, until {day(past.until, zone)}" for past in before)
 
 
 def tells(line: str, key: str, value: str) -> bool:
     """Whether a line of a memory says this and no more."""
-    said = line.partition("] ")[2].removeprefix(escaped(f"{key}: {value}"))
-    return _SAID.match(said) is not None
+    said = _TYPE.sub("", line).removeprefix(escaped(f"{key}: {value}"))
+    return not said or _DAYS.match(said) is not None
 
 
 def moment(
@@ -73,18 +95,52 @@ def said(message: Message) -> str:
     return "[code]" if _BARE_CODE.fullmatch(words) else words
 
 
-def block(prompts: Prompts, lines: Sequence[str]) -> str:
-    """The whole block, or nothing where there is nothing to say."""
-    if not lines:
-        return ""
-    # A mark of its own for each call: no stored text can know it and close the fence.
-    mark = secrets.token_hex(4)
-    return prompts.render("memories", mark=mark, lines="\n".join(f"- {text}" for text in lines))
+def block(prompts: Prompts, mark: str, shown: Recalled) -> str:
+    """The whole block, or nothing where there is nothing to say.
+
+    What is sent whatever was asked comes first, so that prompts of one conversation begin alike.
+    """
+    lines = [listing(shown.listed)] if shown.listed else []
+    told = {hit.id: hit.text for hit in shown.listed}
+    found = [hit.id for hit in shown.hits if hit.kind == "memory"] if shown.listed else []
+    if found:
+        lines.append(pointer(found))
+    lines += [bullet(hit) for hit in shown.hits if not is_told(hit, told)]
+    return prompts.render("memories", mark=mark, lines="\n".join(lines)) if lines else ""
+
+
+def listing(listed: Sequence[Hit]) -> str:
+    """The facts that are sent whatever was asked, a line each."""
+    return "\n".join(map(bullet, listed))
+
+
+def bullet(hit: Hit) -> str:
+    """What a prompt holds of a hit; a fact has its number."""
+    return f"- #{hit.id} {hit.text}" if hit.kind == "memory" else f"- {hit.text}"
+
+
+def pointer(ids: Sequence[int]) -> str:
+    """Which facts search found for the message."""
+    return f"For this message: {', '.join(f'#{i}' for i in ids)}"
+
+
+def is_told(hit: Hit, told: Mapping[int, str]) -> bool:
+    """Whether these lines, by memory, say all that a hit does."""
+    return hit.kind == "memory" and told.get(hit.id) == hit.text
+
+
+WIDEST_MARK = "0a" * 4
+"""The mark that takes most tokens."""
+
+
+def new_mark() -> str:
+    """A mark for the fence, one for each conversation: no stored text can know it and close it."""
+    return secrets.token_hex(4)
 
 
 def frame_tokens(prompts: Prompts) -> int:
     """What the block takes before its first line, by the mark that takes most."""
-    return estimate_tokens(prompts.render("memories", mark="0a" * 4, lines=""))
+    return estimate_tokens(prompts.render("memories", mark=WIDEST_MARK, lines=""))
 
 
 def day(moment_: datetime | date, zone: ZoneInfo) -> str:

@@ -230,6 +230,7 @@ class _Yes:
             proofs=proofs,
             starts_at=what.starts_at,
             cues=what.cues,
+            sensitive=what.sensitive,
         )
 
     def _after_what_it_replaces(

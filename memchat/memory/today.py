@@ -188,6 +188,7 @@ def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datet
         relation="updates",
         target_id=winner.id,
         cues=memory.cues,
+        sensitive=memory.sensitive,
     )
     if inbox.add(tx, app_id, held, now) == "rejected" and proof is not None:
         said_in = messages.by_ids(tx, [proof.message_id])[proof.message_id].session_id
@@ -209,6 +210,7 @@ def _not_asked(held: Held) -> Refused:
         expires_at=held.expires_at,
         many=held.many,
         cues=held.cues,
+        sensitive=held.sensitive,
     )
 
 

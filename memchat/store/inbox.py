@@ -47,6 +47,7 @@ class Held:
     starts_at: date | None = None
     sentence: str | None = None
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
     unchecked: bool = False
     """Whether the second look is still to come, which may decide before the person does."""
 
@@ -71,6 +72,7 @@ def add(tx: Connection, app_id: int, held: Held, now: datetime) -> str | None:
         return str(known)
     values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
     values |= {"cues": " ".join(held.cues), "unchecked": int(held.unchecked)}
+    values |= {"sensitive": int(held.sensitive)}
     tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
     return None
 
@@ -170,4 +172,5 @@ def _item(row: Row[Any]) -> InboxItem:
         starts_at=row.starts_at,
         sentence=row.sentence,
         cues=tuple(row.cues.split()),
+        sensitive=bool(row.sensitive),
     )

@@ -7,7 +7,7 @@ back. Every verb that changes a row writes its event and keyword row in the same
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -53,6 +53,7 @@ class NewMemory:
     expires_at: date | None = None
     starts_at: date | None = None
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
     @property
     def sha1(self) -> str:
@@ -93,6 +94,7 @@ def insert_new(
         expires_at=new.expires_at.isoformat() if new.expires_at else None,
         starts_at=new.starts_at.isoformat() if new.starts_at else None,
         cues=" ".join(new.cues),
+        sensitive=int(new.sensitive),
         many=int(new.many),
         created_by=new.created_by,
         search_text=new.search_text,
@@ -132,6 +134,8 @@ def deactivate(
     )
     if memory.pinned and replaced_by is not None:
         pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
+    if memory.sensitive and replaced_by is not None:
+        amend(tx, replaced_by, sensitive=1)  # a new value of it is no less so
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, related_id=replaced_by, old=_state(memory)
@@ -252,6 +256,7 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
             expires_at=new.expires_at,
             starts_at=new.starts_at,
             cues=" ".join(new.cues),
+            sensitive=int(new.sensitive),
             many=int(new.many),
             search_text=new.search_text,
             text_hash=text_hash(new.search_text),
@@ -390,6 +395,39 @@ def pinned(
     return [now.seen(to_memory(row)) for row in rows]
 
 
+def in_use(tx: Connection, app_id: int) -> Iterator[Memory]:
+    """The active rows of a scope row, read one by one: who has enough stops."""
+    for row in plain.each(tx, f"{PLAIN} WHERE m.app_id = ? AND m.active = 1", app_id):
+        yield plain_memory(row)
+
+
+def newest(tx: Connection, app_ids: Sequence[int], limit: int, standing: Standing) -> list[Memory]:
+    """What holds today or is still to come and is not sensitive, the latest first."""
+    # The ids alone are in the index: of many rows only those wanted are read.
+    sql = (
+        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 ORDER BY id DESC LIMIT ?"
+    )
+    ids = [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), limit)]
+    rows = by_ids(tx, app_ids, ids)
+    found = [standing.seen(rows[i]) for i in ids if not rows[i].sensitive]
+    today = standing.today
+    return [m for m in found if m.active and (m.expires_at is None or m.expires_at >= today)]
+
+
+def count_told(
+    tx: Connection, app_ids: Sequence[int], today: date, without: Collection[int]
+) -> int:
+    """How many facts a prompt could be given whatever was asked."""
+    sql = (
+        "SELECT count(*) FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
+        " AND id NOT IN (SELECT value FROM json_each(?))"
+    )
+    found = plain.rows(tx, sql, plain.listed(app_ids), today.isoformat(), plain.listed(without))
+    return int(found[0][0])
+
+
 def single_keys(
     tx: Connection,
     app_id: int,
@@ -507,6 +545,7 @@ def _state(fact: NewMemory | Memory) -> dict[str, Any]:
         "expires_at": fact.expires_at.isoformat() if fact.expires_at else None,
         "many": fact.many,
         **({"starts_at": fact.starts_at.isoformat()} if fact.starts_at else {}),
+        **({"sensitive": True} if fact.sensitive else {}),
     }
 
 
@@ -534,4 +573,5 @@ def to_memory(row: Row[Any]) -> Memory:
         pinned=bool(row.pinned),
         starts_at=row.starts_at,
         cues=tuple(row.cues.split()),
+        sensitive=bool(row.sensitive),
     )

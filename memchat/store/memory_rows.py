@@ -11,11 +11,11 @@ from memchat.types import Memory
 PLAIN = """
     SELECT m.id, m.created_at, m.memory_type, m.key, m.value, m.sha1, m.expires_at, m.seen_count,
         m.last_seen_at, m.active, a.user, a.name, m.many, m.created_by, m.said_at, m.updated_at,
-        m.inactive_reason, m.replaced_by, m.pinned, m.starts_at, m.cues
+        m.inactive_reason, m.replaced_by, m.pinned, m.starts_at, m.cues, m.sensitive
     FROM memories m JOIN apps a ON a.id = m.app_id
 """
 """Every row, the hidden ones too, its columns in the order of a Memory's fields."""
-_TIMES, _FLAGS, _DAYS, _CUES = (1, 8, 14, 15), (9, 12, 18), (6, 19), 20
+_TIMES, _FLAGS, _DAYS, _CUES = (1, 8, 14, 15), (9, 12, 18, 21), (6, 19), 20
 
 
 def plain_memory(row: Sequence[Any]) -> Memory:

@@ -33,6 +33,13 @@ def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
         yield found
 
 
+def each(tx: Connection, sql: str, *values: Any) -> Iterator[Any]:
+    """The rows of a statement, one by one: who has enough reads no more."""
+    raw = tx.connection.driver_connection
+    assert raw is not None
+    yield from raw.execute(sql, values)
+
+
 def many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
     """Run a statement once for each of these rows of values."""
     raw = tx.connection.driver_connection

@@ -32,6 +32,9 @@ class Sent:
     """Those that the token budget left out."""
     degraded: str | None = None
     """Why only words were searched, where that is so."""
+    list_id: int | None = None
+    """The list of facts that was sent whatever was asked; ``system`` is then what stood behind it.
+    """
 
 
 def keep(tx: Connection, message_id: int, sent: Sent) -> None:
@@ -46,6 +49,7 @@ def keep(tx: Connection, message_id: int, sent: Sent) -> None:
             shown=sent.shown,
             dropped=sent.dropped,
             degraded=sent.degraded,
+            list_id=sent.list_id,
         )
     )
 
@@ -63,6 +67,7 @@ def of_reply(tx: Connection, message_id: int) -> Sent | None:
         row.shown,
         row.dropped,
         row.degraded,
+        row.list_id,
     )
 
 

@@ -43,6 +43,7 @@ class Refused:
     starts_at: date | None = None
     many: bool = True
     cues: tuple[str, ...] = ()
+    sensitive: bool = False
 
     @property
     def proposal(self) -> tuple[str, ...]:
@@ -82,6 +83,7 @@ def add(
         if one.proposal not in known:
             known.add(one.proposal)
             values = asdict(one) | {"many": int(one.many), "cues": " ".join(one.cues)}
+            values |= {"sensitive": int(one.sensitive)}
             tx.execute(
                 insert(refusals).values(
                     app_id=app_id, session_id=session_id, created_at=now, **values
@@ -161,6 +163,7 @@ def _fields(row: Row[Any]) -> dict[str, Any]:
         "starts_at": row.starts_at,
         "many": bool(row.many),
         "cues": tuple(row.cues.split()),
+        "sensitive": bool(row.sensitive),
     }
 
 

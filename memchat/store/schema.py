@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0006"
+HEAD = "0007"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(
@@ -200,6 +200,7 @@ memories = Table(
     _count("pinned"),
     Column("starts_at", Date),
     Column("cues", Text, nullable=False, server_default=text("''")),
+    _count("sensitive"),
     UniqueConstraint("app_id", "sha1"),
     CheckConstraint("memory_type IN ('preference', 'profile', 'fact', 'other')", name="type"),
     CheckConstraint("created_by IN ('manual', 'auto', 'import', 'mcp')", name="created_by"),
@@ -234,9 +235,35 @@ prompts = Table(
     _count("shown"),
     _count("dropped"),
     Column("degraded", Text),
+    Column("list_id", Integer, ForeignKey("fact_lists.id")),
+    Index("ix_prompts_list_id", "list_id"),
 )
-"""What a reply's model was sent: this, and so many turns from the first one on. Where a memory that
-was shown in it was forgotten, the system text is gone."""
+"""What a reply's model was sent: this, and so many turns from the first one on. With a list of
+facts, ``system`` is only what stood behind it. Where a memory that was shown in it was forgotten,
+the system text is gone."""
+
+fact_lists = Table(
+    "fact_lists",
+    metadata,
+    _id(),
+    _fk("sessions.id"),
+    Column("hash", String(64)),
+    Column("opening", Text),
+    _time("created_at"),
+    UniqueConstraint("session_id", "hash"),
+)
+"""The facts that prompts of a conversation were sent whatever was asked, and the system text before
+them. Where one of them was forgotten, ``hash`` and ``opening`` are gone."""
+
+fact_list_lines = Table(
+    "fact_list_lines",
+    metadata,
+    Column("list_id", Integer, ForeignKey("fact_lists.id", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("memory_id", Integer, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("ix_fact_list_lines_memory_id", "memory_id"),
+)
 
 muted = Table(
     "muted",
@@ -399,6 +426,7 @@ inbox = Table(
     Column("sentence", Text),
     Column("cues", Text, nullable=False, server_default=text("''")),
     _count("unchecked"),
+    _count("sensitive"),
     CheckConstraint("status IN ('pending', 'accepted', 'rejected')", name="status"),
     Index("ix_inbox_app_id_status", "app_id", "status"),
     Index("ix_inbox_message_id", "message_id"),
@@ -426,6 +454,7 @@ refusals = Table(
     _count("many", 1),
     Column("cues", Text, nullable=False, server_default=text("''")),
     _time("created_at"),
+    _count("sensitive"),
     Index("ix_refusals_app_id", "app_id"),
     Index("ix_refusals_session_id", "session_id"),
     Index("ix_refusals_message_id", "message_id"),

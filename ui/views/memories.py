@@ -228,6 +228,7 @@ def _row(memory: Memory, job: Job | None) -> None:
         words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
         # One element and not two: what a page holds is what it takes to draw.
         about = (":green[Pinned] · " if memory.pinned else "") + ui.described(memory)
+        about += " · sensitive" if memory.sensitive else ""
         st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]", width="stretch")
         if memory.active:
             st.button(

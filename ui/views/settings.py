@@ -110,8 +110,11 @@ def _limits(settings: Settings) -> None:
     st.subheader("Limits and time", anchor=False)
     rows = {
         "Memories in one prompt": (f"{settings.budget_tokens:,} tokens", "MEMCHAT_BUDGET"),
-        "Of these always at hand": (f"{settings.pinned_tokens:,} tokens", "MEMCHAT_PINNED"),
-        "Found by search": (f"at most {settings.top_k}", "MEMCHAT_TOP_K"),
+        "Where not all fit, for pinned ones": (
+            f"{settings.pinned_tokens:,} tokens",
+            "MEMCHAT_PINNED",
+        ),
+        "Where not all fit, found ones that come first": (f"{settings.top_k}", "MEMCHAT_TOP_K"),
         "Chats are read": (
             "when they end" if settings.extraction == "session" else "after each reply",
             "MEMCHAT_EXTRACTION",

@@ -20,9 +20,10 @@ SHOWN = 4
 READ = 1000
 """Characters of a message, of its beginning and its end, in which a question is looked for."""
 _BLOCK = re.compile(r"<memories mark=\"([^\"]*)\">\n(.*?)</memories mark=\"\1\">", re.DOTALL)
-_LINE = re.compile(r"^- \[(?P<type>\w+)\] (?P<text>.*)$", re.MULTILINE)
+_LINE = re.compile(r"^- (?:#(?P<id>\d+)|\[conversation\]) (?P<text>.*)$", re.MULTILINE)
 _FACT = re.compile(
-    r"^(?P<key>[^:]+): (?P<value>.*?)(?: \(said (?P<said>[\d-]+)(?P<rest>[^()]*)\))?$"
+    r"^(?P<key>[^:]+): (?P<value>.*?)"
+    r"(?: \((?:said (?P<said>[\d-]+)|from [\d-]+|until [\d-]+|before: )[^()]*\))?$"
 )
 _MOMENT = re.compile(r"^(?P<said>[\d-]+) user: (?P<value>.*)$")
 _ABOUT_ME = re.compile(
@@ -52,7 +53,7 @@ class Fact:
     key: str
     value: str
     said: str | None = None
-    """The day it was said, for a memory; None for this conversation."""
+    """The day it was said, where the block tells it; None for this conversation."""
     moment: bool = False
     """Whether it is a sentence of the past and no typed fact."""
 
@@ -82,15 +83,16 @@ def reply(messages: Sequence[Mapping[str, Any]]) -> str:
 def memories(system: str) -> list[Fact]:
     """The memories of the block in a system message, in its order."""
     block = _BLOCK.search(system)
-    found = []
+    found: dict[str, Fact] = {}
     for line in _LINE.finditer(block[2] if block else ""):
         text = html.unescape(line["text"]).strip()
-        moment = line["type"] == "conversation"
+        moment = line["id"] is None
         match = (_MOMENT if moment else _FACT).match(text)
         if match:
             key = "" if moment else match["key"].strip()
-            found.append(Fact(key, match["value"].strip(), match["said"], moment))
-    return found
+            # A fact may come twice: in the list, and with what it replaced.
+            found[line["id"] or text] = Fact(key, match["value"].strip(), match["said"], moment)
+    return list(found.values())
 
 
 def _question(text: str, told: Sequence[Stated]) -> str:

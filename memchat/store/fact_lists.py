@@ -1,0 +1,73 @@
+"""The lists of facts that prompts were sent whatever was asked, each kept once a conversation."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from memchat.store import plain
+from memchat.store.schema import fact_list_lines, fact_lists
+
+_f = fact_lists.c
+_l = fact_list_lines.c
+Line = tuple[int, str]
+"""A memory's id, and its words."""
+_REPLIES = """
+    SELECT m.session_id, m.content FROM messages m
+    WHERE m.role = 'assistant' AND m.session_id IN (
+        SELECT f.session_id FROM fact_list_lines l JOIN fact_lists f ON f.id = l.list_id
+        WHERE l.memory_id = ?)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FactList:
+    """A list as a prompt had it."""
+
+    opening: str | None
+    """The system text before it; None where a fact of the list was forgotten since."""
+    lines: tuple[Line, ...]
+
+
+def keep(
+    tx: Connection, session_id: int, opening: str | None, lines: Sequence[Line], now: datetime
+) -> int:
+    """The number of this list in a conversation; written where it is not there yet.
+
+    One without an opening is never another reply's too: something of it is gone.
+    """
+    words = "\n".join([opening or "", *(f"{i} {text}" for i, text in lines)])
+    hashed = hashlib.sha256(words.encode()).hexdigest() if opening is not None else None
+    same = select(_f.id).where(_f.session_id == session_id, _f.hash == hashed)
+    if hashed is not None and (known := tx.execute(same).scalar()) is not None:
+        return int(known)
+    values = {"session_id": session_id, "hash": hashed, "opening": opening, "created_at": now}
+    added = tx.execute(insert(fact_lists).values(**values).returning(_f.id))
+    list_id = int(added.scalar_one())
+    rows = [(list_id, n, i, text) for n, (i, text) in enumerate(lines)]
+    plain.many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
+    return list_id
+
+
+def get(tx: Connection, list_id: int) -> FactList:
+    """A known list, as far as it is still there."""
+    opening = tx.execute(select(_f.opening).where(_f.id == list_id)).scalar_one()
+    query = select(_l.memory_id, _l.text).where(_l.list_id == list_id).order_by(_l.position)
+    return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
+
+
+def replies_beside(tx: Connection, memory_id: int) -> list[tuple[int, str]]:
+    """The replies of all conversations that were sent a list with this memory: the conversation's
+    id, and what the reply says."""
+    return plain.rows(tx, _REPLIES, memory_id)
+
+
+def drop(tx: Connection, memory_id: int) -> None:
+    """Take a memory's line out of every list; the hash and the prompts of those go with it."""
+    held = select(_l.list_id).where(_l.memory_id == memory_id)
+    tx.execute(update(fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
+    tx.execute(delete(fact_list_lines).where(_l.memory_id == memory_id))
