@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 
 from memchat.language import lexicon
-from memchat.language.told_secrets import Place, whole_words
+from memchat.language.told_secrets import MARKS, Place, whole_words
 
 _NEAR = 70
 """Characters between a number and the lock, on either side."""
@@ -24,10 +24,18 @@ _FIGURE = re.compile(
     r"(?![\d:/%€$£°]|[.,]\d|-\d| ?[€$£%°]|[a-zß-ÿ])"
 )
 """A number of three to eight digits, alone, with dashes or digit by digit."""
-_PLAIN = re.compile(r"\d+")
 _SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
 _CLOCK = re.compile(r"(?:[01]?\d|2[0-3])[0-5][05]")
-_WAKING = re.compile(r"alarm|アラーム|알람|闹钟")
+_WAKING = re.compile(
+    r"alarm|wecker|réveil|despertador|sveglia|wekker|будильник|budzik|アラーム|目覚まし|알람|闹钟"
+)
+_RANGE = re.compile(r"\d ?(?:to|bis|à|a|al|até|tot|до|do|-|–|~) ?$")
+_NUMBERED = re.compile(
+    r"(?<!\w)(?:numbers?|nummer|n[or]\.?|nº|n°|número|numéro|numero|numara\w*|номер\w?|room|zimmer|bus"
+    r"|line|unit|flat|apartment|building|year|anno|année|año|jahr) $"
+)
+_MEASURE = re.compile(r" ?(?:[cmk]?m|m²|sq|k?g|l|k?w|v|gb|mb|mm|ml)(?!\w)")
+_SINGLY = re.compile(r"\d(?:-\d){2,7}")
 _COLON = re.compile(r" ?[:=] ?$")
 _WORD = re.compile(r"[ ,]*([^\W\d]+)")
 _CLAUSE_BEGINS = re.compile(r"(?:^|[.,;:!?(\n-] ?|(?<!\w)(?:and|or|und|et|y|e|i|en|with) )[\"']?$")
@@ -45,7 +53,7 @@ def words() -> dict[str, dict[str, str]]:
 def entries(kind: str) -> tuple[tuple[str, str], ...]:
     """The entries of a kind, each with its language."""
     return tuple(
-        (code, " ".join(entry.split()))
+        (code, " ".join(entry.split()).replace(r"\w", rf"[\w{MARKS}]"))
         for code, kinds in words().items()
         for entry in kinds[kind].split(", ")
         if entry.strip()
@@ -72,18 +80,25 @@ def _lead() -> re.Pattern[str]:
 
 
 @cache
-def _trail() -> re.Pattern[str]:
+def _follows(*kinds: str) -> re.Pattern[str]:
     """What begins right behind a number: what it does, or a word that stands behind "with"."""
-    return re.compile(rf"[\"'」]?\s*(?:{_alternatives('after', 'enter', 'open')})")
+    return re.compile(rf"[\"'」]?\s*(?:{_alternatives(*kinds)})")
+
+
+@cache
+def _unlocking() -> re.Pattern[str]:
+    """What opens something that is not named: "unlocks with", "disarm it with"."""
+    both = (_alternatives(kind) for kind in ("open", "with"))
+    return re.compile(r"(?:{})(?: \w+){{0,2}} (?:{}) $".format(*both))
 
 
 def find(text: str) -> Iterator[Place]:
     """Where the numbers, turns and patterns of locks stand in a folded text."""
     locks = [match.span() for match in _any("lock").finditer(text)]
+    yield from (span for span in _figures(text) if _opens(text, span, locks))
     if locks:
-        yield from (span for span in _figures(text) if _opens(text, span, locks))
         yield from (span for span in _turns(text) if _beside(locks, span))
-    if (screens := [match.span() for match in _any("screen").finditer(text)]) != []:
+    if screens := [match.span() for match in _any("screen").finditer(text)]:
         yield from (span for span in _places(text) if _is_drawn(text, span, screens))
 
 
@@ -102,20 +117,33 @@ def _beside(locks: list[Place], span: Place) -> bool:
 
 def _opens(text: str, span: Place, locks: list[Place]) -> bool:
     """Whether a number opens the lock beside it, and is not a count, a label or a time."""
-    if not _beside(locks, span) or _is_counted(text, *span):
+    before = text[max(0, span[0] - _BESIDE) : span[0]]
+    if _RANGE.search(before) or _is_counted(text, *span):
         return False
-    before, behind = text[max(0, span[0] - _BESIDE) : span[0]], text[span[1] : span[1] + _BESIDE]
-    if "#" in text[slice(*span)]:
+    if not _beside(locks, span):
+        return _is_typed(text, span, before)
+    if "#" in text[slice(*span)] or _SINGLY.fullmatch(text, *span):
         return True
-    if _is_label(locks, span, text):
+    if _is_label(locks, span, text) and not _follows("after").match(text, span[1]):
         return _ends_a_note(text, span, locks)
     if not _any("open", "enter").search(text, max(0, span[0] - _NEAR), span[1] + _NEAR):
         return False
     if _lead().search(before):
         return not (_CLOCK.fullmatch(text, *span) and _WAKING.search(before))
-    return _trail().match(behind) is not None and (
-        _CLAUSE_BEGINS.search(before) is not None or _any("lock").search(before) is not None
+    if _NUMBERED.search(before):
+        return False
+    begins = _CLAUSE_BEGINS.search(before) is not None
+    return (
+        _follows(*(("open",) if begins else ()), "after", "enter").match(text, span[1]) is not None
     )
+
+
+def _is_typed(text: str, span: Place, before: str) -> bool:
+    """Whether a number with no lock beside it is said to be typed, or to open something."""
+    if "#" in text[slice(*span)]:
+        return _any("enter").search(before) is not None
+    long = span[1] - span[0] > 3
+    return bool(long and _unlocking().search(before) and _CLAUSE_ENDS.match(text, span[1]))
 
 
 def _is_label(locks: list[Place], span: Place, text: str) -> bool:
@@ -136,17 +164,19 @@ def _is_counted(text: str, start: int, end: int) -> bool:
     counts whatever is named behind it, a longer one only what is usually counted."""
     if _SEQUENCE.search(text, start, end):
         return False
-    if _any("count").match(text, end + (text[end : end + 1] == " ")):
+    if _MEASURE.match(text, end) or _any("count").match(text, end + (text[end : end + 1] == " ")):
         return True
-    if end - start > 3 and not text[:end].endswith("00"):
+    if end - start > 3 and not text.endswith("00", start, end):
         return False
+    if text.endswith("0", start, end) and end - start == 3:
+        return True
     word = _WORD.match(text, end)
     return bool(
         word
         and "," not in word[0]
         and word[1].isascii()
         and word[1] not in lexicon.everywhere("function_words")
-        and not _trail().match(text, end)
+        and not _follows("after", "enter", "open").match(text, end)
     )
 
 

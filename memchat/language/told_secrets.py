@@ -38,6 +38,7 @@ _FIGURES = re.compile(
     r"|(?:[^\W\d]{2,12} \d{1,3}(?:, | then | and | ){0,2}){2,5}"
 )
 """A number however grouped, letters with a digit among them, or the turns of a dial."""
+_ASKED = re.compile(r"[^.?!\n]{0,40}\? (?:[^\W\d]+ ){0,2}(\d{4,8})(?=\W*$|[.,!] )")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
 _STRONG = r"\s*[:=]+>?\s*|\s+->?\s+"
 _CLAUSE = re.compile(r"[.!?;\n](?=\s|$)|[。！？]")
@@ -176,16 +177,26 @@ def _password(text: str, name: re.Match[str], code: str) -> Place | None:
         _asked(text, at)
         or _paired(text, name, end, code)
         or _unlinked(text, name, end, code)
-        or (_made_up(text, links[0].end(), end) if links else None)
+        or (_made_up(text, links[0].end(), end) if links else _made_up(text, at, end, _is_strong))
     )
 
 
-def _made_up(text: str, at: int, end: int) -> Place | None:
+def _made_up(
+    text: str, at: int, end: int, is_one: Callable[[str], bool] | None = None
+) -> Place | None:
     """The first word of a few that only a password can be: "is, as far as I know, Kiwi7tree"."""
-    for number, token in enumerate(_TOKEN.finditer(text, at, end)):
-        if number < _WORDS and _is_made_up(token[0].rstrip(".?!)")):
+    is_one = is_one or _is_made_up
+    for number, token in enumerate(_TOKEN.finditer(text, at, min(end, at + _NEAR))):
+        if number < _WORDS and is_one(token[0].rstrip(".?!)")):
             return token.span()
     return None
+
+
+def _is_strong(token: str) -> bool:
+    """Whether letters are mixed with digits and signs, so that no "is" need stand before them."""
+    return _is_made_up(token) and bool(
+        re.search(r"\d", token) and re.search(r"[!@#$%&*_+=^~?]", token)
+    )
 
 
 def _is_made_up(token: str) -> bool:
@@ -210,6 +221,8 @@ def _code(text: str, name: re.Match[str], code: str) -> Place | None:
         figures = _FIGURES.match(text, link.end(), end)
         if figures is not None:
             return figures.span()
+    if (answered := _ASKED.match(text, at)) is not None:
+        return answered.span(1)
     if code != "en" and (figures := _SHORT.search(text, at, min(end, at + _BARE))):
         return figures.span()
     return None

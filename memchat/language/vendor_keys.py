@@ -54,7 +54,9 @@ _KEY_WORD = re.compile(
     re.IGNORECASE,
 )
 _DIGEST_WORD = re.compile(
-    r"commit|hash|sha-?\d|md5|digest|checksum|prüfsumme|somme de contrôle|fingerprint|revision|torrent|magnet|uuid|etag", re.IGNORECASE
+    r"commit|hash|sha-?\d|md5|digest|checksum|prüfsumme|somme de contrôle|revision"
+    r"|fingerprint|torrent|magnet|uuid|etag",
+    re.IGNORECASE,
 )
 _BESIDE = 60
 """Characters on either side in which a word tells what a run of hexadecimal digits is."""
