@@ -19,8 +19,9 @@ MOST_ENTRIES = 900
 MOST_ENTRIES_FOR_LOCKS = 1250
 WALLET = "ribbon velvet lunar clinic orbit gadget maple trophy canvas puzzle hollow ginger"
 REPEATED = (
-    "password ", "my pin is ", "a-", "M-", "eyJ-", "AKIA", "1-", "four ", "ribbon ", "door 4471 ", "left 3 ", "door 1-", "A1B2-", "x=",
+    "password ", "my pin is ", "a-", "M-", "eyJ-", "AKIA", "1-", "four ", "ribbon ", "A1B2-", "x=",
     "?key=", "aa://a:", "'\"", "=", "密码", "-----BEGIN PRIVATE KEY-----", "curl -u ", "set a ",
+    "door 4471 ", "door left 3 ", "phone open left ", "door 1-",
 )  # fmt: skip
 
 

@@ -183,7 +183,7 @@ def _is_counted(text: str, start: int, end: int) -> bool:
 @cache
 def _turned() -> re.Pattern[str]:
     turn = _alternatives("turn")
-    first = rf"(?:{turn})\W{{0,2}}(?:[^\W\d]{{1,5}} )?\d{{1,2}}(?!\d)"
+    first = rf"(?:{turn})\W{{0,2}}(?:[^\W\d]{{1,6}} ){{0,2}}\d{{1,2}}(?!\d)"
     last = rf"(?<!\d)\d{{1,2}} ?(?:[^\W\d]{{1,5}} ){{0,2}}(?:{turn})"
     gap = r"[\s,;.>-]{0,3}(?:[^\W\d]{1,5} ){0,2}"
     return re.compile(rf"{first}(?:{gap}{first}){{1,6}}|{last}(?:{gap}{last}){{1,6}}")

@@ -1,11 +1,11 @@
 """The words of a wallet: a dozen or two of the 2,048 words of BIP-39, one after the other.
 
-A list of things to buy holds many of them too. It is told apart by ``everyday_things.txt``: of the
-words of a wallet, drawn by lot, few are things of the kitchen, the house and the farm.
-
 The list itself is not kept. ``wallet_words.txt`` holds a Bloom filter of it, made by
 ``tools/wallet_words.py``: it knows every word of the list, and takes one other word in
 fifty for one of them.
+
+A list of things to buy holds many of those words too. It is told apart by ``everyday_things.txt``:
+of the words of a wallet, drawn by lot, few are things of the kitchen, the house or the farm.
 """
 
 from __future__ import annotations
