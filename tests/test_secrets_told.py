@@ -122,6 +122,8 @@ def test_a_number_that_opens_a_lock_is_a_secret_without_a_word_for_it(text, secr
         "locker 112 opens at 0630",
         "the alarm is set to 0545 and the house is dark",
         "lockers 101 to 140 open early",
+        "lease on the shop runs till 31 March 2027",
+        "If I ever won I'd get a boat. I've got a 2009 Fiesta with no air",
         "unlock the phone game with 5000 points",
         "turn left, then right, the house is up the hill on the left",
         "la porta è larga 240 e si apre verso l'alto",

@@ -35,6 +35,8 @@ _NUMBERED = re.compile(
     r"|line|unit|flat|apartment|building|year|anno|année|año|jahr) $"
 )
 _MEASURE = re.compile(r" ?(?:[cmk]?m|m²|sq|k?g|l|k?w|v|gb|mb|mm|ml)(?!\w)")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_WITH = re.compile(r"(?:with|using|mit|avec|con|com|met|кодом|kodem|med) (?:\w+ )?$")
 _SINGLY = re.compile(r"\d(?:-\d){2,7}")
 _COLON = re.compile(r" ?[:=] ?$")
 _WORD = re.compile(r"[ ,]*([^\W\d]+)")
@@ -118,7 +120,7 @@ def _beside(locks: list[Place], span: Place) -> bool:
 def _opens(text: str, span: Place, locks: list[Place]) -> bool:
     """Whether a number opens the lock beside it, and is not a count, a label or a time."""
     before = text[max(0, span[0] - _BESIDE) : span[0]]
-    if _RANGE.search(before) or _is_counted(text, *span):
+    if _RANGE.search(before) or _is_counted(text, *span) or _is_a_year(text, span, before):
         return False
     if not _beside(locks, span):
         return _is_typed(text, span, before)
@@ -136,6 +138,12 @@ def _opens(text: str, span: Place, locks: list[Place]) -> bool:
     return (
         _follows(*(("open",) if begins else ()), "after", "enter").match(text, span[1]) is not None
     )
+
+
+def _is_a_year(text: str, span: Place, before: str) -> bool:
+    """Whether a number that may be a year is not said to be entered."""
+    said = _WITH.search(before) or _any("enter").search(before)
+    return _YEAR.fullmatch(text, *span) is not None and not said
 
 
 def _is_typed(text: str, span: Place, before: str) -> bool:
