@@ -140,9 +140,14 @@ def _opens(text: str, span: Place, locks: list[Place]) -> bool:
     )
 
 
+@cache
+def _entered() -> re.Pattern[str]:
+    return re.compile(rf"(?:{_alternatives('enter')})[\s:]*$")
+
+
 def _is_a_year(text: str, span: Place, before: str) -> bool:
     """Whether a number that may be a year is not said to be entered."""
-    said = _WITH.search(before) or _any("enter").search(before)
+    said = _WITH.search(before) or _entered().search(before)
     return _YEAR.fullmatch(text, *span) is not None and not said
 
 
