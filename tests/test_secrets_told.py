@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.lifecycle import secrets as lines
 from memchat.errors import SecretError
-from memchat.language import lexicon, told_secrets, vendor_keys, wallet
+from memchat.language import lexicon, lock_codes, told_secrets, vendor_keys, wallet
 from memchat.language.secrets import find_answered, find_secrets, mask
 from tests.conftest import answer
 
@@ -16,10 +16,12 @@ ROWS = lines.corpus(lines.DEVELOPED_ON)
 SECRET = [row for row in ROWS if row["kind"] != "harmless"]
 HARMLESS = [row["text"] for row in ROWS if row["kind"] == "harmless"]
 MOST_ENTRIES = 900
+MOST_ENTRIES_FOR_LOCKS = 1250
 WALLET = "ribbon velvet lunar clinic orbit gadget maple trophy canvas puzzle hollow ginger"
 REPEATED = (
     "password ", "my pin is ", "a-", "M-", "eyJ-", "AKIA", "1-", "four ", "ribbon ", "A1B2-", "x=",
     "?key=", "aa://a:", "'\"", "=", "密码", "-----BEGIN PRIVATE KEY-----", "curl -u ", "set a ",
+    "door 4471 ", "door left 3 ", "phone open left ", "door 1-",
 )  # fmt: skip
 
 
@@ -87,6 +89,76 @@ def test_each_language_lists_the_same_names_for_secrets_and_not_too_many() -> No
         for entry in told_secrets.entries(code, kind)
     ]
     assert 500 < len(listed) <= MOST_ENTRIES
+
+
+def test_each_language_lists_the_same_words_for_locks_and_not_too_many() -> None:
+    table = lock_codes.words()
+    assert set(table) == set(told_secrets.languages())
+    assert len({tuple(kinds) for kinds in table.values()}) == 1
+    listed = [entry for kind in table["en"] for entry in lock_codes.entries(kind)]
+    assert 1000 < len(listed) <= MOST_ENTRIES_FOR_LOCKS
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("feed the cat, disarm the alarm with 5093 within thirty secs", "5093"),
+        ("you get in the house with 28841# and then push hard", "28841"),
+        ("mein fahrradschloss geht auf bei 6-1-8-3", "6-1-8-3"),
+        ("gym locker 112, i set it to left 34, right 9, left 21", "left 34"),
+        ("his phone unlocks if you go top left, middle, bottom left, up one", "bottom left"),
+        ("тайник: сейф открывается комбинацией 14-32-7", "14-32-7"),
+        ("ドアは5829を押すと開きます", "5829"),
+        ("तिजोरी 8265 से खुलती है", "8265"),
+    ],
+)
+def test_a_number_that_opens_a_lock_is_a_secret_without_a_word_for_it(text, secret) -> None:
+    assert secret not in mask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "locker 112 opens at 0630",
+        "the alarm is set to 0545 and the house is dark",
+        "lockers 101 to 140 open early",
+        "lease on the shop runs till 31 March 2027",
+        "If I ever won I'd get a boat. I've got a 2009 Fiesta with no air",
+        "unlock the phone game with 5000 points",
+        "turn left, then right, the house is up the hill on the left",
+        "la porta è larga 240 e si apre verso l'alto",
+    ],
+)
+def test_labels_times_counts_and_directions_beside_a_lock_are_no_secrets(text) -> None:
+    assert mask(text) == text
+
+
+def test_a_made_up_word_behind_a_password_word_is_found_in_languages_with_few_words_listed() -> (
+    None
+):
+    assert "blåbär" not in mask("Lösenordet till stugans router är blåbärspaj1mil om du undrar")
+    assert "Zaba" not in mask("hasło do banku zmieniłam na Zielona.Zaba.619, bo stare wygasło")
+    assert mask("Lösenordet är för kort") == "Lösenordet är för kort"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "apple butter bread cheese onion garlic rice lemon sugar coffee tomato fish",
+        "dog cat horse cow pig sheep goat chicken duck goose rabbit mouse",
+        "shirt, dress, jacket, shoe, hat, scarf, glove, sock, belt, boot, coat, skirt",
+    ],
+)
+def test_a_list_of_everyday_things_is_no_wallet(text) -> None:
+    assert mask(text) == text
+
+
+def test_a_checksum_and_one_long_word_are_no_keys() -> None:
+    digest = "45e7b5c0649f5bb0a6679751627586af" * 2
+    assert mask(f"sha256sum of the file gives {digest}") == f"sha256sum of the file gives {digest}"
+    assert digest not in mask(f"the wallet says {digest}")
+    word = "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"
+    assert mask(f"is {word} worth a trip?") == f"is {word} worth a trip?"
 
 
 def test_twelve_words_of_a_wallet_are_found_and_a_list_of_hobbies_is_not() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from memchat.language import told_secrets, vendor_keys, wallet
+from memchat.language import lock_codes, told_secrets, vendor_keys, wallet
 from memchat.language.text import UNSPACED, fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
@@ -70,7 +70,6 @@ _NAMED_KEY = re.compile(
     r"(?:\s*[:=]\s*|\s+(?:is|ist|est|es|è|lautet|:)\s+|\s+)[\"']?(?P<secret>(?=[^\s\"']*\d)[a-z0-9+/=_.-]{14,})"
 )
 """Long letters and digits behind a word for a key."""
-_HEX_KEY = re.compile(r"(?<![0-9a-f:])(?:0x)?[0-9a-f]{64}(?![0-9a-f])")
 _NOT_A_CODE = re.compile(
     r"(?:post\w*|postal|zip|promo\w*|coupon|voucher|referral|booking|product|course|class|room|team|colou?r|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
     r"|python|morse|line[s]? of|error|status|http)[- ]?codes?\b|"
@@ -221,11 +220,13 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
     for name, span in told_secrets.find(text):
         if not _is_harmless(text, name, *span):
             yield "password", *_with_its_like(text, *span)
+    for span in lock_codes.find(text):
+        if not _is_harmless(text, *span[:1], *span):
+            yield "password", *span
     for span in wallet.find(text):
         yield "password", *span
-    for pattern in (_NAMED_KEY, _HEX_KEY):
-        for match in pattern.finditer(text):
-            yield "key", *match.span(match.lastgroup or 0)
+    for match in _NAMED_KEY.finditer(text):
+        yield "key", *match.span("secret")
     for pattern in (_EMAIL, _EMAIL_SAID):
         for match in pattern.finditer(text):
             yield "e-mail", *match.span()

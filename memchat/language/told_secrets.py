@@ -15,11 +15,13 @@ from memchat.language.number_words import NUMBER_WORDS
 Place = tuple[int, int]
 
 _NEAR = 60
-"""Characters in which a name is followed by what it names, and in which a lock stands."""
+"""Characters in which a name is followed by what it names."""
 _BARE = 24
 """The same where no "is" stands between them."""
 _WORDS = 8
 """Words of the longest password that is read as one."""
+_SHORT_WORD = 4
+"""Letters of the longest word that may end a password and be a common one."""
 _BEFORE = 3
 """Words before a name with no "is" behind it, as in Russian: "пароль от банка подсолнух"."""
 MARKS = (
@@ -36,24 +38,21 @@ _FIGURES = re.compile(
     r"|(?:[^\W\d]{2,12} \d{1,3}(?:, | then | and | ){0,2}){2,5}"
 )
 """A number however grouped, letters with a digit among them, or the turns of a dial."""
-_TURNS = re.compile(r"\d{1,2}(?:-\d{1,2}){2,5}(?![\w-])")
+_ASKED = re.compile(r"[^.?!\n]{0,40}\? (?:[^\W\d]+ ){0,2}(\d{4,8})(?=\W*$|[.,!] )")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
 _STRONG = r"\s*[:=]+>?\s*|\s+->?\s+"
 _CLAUSE = re.compile(r"[.!?;\n](?=\s|$)|[。！？]")
 _THIN = re.compile(r"[\d.,:]+(?:%|st|nd|rd|th|am|pm|h|kg|km|g|€|\$)?|[€$£]\S+|\d{4}-\d\d-\d\d")
-_ENTERED = re.compile(
-    r"\s*(?:the (?:code|number) )?(?:\w (?:and|then) )?([#*]?\d(?:[ -]?\d){2,9}[#*]?)"
-    r"(?=\W*$|[.,;!?)]+\s| (?:at|on|in|into|for|to|and|then|when|or|as|with|if|followed"
-    r"|aus|auf|ein|an|am|na|op|en|sur|dans|pour|para|per|e|et|und|y)\b)"
-)
-_DIALLED = re.compile(r"(?<![\w#])[#*]?\d{3,8}#(?!\w)")
-"""A number as it is typed on a keypad."""
 _SHORT = re.compile(r"\d{3,}[#*]?")
 _PAIRED = re.compile(
     r"(?<!\w)(?:network|netzwerk|ssid|wi-?fi|wlan|user ?(?:name)?|log-?in|benutzer\w*|usuario"
     r"|utilisateur|utente|usuário|gebruiker|account|@\S+)(?!\w)"
 )
 """What a password is the second half of."""
+_NAMED_OTHERWISE = re.compile(
+    rf"{_LETTER}+[-.]?\d{{1,4}}|\d+(?:[-.,]?{_LETTER}+)+|\S*://\S*|\S+@\S+\.{_LETTER}+|\S+\.[a-z]{{2,4}}"
+)
+"""A model, a count, an address or the name of a file."""
 _SIGN = re.compile(r"\d|[!@#$%&*_+=^~?<>|\\]")
 
 
@@ -85,7 +84,7 @@ def _is_spaced(code: str) -> bool:
     return code not in lexicon.codes() or lexicon.is_spaced(code)
 
 
-def _whole(code: str, words: str) -> str:
+def whole_words(code: str, words: str) -> str:
     """Alternatives as whole words, where spaces part words."""
     words = words or r"(?!)"
     return rf"(?<!\w)(?:{words})(?![\w{MARKS}])" if _is_spaced(code) else f"(?:{words})"
@@ -93,7 +92,7 @@ def _whole(code: str, words: str) -> str:
 
 @cache
 def _pattern(code: str, *kinds: str) -> re.Pattern[str]:
-    return re.compile(_whole(code, "|".join(e for kind in kinds for e in entries(code, kind))))
+    return re.compile(whole_words(code, "|".join(e for kind in kinds for e in entries(code, kind))))
 
 
 @cache
@@ -121,13 +120,8 @@ def _roles(name: str) -> tuple[tuple[str, str], ...]:
 @cache
 def _link(code: str) -> re.Pattern[str]:
     """What stands right before a secret: "is", "=", and particles where words are not spaced."""
-    words = _whole(code, "|".join(entries(code, "is")))
+    words = whole_words(code, "|".join(entries(code, "is")))
     return re.compile(rf"(?P<strong>{_STRONG})|\s*{words}(?:\s*:\s*|\s*)")
-
-
-@cache
-def _locks() -> re.Pattern[str]:
-    return re.compile("|".join(_pattern(code, "lock").pattern for code in languages()))
 
 
 @cache
@@ -150,9 +144,6 @@ def find(text: str) -> Iterator[tuple[int, Place]]:
             for found in (_SEEKERS[kind](text, name, code), _before(text, name, kind, code)):
                 if found is not None:
                     yield min(name.start(), found[0]), _trimmed(text, *found, code)
-    for dialled in _DIALLED.finditer(text):
-        if _is_near_a_lock(text, *dialled.span()):
-            yield dialled.span()[0], dialled.span()
 
 
 def _end(text: str, at: int) -> int:
@@ -177,11 +168,41 @@ def names_another(text: str, at: int, code: str = "en") -> bool:
 def _password(text: str, name: re.Match[str], code: str) -> Place | None:
     """What a name is said to be: any word that is not said of passwords in general."""
     at, end = name.end(), _end(text, name.end())
-    for link in _links(text, at, end, code):
+    links = list(_links(text, at, end, code))
+    for number, link in enumerate(links):
         found = _value(text, link.end(), end, code)
-        if found is not None:
+        if found and (number == 0 or _is_spaced(code) or _is_made_up(text[slice(*found)])):
             return found
-    return _asked(text, at) or _paired(text, name, end, code) or _unlinked(text, name, end, code)
+    return (
+        _asked(text, at)
+        or _paired(text, name, end, code)
+        or _unlinked(text, name, end, code)
+        or (_made_up(text, links[0].end(), end) if links else _made_up(text, at, end, _is_strong))
+    )
+
+
+def _made_up(
+    text: str, at: int, end: int, is_one: Callable[[str], bool] | None = None
+) -> Place | None:
+    """The first word of a few that only a password can be: "is, as far as I know, Kiwi7tree"."""
+    is_one = is_one or _is_made_up
+    for number, token in enumerate(_TOKEN.finditer(text, at, min(end, at + _NEAR))):
+        if number < _WORDS and is_one(token[0].rstrip(".?!)")):
+            return token.span()
+    return None
+
+
+def _is_strong(token: str) -> bool:
+    """Whether letters are mixed with digits and signs, so that no "is" need stand before them."""
+    return _is_made_up(token) and bool(
+        re.search(r"\d", token) and re.search(r"[!@#$%&*_+=^~?]", token)
+    )
+
+
+def _is_made_up(token: str) -> bool:
+    """Whether letters are mixed with digits or signs as in no word, number or address."""
+    mixed = len(token) > 5 and _is_mixed(token) and re.search(_LETTER, token)
+    return bool(mixed) and not _NAMED_OTHERWISE.fullmatch(token)
 
 
 def _asked(text: str, at: int) -> Place | None:
@@ -200,6 +221,8 @@ def _code(text: str, name: re.Match[str], code: str) -> Place | None:
         figures = _FIGURES.match(text, link.end(), end)
         if figures is not None:
             return figures.span()
+    if (answered := _ASKED.match(text, at)) is not None:
+        return answered.span(1)
     if code != "en" and (figures := _SHORT.search(text, at, min(end, at + _BARE))):
         return figures.span()
     return None
@@ -234,37 +257,6 @@ def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
     return found
 
 
-def _enter(text: str, name: re.Match[str], code: str) -> Place | None:
-    """A number of some digits that is entered somewhere, with what it opens in the sentence."""
-    found = _ENTERED.match(text, name.end())
-    return found.span(1) if found and _is_near_a_lock(text, *name.span()) else None
-
-
-def _opens(text: str, name: re.Match[str], code: str) -> Place | None:
-    """The number in front of what it does, with what it opens in the sentence."""
-    start = max(0, name.start() - _BARE)
-    found = re.compile(
-        r"(?<![\w.:,])(?:[#*]?\d{3,8}[#*]?|(?=\w{0,20}\d)\w{4,20}) (?:\w+ )?$"
-    ).search(text[: name.start()], start)
-    near = found and _is_near_a_lock(text, *name.span())
-    return (found.start(), found.start() + len(found[0].split()[0])) if found and near else None
-
-
-def _lock(text: str, name: re.Match[str], code: str) -> Place | None:
-    """What is locked with nothing but a number behind it: "garage: 9921", "the safe is 12-34-6"."""
-    found = re.compile(r": ?([#*]?\d{4,8}[#*]?)(?=\s*$|[,;.!]\s?)").match(text, name.end())
-    if found is not None:
-        return found.span(1)
-    for link in _links(text, name.end(), _end(text, name.end()), code):
-        if (turns := _TURNS.match(text, link.end())) is not None:
-            return turns.span()
-    return None
-
-
-def _is_near_a_lock(text: str, start: int, end: int) -> bool:
-    return _locks().search(text, max(0, start - _NEAR), end + _NEAR) is not None
-
-
 def _before(text: str, name: re.Match[str], kind: str, code: str) -> Place | None:
     """A secret in front of its name: "bluebird77 is my password", "4471 ist der Türcode"."""
     if kind not in ("password", "code") or names_another(text, name.end(), code):
@@ -276,7 +268,7 @@ def _before(text: str, name: re.Match[str], kind: str, code: str) -> Place | Non
 
 @cache
 def _in_front(code: str) -> re.Pattern[str]:
-    words = _whole(code, "|".join(entries(code, "is")))
+    words = whole_words(code, "|".join(entries(code, "is")))
     value = r"(?<![\w.,:/@-])(?P<value>(?=[^\s\"',;]{0,40}\d)[^\s\"',;]{4,60})"
     return re.compile(rf"{value},? {words} (?:{_LETTER}+['-]? ?){{0,3}}$")
 
@@ -286,10 +278,7 @@ _SEEKERS: dict[str, Callable[[str, re.Match[str], str], Place | None]] = {
     "code": _code,
     "answer": _answer,
     "log_in": _log_in,
-    "enter": _enter,
     "changed": _changed,
-    "opens": _opens,
-    "lock": _lock,
 }
 """The kinds of names, and how the secret of each is found."""
 
@@ -307,19 +296,23 @@ def _value(text: str, at: int, end: int, code: str) -> Place | None:
 
 
 def _words(text: str, at: int, end: int, code: str) -> Place | None:
-    """A password of letters: the words up to the first that joins another thought to it."""
-    last = at
+    """A password of letters: the words up to the first that joins another thought to it. Words
+    that end in what is said of passwords are none: "once more forgotten"."""
+    last, word = at, ""
     for number in range(_WORDS):
         token = _TOKEN.match(text, last, end)
-        word = token[0].rstrip(".?!)") if token else ""
-        if not word or (_is_joint(word) if number else _is_common(word, code)):
+        following = token[0].rstrip(".?!)") if token else ""
+        if not following or (_is_joint(following) if number else _is_common(following, code)):
             break
+        word = following
         if number == 0 and len(word) < 3 and word.isascii():
             return None
         last += len(word) + 1
         if text[last - 1 : last] != " ":
             break
-    return (at, last - 1) if last > at else None
+    goes_on = " " in text[at : last - 1] and len(word) > _SHORT_WORD
+    said = goes_on and _pattern(code, "state").fullmatch(word)
+    return (at, last - 1) if last > at and not said else None
 
 
 def _paired(text: str, name: re.Match[str], end: int, code: str) -> Place | None:

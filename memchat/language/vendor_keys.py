@@ -45,14 +45,18 @@ _CODED = re.compile(r"[A-Za-z0-9+=]{16,}")
 _SWITCHES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[A-Z][a-z])")
 _PUBLIC = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{25,34}|0x[0-9a-fA-F]{40}|sha\d+-.*")
 """Addresses of wallets and digests of files, which are made to be shown."""
-_HEX_RUN = re.compile(r"(?<![\w./-])[0-9a-fA-F]{32,64}(?![\w-])")
+_HEX_RUN = re.compile(r"(?<![\w./:-])(?:0x)?[0-9a-fA-F]{32,64}(?![\w-])")
+_LONGEST_HEX = 64
+"""Hexadecimal digits of a wallet's key, which needs no word beside it."""
 _KEY_WORD = re.compile(
     r"key|token|secret|auth|sid|credential|schlüssel|clé|clave|chiave|chave|sleutel|ключ|токен|anahtar"
     r"|مفتاح|कुंजी|キー|키|密钥|密鑰|klucz",
     re.IGNORECASE,
 )
 _DIGEST_WORD = re.compile(
-    r"commit|hash|sha-?\d|md5|digest|checksum|revision|torrent|magnet|uuid|etag", re.IGNORECASE
+    r"commit|hash|sha-?\d|md5|digest|checksum|prüfsumme|somme de contrôle|revision"
+    r"|fingerprint|torrent|magnet|uuid|etag",
+    re.IGNORECASE,
 )
 _BESIDE = 60
 """Characters on either side in which a word tells what a run of hexadecimal digits is."""
@@ -69,7 +73,8 @@ def find(text: str) -> Iterator[tuple[int, int]]:
             yield match.span()
     for match in _HEX_RUN.finditer(text):
         around = text[max(0, match.start() - _BESIDE) : match.end() + _BESIDE // 2]
-        if _KEY_WORD.search(around) and not _DIGEST_WORD.search(around):
+        known = len(match[0]) >= _LONGEST_HEX or _KEY_WORD.search(around)
+        if known and not _DIGEST_WORD.search(around):
             yield match.span()
 
 
@@ -105,8 +110,8 @@ def _pattern(form: str) -> str:
 
 
 def _is_only_words(match: re.Match[str]) -> bool:
-    """Whether it is words with hyphens, such as the name of a package, and no key."""
-    return re.fullmatch(r"[a-z0-9]{1,5}(?:-[a-z]+)+", match[0]) is not None
+    """Whether it is words with hyphens, such as the name of a package, or one long word."""
+    return re.fullmatch(r"[a-z0-9]{1,5}(?:-[a-z]+)+|[A-Za-z][a-z]+", match[0]) is not None
 
 
 def _is_random(run: str) -> bool:

@@ -3,6 +3,9 @@
 The list itself is not kept. ``wallet_words.txt`` holds a Bloom filter of it, made by
 ``tools/wallet_words.py``: it knows every word of the list, and takes one other word in
 fifty for one of them.
+
+A list of things to buy holds many of those words too. It is told apart by ``everyday_things.txt``:
+of the words of a wallet, drawn by lot, few are things of the kitchen, the house or the farm.
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ _LISTED = 0.85
 _LISTED_UNPARTED = 0.65
 """The share of a run that is in the list, so that a slip of the pen or another wallet's list leaves
 it a wallet's words. Lists of other things have commas; less is asked of words without them."""
+_EVERYDAY = 0.5
+"""The share of everyday things from which on a run is a list of them."""
 _WORD = re.compile(r"[^\W\d_]+")
 _GAP = re.compile(r"[\s,.;:)#-]*(?:\d{1,2}[\s.):-]*)?")
 _LENGTHS = range(3, 9)
@@ -68,8 +73,20 @@ def _wallet(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
             continue
         while end < len(run) and listed[end]:
             end += 1
-        yield run[start].start(), run[end - 1].end()
+        if not _is_a_list_of_things([word[0] for word in run[start:end]]):
+            yield run[start].start(), run[end - 1].end()
         start = end
+
+
+def _is_a_list_of_things(words: list[str]) -> bool:
+    named = sum(word in _things() or word.removesuffix("s") in _things() for word in words)
+    return named >= _EVERYDAY * len(words)
+
+
+@cache
+def _things() -> frozenset[str]:
+    path = files("memchat.language") / "secret_data" / "everyday_things.txt"
+    return frozenset(path.read_text(encoding="ascii").split())
 
 
 @cache

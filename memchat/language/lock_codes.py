@@ -1,0 +1,223 @@
+"""Numbers that open a lock, by what is said of the lock and not by a word for the number: "you get
+in the house with 28841", "the bike goes open on 6-1-8-3"; the turns of a dial, and the places of a
+pattern that is drawn on a screen. The words for each are in ``locks.toml``."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from bisect import bisect_left
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+
+from memchat.language import lexicon
+from memchat.language.told_secrets import MARKS, Place, whole_words
+
+_NEAR = 70
+"""Characters between a number and the lock, on either side."""
+_BESIDE = 40
+"""Characters beside a number that are read for what is done with it."""
+_FIGURE = re.compile(
+    r"(?<![a-zа-яß-ÿ\d.,:/€$£#*+-])"
+    r"(?:[#*]?\d{3,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,7}|\d(?:,? \d){2,7}|\d{1,4}[a-z]\d{1,4}#?)"
+    r"(?![\d:/%€$£°]|[.,]\d|-\d| ?[€$£%°]|[a-zß-ÿ])"
+)
+"""A number of three to eight digits, alone, with dashes or digit by digit."""
+_SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
+_CLOCK = re.compile(r"(?:[01]?\d|2[0-3])[0-5][05]")
+_WAKING = re.compile(
+    r"alarm|wecker|réveil|despertador|sveglia|wekker|будильник|budzik|アラーム|目覚まし|알람|闹钟"
+)
+_RANGE = re.compile(r"\d ?(?:to|bis|à|a|al|até|tot|до|do|-|–|~) ?$")
+_NUMBERED = re.compile(
+    r"(?<!\w)(?:numbers?|nummer|n[or]\.?|nº|n°|número|numéro|numero|numara\w*|номер\w?|room|zimmer|bus"
+    r"|line|unit|flat|apartment|building|year|anno|année|año|jahr) $"
+)
+_MEASURE = re.compile(r" ?(?:[cmk]?m|m²|sq|k?g|l|k?w|v|gb|mb|mm|ml)(?!\w)")
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_WITH = re.compile(r"(?:with|using|mit|avec|con|com|met|кодом|kodem|med) (?:\w+ )?$")
+_SINGLY = re.compile(r"\d(?:-\d){2,7}")
+_COLON = re.compile(r" ?[:=] ?$")
+_WORD = re.compile(r"[ ,]*([^\W\d]+)")
+_CLAUSE_BEGINS = re.compile(r"(?:^|[.,;:!?(\n-] ?|(?<!\w)(?:and|or|und|et|y|e|i|en|with) )[\"']?$")
+_CLAUSE_ENDS = re.compile(r"[\"']?(?:\s*$|[,;.!?)])")
+
+
+@cache
+def words() -> dict[str, dict[str, str]]:
+    """The table: by language, the words of each kind."""
+    path = files("memchat.language") / "secret_data" / "locks.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+@cache
+def entries(kind: str) -> tuple[tuple[str, str], ...]:
+    """The entries of a kind, each with its language."""
+    return tuple(
+        (code, " ".join(entry.split()).replace(r"\w", rf"[\w{MARKS}]"))
+        for code, kinds in words().items()
+        for entry in kinds[kind].split(", ")
+        if entry.strip()
+    )
+
+
+def _alternatives(*kinds: str) -> str:
+    listed = [(code, entry) for kind in kinds for code, entry in entries(kind)]
+    by_code = {code: [e for c, e in listed if c == code] for code, _entry in listed}
+    return "|".join(whole_words(code, "|".join(some)) for code, some in by_code.items())
+
+
+@cache
+def _any(*kinds: str) -> re.Pattern[str]:
+    return re.compile(_alternatives(*kinds))
+
+
+@cache
+def _lead() -> re.Pattern[str]:
+    """What ends right before a number: a way to enter it, or "with", and small words."""
+    small = "|".join(map(re.escape, sorted(lexicon.everywhere("function_words"))))
+    begin = _alternatives("enter", "with")
+    return re.compile(rf"(?:{begin})(?:\s*:)?(?: (?:{small}|code|number|pin)){{0,2}}[\s\"'「]*$")
+
+
+@cache
+def _follows(*kinds: str) -> re.Pattern[str]:
+    """What begins right behind a number: what it does, or a word that stands behind "with"."""
+    return re.compile(rf"[\"'」]?\s*(?:{_alternatives(*kinds)})")
+
+
+@cache
+def _unlocking() -> re.Pattern[str]:
+    """What opens something that is not named: "unlocks with", "disarm it with"."""
+    both = (_alternatives(kind) for kind in ("open", "with"))
+    return re.compile(r"(?:{})(?: \w+){{0,2}} (?:{}) $".format(*both))
+
+
+def find(text: str) -> Iterator[Place]:
+    """Where the numbers, turns and patterns of locks stand in a folded text."""
+    locks = [match.span() for match in _any("lock").finditer(text)]
+    yield from (span for span in _figures(text) if _opens(text, span, locks))
+    if locks:
+        yield from (span for span in _turns(text) if _beside(locks, span))
+    if screens := [match.span() for match in _any("screen").finditer(text)]:
+        yield from (span for span in _places(text) if _is_drawn(text, span, screens))
+
+
+def _figures(text: str) -> Iterator[Place]:
+    return (match.span() for match in _FIGURE.finditer(text))
+
+
+def _beside(locks: list[Place], span: Place) -> bool:
+    """Whether one of the locks is near. They are in order, so that the nearest two will do."""
+    at = bisect_left(locks, span)
+    return any(
+        lock[0] < span[1] + _NEAR and lock[1] > span[0] - _NEAR
+        for lock in locks[max(0, at - 1) : at + 1]
+    )
+
+
+def _opens(text: str, span: Place, locks: list[Place]) -> bool:
+    """Whether a number opens the lock beside it, and is not a count, a label or a time."""
+    before = text[max(0, span[0] - _BESIDE) : span[0]]
+    if _RANGE.search(before) or _is_counted(text, *span) or _is_a_year(text, span, before):
+        return False
+    if not _beside(locks, span):
+        return _is_typed(text, span, before)
+    if "#" in text[slice(*span)] or _SINGLY.fullmatch(text, *span):
+        return True
+    if _is_label(locks, span, text) and not _follows("after").match(text, span[1]):
+        return _ends_a_note(text, span, locks)
+    if not _any("open", "enter").search(text, max(0, span[0] - _NEAR), span[1] + _NEAR):
+        return False
+    if _lead().search(before):
+        return not (_CLOCK.fullmatch(text, *span) and _WAKING.search(before))
+    if _NUMBERED.search(before):
+        return False
+    begins = _CLAUSE_BEGINS.search(before) is not None
+    return (
+        _follows(*(("open",) if begins else ()), "after", "enter").match(text, span[1]) is not None
+    )
+
+
+@cache
+def _entered() -> re.Pattern[str]:
+    return re.compile(rf"(?:{_alternatives('enter')})[\s:]*$")
+
+
+def _is_a_year(text: str, span: Place, before: str) -> bool:
+    """Whether a number that may be a year is not said to be entered."""
+    said = _WITH.search(before) or _entered().search(before)
+    return _YEAR.fullmatch(text, *span) is not None and not said
+
+
+def _is_typed(text: str, span: Place, before: str) -> bool:
+    """Whether a number with no lock beside it is said to be typed, or to open something."""
+    if "#" in text[slice(*span)]:
+        return _any("enter").search(before) is not None
+    long = span[1] - span[0] > 3
+    return bool(long and _unlocking().search(before) and _CLAUSE_ENDS.match(text, span[1]))
+
+
+def _is_label(locks: list[Place], span: Place, text: str) -> bool:
+    """Whether a number is the lock's own, as in "locker 112", or all that a note says of it."""
+    at = bisect_left(locks, span)
+    return at > 0 and not text[locks[at - 1][1] : span[0]].strip(" :=")
+
+
+def _ends_a_note(text: str, span: Place, locks: list[Place]) -> bool:
+    """Whether a clause ends in a lock, a colon and a number of four digits or more."""
+    between = text[locks[bisect_left(locks, span) - 1][1] : span[0]]
+    long = span[1] - span[0] > 3
+    return bool(long and _COLON.search(between) and _CLAUSE_ENDS.match(text, span[1]))
+
+
+def _is_counted(text: str, start: int, end: int) -> bool:
+    """Whether what follows a number is counted by it. A round number or one of three digits
+    counts whatever is named behind it, a longer one only what is usually counted."""
+    if _SEQUENCE.search(text, start, end):
+        return False
+    if _MEASURE.match(text, end) or _any("count").match(text, end + (text[end : end + 1] == " ")):
+        return True
+    if end - start > 3 and not text.endswith("00", start, end):
+        return False
+    if text.endswith("0", start, end) and end - start == 3:
+        return True
+    word = _WORD.match(text, end)
+    return bool(
+        word
+        and "," not in word[0]
+        and word[1].isascii()
+        and word[1] not in lexicon.everywhere("function_words")
+        and not _follows("after", "enter", "open").match(text, end)
+    )
+
+
+@cache
+def _turned() -> re.Pattern[str]:
+    turn = _alternatives("turn")
+    first = rf"(?:{turn})\W{{0,2}}(?:[^\W\d]{{1,6}} ){{0,2}}\d{{1,2}}(?!\d)"
+    last = rf"(?<!\d)\d{{1,2}} ?(?:[^\W\d]{{1,5}} ){{0,2}}(?:{turn})"
+    gap = r"[\s,;.>-]{0,3}(?:[^\W\d]{1,5} ){0,2}"
+    return re.compile(rf"{first}(?:{gap}{first}){{1,6}}|{last}(?:{gap}{last}){{1,6}}")
+
+
+def _turns(text: str) -> Iterator[Place]:
+    return (match.span() for match in _turned().finditer(text))
+
+
+@cache
+def _drawn() -> re.Pattern[str]:
+    place = rf"(?:{_alternatives('turn')})"
+    gap = r"[\s,;>、，-]{0,3}(?:[^\W\d]{1,8}[ ,]{1,2}){0,4}"
+    return re.compile(rf"{place}(?:{gap}{place}){{2,12}}(?: (?:one|two|once|twice))?")
+
+
+def _places(text: str) -> Iterator[Place]:
+    return (match.span() for match in _drawn().finditer(text))
+
+
+def _is_drawn(text: str, span: Place, screens: list[Place]) -> bool:
+    """Whether places are those of a pattern: a screen is near, and it is opened."""
+    near = _any("open").search(text, max(0, span[0] - _NEAR), span[1] + _NEAR)
+    return near is not None and _beside(screens, span)
