@@ -161,6 +161,19 @@ def test_a_checksum_and_one_long_word_are_no_keys() -> None:
     assert mask(f"is {word} worth a trip?") == f"is {word} worth a trip?"
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Taking small steps can help. Have you thought about any ideas for how to begin?",
+        "How will Tim share the honey garlic chicken recipe with the other person?",
+        "It was a ball game against another team that was close until the final buzzer.",
+        "photo/sea-coast-water-sand-ocean-horizon-cloud-sky-sun-sunrise-sunset-shore-wave-dawn.jpg",
+    ],
+)
+def test_a_sentence_or_an_address_of_plain_words_is_no_wallet(text) -> None:
+    assert mask(text) == text
+
+
 def test_twelve_words_of_a_wallet_are_found_and_a_list_of_hobbies_is_not() -> None:
     assert WALLET.split()[0] not in mask(f"I wrote down {WALLET}.")
     numbered = " ".join(f"{n}. {word}" for n, word in enumerate(WALLET.split(), 1))

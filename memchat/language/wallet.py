@@ -26,8 +26,18 @@ _LISTED_UNPARTED = 0.65
 it a wallet's words. Lists of other things have commas; less is asked of words without them."""
 _EVERYDAY = 0.5
 """The share of everyday things from which on a run is a list of them."""
+_SPOKEN = 0.15
+"""The share of words of ordinary sentences from which on a run is one, where it holds a word that
+is not in the list; few sentences are made of listed words alone."""
+_OF_SENTENCES = (
+    "about after all and another any are because been before can could for from have her his how"
+    " into its just like more much not off our out over than that the their them then there these"
+    " they this too until was what when where which who why will with without would you your"
+    " also but else had has here very some such only other"
+)
+_SENTENCE_WORDS = frozenset(_OF_SENTENCES.split())
 _WORD = re.compile(r"[^\W\d_]+")
-_GAP = re.compile(r"[\s,.;:)#-]*(?:\d{1,2}[\s.):-]*)?")
+_GAP = re.compile(r"(?=[^\s,;]*[\s,;])[\s,.;:)#-]*(?:\d{1,2}[\s.):-]*)?")
 _LENGTHS = range(3, 9)
 
 
@@ -73,7 +83,9 @@ def _wallet(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
             continue
         while end < len(run) and listed[end]:
             end += 1
-        if not _is_a_list_of_things([word[0] for word in run[start:end]]):
+        words = [word[0] for word in run[start:end]]
+        spoken = not all(listed[start:end]) and _is_a_sentence(words)
+        if not (spoken or _is_a_list_of_things(words)):
             yield run[start].start(), run[end - 1].end()
         start = end
 
@@ -81,6 +93,10 @@ def _wallet(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
 def _is_a_list_of_things(words: list[str]) -> bool:
     named = sum(word in _things() or word.removesuffix("s") in _things() for word in words)
     return named >= _EVERYDAY * len(words)
+
+
+def _is_a_sentence(words: list[str]) -> bool:
+    return sum(word in _SENTENCE_WORDS for word in words) >= _SPOKEN * len(words)
 
 
 @cache

@@ -70,7 +70,7 @@ def kept(
         for number, stated in enumerate(life.facts):
             last = number + 1 == len(life.facts)
             for text in more[number * every : None if last else (number + 1) * every]:
-                mc.add("fact", "note", text, user=life.name)
+                mc.add("fact", "note", text, user=life.name, keep_secret=True)
             memories[stated.id] = _add(mc, life.name, stated, cues)
         mc.backfill()
         # What they say now: a later fact may have taken an earlier one's place.
@@ -81,7 +81,7 @@ def kept(
 def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
     """By hand, through the library; or, with given cues, as a session's end writes facts."""
     if cues == "table":
-        return mc.add(stated.memory_type, stated.key, stated.value, user=user)
+        return mc.add(stated.memory_type, stated.key, stated.value, user=user, keep_secret=True)
     key, zone = keys.canonical(keys.normalise_key(stated.key)), mc.settings.zone
     words = search_text(stated.memory_type, key, stated.value, user, NOON, zone)
     fact = Fact(
