@@ -333,7 +333,7 @@ def test_a_process_that_never_loaded_the_vectors_drops_their_file(open_store, mo
     mc = open_store()
     mc.delete(1, user="ana")
     assert saved_vectors(mc) == []
-    assert [hit.id for hit in mc.recall("Pemba", user="ana").hits] == [2]
+    assert [hit.id for hit in mc.recall("Pemba", user="ana").confident] == [2]
 
 
 def test_a_memory_that_moved_leaves_the_saved_vectors_of_its_former_scope_too(
@@ -479,7 +479,7 @@ def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
         sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert found == []
     assert [tuple(row) for row in sessions_say] == [(None, None)]
-    assert mc.recall("Zanzibar", user="ana").hits == ()
+    assert mc.recall("Zanzibar", user="ana").confident == ()
     # Else they stand only where people wrote them, and where a proof of something else quotes them.
     holding = {line.split('"')[1] for line in rows_with(mc, "Zanzibar")}
     assert holding == {"messages", "memory_sources"}
