@@ -91,9 +91,7 @@ class Facts:
             for parts in (found[memory.id],)
         ]
         facts.sort(key=lambda fact: fact.memory.id)
-        facts.sort(
-            key=lambda fact: (fact.confident, fact.score, fact.memory.said_at), reverse=True
-        )
+        facts.sort(key=lambda fact: (fact.confident, fact.score, fact.memory.said_at), reverse=True)
         return facts
 
     def _newest(self, besides: Sequence[Found], count: int) -> list[Found]:

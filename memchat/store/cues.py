@@ -14,8 +14,10 @@ from memchat.store import plain
 _TABLES = ("memories", "inbox", "refusals")
 
 
-def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> None:
-    """Take words out of the cues of all that the user of a scope row has, in every app."""
+def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> set[int]:
+    """Take words out of the cues of all that the user of a scope row has, in every app; the
+    memories that had any, whose searched text is to be made anew."""
+    changed = set()
     for table in _TABLES:
         found = plain.rows(
             tx,
@@ -27,3 +29,6 @@ def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> None:
             left = " ".join(cue for cue in cues.split() if not unwanted(cue))
             if left != cues:
                 plain.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
+                if table == "memories":
+                    changed.add(int(row_id))
+    return changed
