@@ -66,7 +66,8 @@ def recall(
         bool, typer.Option("--confident", help="Only what surely has to do with it.")
     ] = False,
     min_score: Annotated[
-        float | None, typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one.")
+        float | None,
+        typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one."),
     ] = None,
     as_json: Json = False,
 ) -> None:
