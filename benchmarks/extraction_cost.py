@@ -136,7 +136,7 @@ def _memory(number: int, now: datetime) -> NewMemory:
         value = (f"{number} {' '.join(_NASTY)} " * VALUE_LIMIT)[:VALUE_LIMIT].strip()
     kind = MEMORY_TYPES[number % len(MEMORY_TYPES)]
     key = f"thing_with_a_name_{_letters(number % 400)}"
-    words = search_text(kind, key, value, "ana", now, ZoneInfo("UTC"))
+    words = search_text(key, value, now, ZoneInfo("UTC"))
     return NewMemory(kind, key, value, True, words, now, "manual")
 
 

@@ -214,7 +214,7 @@ class _Demo:
     def _traces(self, mc: MemChat, memory: Memory, question: str) -> tuple[int, int]:
         """How often the memory is listed, and how often recalled, whatever its state."""
         listed = mc.memories(status="all", user=self._user, app=self._app)
-        hits = mc.recall(question, user=self._user, app=self._app).hits
+        hits = mc.recall(question, user=self._user, app=self._app).confident
         mine = [hit for hit in hits if hit.kind == "memory" and hit.id == memory.id]
         return sum(other.id == memory.id for other in listed), len(mine)
 

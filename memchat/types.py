@@ -283,8 +283,9 @@ class Hit:
     common); ``bm25`` is 1 where it holds all words of the question that anything holds, the rarer
     counting for more; ``prior`` is the share that the summary of a message's conversation has in
     its score.
-    ``channel`` is pinned, both, meaning, words, time, conversation, or listed by a command; in a
-    prompt also all (all facts fit) or newest (there was room for more than was found).
+    ``channel`` is pinned, both, meaning, words, time, conversation, newest where nothing of the
+    question speaks for it (in a prompt: where there was room for more than was found), or listed by
+    a command; in a prompt also all (all facts fit).
     """
 
     kind: Literal["memory", "message"]
@@ -308,6 +309,22 @@ class Hit:
     tells: tuple[tuple[int, str, str], ...] = ()
     """Id, key and value of the memories whose words stand in it beside its own: those that a memory
     replaced and its line names, those that were learnt from a message."""
+    confident: bool = True
+    """Whether it passes the floor: near enough in meaning, or with enough of the words. Others only
+    fill a search's list."""
+
+
+@dataclass(frozen=True, slots=True)
+class CuePlan:
+    """What giving cues to the facts that have none is going to take, about."""
+
+    facts: int
+    asked: int
+    """Those of them that the model is asked about; the others get the cues of their key."""
+    tokens: int
+    cost_usd: float | None
+    """None where the model has no known price."""
+    model: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +347,11 @@ class Recalled:
         """How many memories and turns it is, each counted once."""
         ids = {(hit.kind, hit.id) for hit in (*self.listed, *self.hits)}
         return len(ids)
+
+    @property
+    def confident(self) -> tuple[Hit, ...]:
+        """The hits that pass the floor."""
+        return tuple(hit for hit in self.hits if hit.confident)
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,6 +377,21 @@ def test_recall_gives_the_best_first_and_says_when_meaning_took_no_part(run: Run
     assert "Lisbon" in run("recall", "which city is it, Lisbon?").out
 
 
+def test_recall_shows_where_confident_hits_end_and_can_leave_the_others_out(run: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    add(run, "fact", "boat", "a red kayak")
+    heading, sure, divide, other = run("recall", "Lisbon").out.splitlines()
+    assert heading.startswith("score") and "Lisbon" in sure and "kayak" in other
+    assert divide == "Less sure:"
+    hits = run("recall", "Lisbon", "--json").json
+    assert [hit["confident"] for hit in hits] == [True, False]
+    for option in (("--confident",), ("--min-score", "0.5")):
+        done = run("recall", "Lisbon", *option)
+        assert "Lisbon" in done.out and "kayak" not in done.out and "Less sure" not in done.out
+    assert run("recall", "zebra").out.splitlines()[1] == "Less sure:"
+    assert "nothing is known" in run("recall", "zebra", "--confident").err
+
+
 def test_config_shows_every_setting_with_its_origin(run: Run, tmp_path: Path) -> None:
     (tmp_path / "mine.env").write_text("MEMCHAT_BUDGET=900\n")
     done = run("--env-file", "mine.env", "config", "--json")

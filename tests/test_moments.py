@@ -52,9 +52,9 @@ def test_it_is_found_by_meaning_without_a_word_in_common(open_store, extract_mod
     mc = open_store(embedder=minilm.MiniLM(tmp_path))
     talk(mc, extract_model, "My puppy chewed through the sofa yesterday.")
     talk(mc, extract_model, "We repainted the kitchen in yellow.")
-    (hit,) = mc.recall("Which furniture did our dog ruin?", user="ana").hits
+    (hit,) = mc.recall("Which furniture did our dog ruin?", user="ana").confident
     assert "puppy" in hit.text and hit.bm25 is None and hit.channel == "meaning"
-    assert mc.recall("Who won the election in Brazil?", user="ana").hits == ()
+    assert mc.recall("Who won the election in Brazil?", user="ana").confident == ()
 
 
 def test_a_moment_is_nobody_else_s(mc, extract_model) -> None:

@@ -106,7 +106,7 @@ def test_reciprocal_ranks_are_the_other_way_to_rank(open_store) -> None:
 )
 def test_by_words_alone_a_hit_holds_half_of_them_or_a_number(open_store, question, found) -> None:
     fill(open_store(), ("fact", "food", "marzipan cake from gate 4711"))
-    hits = open_store(embedder=Down()).recall(question, user="ana").hits
+    hits = open_store(embedder=Down()).recall(question, user="ana").confident
     assert bool(hits) == found
 
 
@@ -121,7 +121,7 @@ def test_a_single_digit_says_nothing_alone(open_store, tmp_path, down) -> None:
         ("Which of the colleagues in Hamburg have a seat near me on 5?", ["desk on floor 5"]),
         ("Did somebody in Hamburg hand in a lost K7?", ["badge K7"]),
     ):
-        hits = mc.recall(question, user="ana").hits
+        hits = mc.recall(question, user="ana").confident
         assert [hit.memory.value for hit in hits] == found, question
 
 
@@ -135,9 +135,9 @@ def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store,
     )
     fill(mc, ("fact", "club", long))
     floor = mc._meaning()[0].embedder.service.floor
-    (hit,) = mc.recall("Who intercepted parcels for Brzozowska?", user="ana").hits
+    (hit,) = mc.recall("Who intercepted parcels for Brzozowska?", user="ana").confident
     assert floor / 2 <= hit.cosine < floor, "not near enough, were it not for the words"
-    assert mc.recall("Who confiscated parcels from Ostrander?", user="ana").hits == ()
+    assert mc.recall("Who confiscated parcels from Ostrander?", user="ana").confident == ()
 
 
 def test_cosine_is_what_numpy_says(mc) -> None:
@@ -150,9 +150,45 @@ def test_cosine_is_what_numpy_says(mc) -> None:
     assert hit.cosine == pytest.approx(float(expected), abs=1e-6)
 
 
-def test_nothing_relevant_is_a_normal_answer(mc) -> None:
+def test_what_nothing_speaks_for_is_found_as_less_sure(mc) -> None:
     fill(mc, ("fact", "bike", "a red bike"))
-    assert mc.recall("quantum chromodynamics", user="ana").hits == ()
+    found = mc.recall("quantum chromodynamics", user="ana")
+    assert found.confident == ()
+    assert [(hit.memory.value, hit.confident) for hit in found.hits] == [("a red bike", False)]
+
+
+def test_a_search_fills_its_list_with_the_newest_facts_behind_what_it_is_sure_of(
+    open_store, clock
+) -> None:
+    mc = open_store(embedder=None, embed_model="none")
+    for value in ("a blue boat", "a red bike", "an old samovar"):
+        mc.add("fact", "thing", value, user="ana")
+        clock.advance(days=1)
+    found = mc.recall("samovar", user="ana")
+    assert values(found) == ["an old samovar", "a red bike", "a blue boat"]
+    assert [hit.confident for hit in found.hits] == [True, False, False]
+    assert [hit.channel for hit in found.hits] == ["words", "newest", "newest"]
+    assert len(mc.recall("samovar", user="ana", limit=2).hits) == 2
+    assert mc.recall("samovar", user="ben").hits == (), "nothing is stored there"
+
+
+@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+def test_less_sure_hits_come_by_score_and_facts_of_the_past_among_none(open_store, tmp_path):
+    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    fill(mc, ("profile", "diet", "vegetarian"), ("fact", "car", "an old Volvo estate"))
+    mc.add("fact", "trip", "the mountains in winter", user="ana", expires_at=date(2026, 5, 2))
+    found = mc.recall("What food can I cook for dinner?", user="ana")
+    scores = [(not hit.confident, -hit.score) for hit in found.hits]
+    assert scores == sorted(scores) and len(scores) == 3
+    assert values(found)[0] == "vegetarian"
+
+
+def test_what_acts_takes_only_what_is_surely_meant(mc) -> None:
+    fill(mc, ("fact", "bike", "a red bike"))
+    recall = mc._assembly.recall()
+    question = recall.question("quantum chromodynamics")
+    assert recall.search(Scope("ana"), question, 5).hits == ()
+    assert recall.for_prompt(Scope("ana"), question).matched == ()
 
 
 def test_an_empty_store_gives_nothing_and_an_empty_question_is_refused(mc) -> None:
@@ -203,7 +239,7 @@ class Down(HashEmbedder):
 def test_without_the_embedder_words_are_searched_and_it_is_said(open_store) -> None:
     fill(open_store(), ("fact", "bike", "a red bike"), ("fact", "boat", "a blue boat"))
     recalled = open_store(embedder=Down()).recall("my red bike", user="ana")
-    assert values(recalled) == ["a red bike"]
+    assert [hit.memory.value for hit in recalled.confident] == ["a red bike"]
     assert "by words only" in recalled.degraded and "down" in recalled.degraded
 
 
@@ -273,7 +309,8 @@ def test_a_preference_that_no_longer_fits_is_shown_when_the_message_is_about_it(
 def test_the_app_s_own_value_hides_the_shared_one_even_where_only_that_one_is_found(mc) -> None:
     fill(mc, ("fact", "employer", "Globex"), all_apps=True)
     fill(mc, ("fact", "employer", "Initech"), app="work")
-    assert values(mc.recall("Globex", user="ana", app="work")) == []
+    assert values(mc.recall("Globex", user="ana", app="work")) == ["Initech"]
+    assert mc.recall("Globex", user="ana", app="work").confident == ()
     assert values(mc.recall("Globex", user="ana", app="home")) == ["Globex"]
     fill(mc, ("profile", "city", "Lisbon"), all_apps=True)
     fill(mc, ("profile", "city", "Porto"), app="work")
@@ -460,6 +497,6 @@ def test_by_words_alone_a_rare_word_of_three_is_enough_and_a_common_one_is_not(o
     for number in range(20):
         mc.add("fact", "plot", f"bed {chr(97 + number)} of the garden", user="ana")
     samovar = mc.add("fact", "kitchen", "an old samovar", user="ana")
-    hits = mc.recall("What colour is the samovar in the garden?", user="ana", limit=30).hits
+    hits = mc.recall("What colour is the samovar in the garden?", user="ana", limit=30).confident
     assert [hit.id for hit in hits] == [samovar.id]
-    assert hits[0].bm25 > 0.9 and mc.recall("What colour is the garden?", user="ana").hits
+    assert hits[0].bm25 > 0.9 and mc.recall("What colour is the garden?", user="ana").confident

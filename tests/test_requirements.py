@@ -737,4 +737,4 @@ def test_different_questions_find_different_things_and_nonsense_nothing(
         right += bool(hits) and hits[0].id == memory_id
     assert len(set(lists)) >= 8 and right >= 8, lists
     for nonsense in ("qwrt plomf zzgk", "blorf?", "xkcd vvv mmm 77zz"):
-        assert mc.recall(nonsense, user="ana").hits == ()
+        assert mc.recall(nonsense, user="ana").confident == ()

@@ -48,7 +48,7 @@ def tell(
     with mc._database.write() as tx:
         own, shared = apps.ensure(tx, ANA, now)
         made: dict[str, Any] = {"memory_type": "profile", "created_by": "auto", "said_at": now}
-        made |= {"search_text": search_text("profile", key, value, "ana", now, zone)}
+        made |= {"search_text": search_text(key, value, now, zone)}
         fact = Fact(key=key, value=value, **{**made, **more})
         cause = Cause(now, "model", "extracted", *where)
         return Consolidation(tx, own, shared, cause, 0.95, zone).apply(fact)

@@ -151,7 +151,7 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
             key="note",
             value=words,
             said_at=now,
-            search_text=search_text("fact", "note", words, EVERYBODY, now, ZONE),
+            search_text=search_text("note", words, now, ZONE),
             created_by="manual",
             many=True,
             relation="updates",

@@ -114,7 +114,7 @@ def _feed_talk(
             proofs = tuple((by_name[i][0], 0, by_name[i][1]) for i in one.turns if i in by_name)
             key = one.about.lower()
             quote = proofs[0][2] if proofs and what.quotes else ""
-            words = search_text("fact", key, one.text, person.name, talk.at, zone, quote)
+            words = search_text(key, one.text, talk.at, zone, quote)
             work.apply(Fact("fact", key, one.text, talk.at, words, "auto", True, proofs=proofs))
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)

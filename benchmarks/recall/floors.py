@@ -40,7 +40,7 @@ def table(embedder: Embedder, people: Sequence[Person], foreign: Sequence[str]) 
                     best[kind] += [max(hits)] if hits else []
                 for text in foreign:
                     wrong[kind].append(max(cosines(text).values(), default=0.0))
-                    hits_ = mc.recall(text, user=person.name).hits
+                    hits_ = mc.recall(text, user=person.name).confident
                     found[kind].append(any(_is(hit, kind) for hit in hits_))
     service = embedder.service
     default = {"memories": service.floor, "messages": service.message_floor}

@@ -84,7 +84,7 @@ class Product:
                 if user not in scopes:
                     scopes[user], _ = apps.ensure(tx, Scope(user), now)
                 key = self._key(row)
-                words = search_text("fact", key, value, user, now, zone)
+                words = search_text(key, value, now, zone)
                 new = NewMemory("fact", key, value, True, words, now, "manual")
                 memory_id = memories.insert_new(tx, scopes[user], new, cause)
                 assert memory_id == row + 1

@@ -9,11 +9,12 @@ from memchat.app.opened import Opened
 from memchat.errors import InputError
 from memchat.store import holders, jobs, states, usage
 from memchat.store.holders import Gone
-from memchat.types import Job, Progress, Scope, UsageTotal
+from memchat.types import CuePlan, Job, Progress, Scope, UsageTotal
 
 if TYPE_CHECKING:
     from memchat.jobs import JobsDone
     from memchat.jobs.backfill import Backfilled
+    from memchat.memory.cue_filling import CueFilling
 
 MOST_BATCH = 2048
 """Texts that any provider takes in one request."""
@@ -75,6 +76,25 @@ class Work(Opened):
         if not 1 <= batch <= MOST_BATCH:
             raise InputError(f"a batch of {batch} cannot be; use 1 to {MOST_BATCH}")
         return self._parts().worker.backfill(batch, seen or (lambda _: None))
+
+    def cue_plan(self) -> CuePlan:
+        """How many facts have no words for situations to be found by, and what ``backfill_cues``
+        would send and cost, about."""
+        return self._cue_filling().plan()
+
+    def backfill_cues(self) -> int:
+        """Ask the extraction model for the cues of facts that have none; how many have some now.
+
+        Their vectors follow as ``backfill`` makes them. Raises ProviderError where the model fails;
+        what was done by then stays, and the next run goes on from there.
+        """
+        return self._cue_filling().run()
+
+    def _cue_filling(self) -> CueFilling:
+        from memchat.memory.cue_filling import CueFilling
+
+        parts, model = self._assembly, self._assembly.extract_model()
+        return CueFilling(self._database, self._clock, parts.settings.zone, parts.prompts, model)
 
     def embed_pending(self, *, remote: bool = False) -> int:
         """Give waiting memories their vectors with a local service; a remote one only if asked."""

@@ -27,6 +27,7 @@ from memchat.jobs import Worker, close_session
 from memchat.memory import asked, meanwhile, render
 from memchat.memory.block import Block
 from memchat.memory.commands import Commands, Place
+from memchat.memory.meaning import shortened
 from memchat.memory.patience import Asked, Patience
 from memchat.memory.recall import Recall
 from memchat.memory.relevance import Relevance
@@ -409,14 +410,17 @@ class Chat:
             self._read_behind()
 
     def _keep_vectors(self, tx: Connection, own: int, now: datetime) -> None:
-        """Keep the questions' vectors that have come by now; the others are looked at again."""
+        """Keep the vectors of messages that have come by now; the others are looked at again. One
+        of two messages together is not kept: nothing would tell that it is to go with them."""
+        said = {shortened(turn.content) for turn in self._turns}
         waiting = []
         for late in self._late:
             question = late.arrived()
             if question is not None:
                 if question.usage is not None:
                     usage.add(tx, own, self.session_id, question.usage, now)
-                self._parts.recall.keep(tx, question, now)
+                if question.text in said:
+                    self._parts.recall.keep(tx, question, now)
             elif not late.future.done():
                 waiting.append(late)
         self._late = waiting

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from memchat.chat.pieces import Pieces
 from memchat.errors import InputError, MemChatError
-from memchat.memory import assent, render, told
+from memchat.memory import assent, follow_up, render, told
 from memchat.memory.asked import Command
 from memchat.memory.commands import TOOLS
 from memchat.memory.patience import Asked
@@ -195,7 +195,8 @@ class Reply:
         """The messages to send. The window is cut twice: the memories found may need some room."""
         chat, parts = self._chat, self._parts
         if self.switch.on:
-            self.asked = parts.patience.ask(self._said)  # it works while the rest is made ready
+            sought = follow_up.searched(self._said, chat.turns)
+            self.asked = parts.patience.ask(sought)  # it works while the rest is made ready
         system = self._system("", by_model)
         prompt, dropped, first, turns = chat.window(system)
         if self.asked is not None:

@@ -123,18 +123,30 @@ def table(
 
 
 def print_table(
-    headings: Sequence[str], rows: Sequence[Sequence[object]], *, none: str, more: str = ""
+    headings: Sequence[str],
+    rows: Sequence[Sequence[object]],
+    *,
+    none: str,
+    more: str = "",
+    divide: tuple[int, str] | None = None,
 ) -> None:
-    """A table, paged on a terminal that it does not fit; ``none`` says that there are no rows."""
+    """A table, paged on a terminal that it does not fit; ``none`` says that there are no rows.
+
+    ``divide`` is a line of its own behind so many rows, where any row follows it.
+    """
     import shutil
 
     if not rows:
         notice(none)
-    elif not sys.stdout.isatty():
-        print(table(headings, rows))
+        return
+    size = shutil.get_terminal_size() if sys.stdout.isatty() else None
+    lines = table(headings, rows, columns=size.columns if size else None).split("\n")
+    if divide is not None and divide[0] < len(rows):
+        lines.insert(divide[0] + 1, divide[1])
+    if size is None:
+        print("\n".join(lines))
     else:
-        size = shutil.get_terminal_size()
-        page(table(headings, rows, columns=size.columns), size.lines)
+        page("\n".join(lines), size.lines)
     if more:
         notice(more)
 

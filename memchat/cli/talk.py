@@ -13,11 +13,12 @@ from memchat.errors import MemChatError, StoreFull
 from memchat.types import to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from datetime import datetime
 
     from memchat.app import MemChat
     from memchat.chat import Chat, Reply
-    from memchat.types import Scope
+    from memchat.types import Hit, Scope
 
 GOODBYES = ("", "exit", "quit")
 
@@ -61,24 +62,42 @@ def recall(
     user: User,
     app: App = "default",
     limit: Limit = 10,
+    confident: Annotated[
+        bool, typer.Option("--confident", help="Only what surely has to do with it.")
+    ] = False,
+    min_score: Annotated[
+        float | None,
+        typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Search the memories and past conversations by meaning and words, best first."""
+    """Search the memories and past conversations by meaning and words, best first.
+
+    Behind what surely has to do with the question come the best of the rest, under "Less sure:".
+    """
     with open_store() as mc:
         found = mc.recall(query, user=user, app=app, limit=limit)
         if found.degraded:
             show.notice(found.degraded)
+        hits = [
+            hit
+            for hit in (found.confident if confident else found.hits)
+            if min_score is None or hit.score >= min_score
+        ]
         if as_json:
-            show.print_json([to_json(hit) for hit in found.hits])
-            return
-        show.print_table(
-            ("score", "kind", "id", "session", "text"),
-            [
-                (f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text)
-                for hit in found.hits
-            ],
-            none="nothing is known about this",
-        )
+            show.print_json([to_json(hit) for hit in hits])
+        else:
+            _print_hits(hits)
+
+
+def _print_hits(hits: Sequence[Hit]) -> None:
+    """The hits as one table, with a line where the confident ones end."""
+    show.print_table(
+        ("score", "kind", "id", "session", "text"),
+        [(f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text) for hit in hits],
+        none="nothing is known about this",
+        divide=(sum(hit.confident for hit in hits), "Less sure:"),
+    )
 
 
 def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> None:

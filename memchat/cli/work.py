@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memchat.cli import show
-from memchat.cli.options import open_store
+from memchat.cli.options import Yes, confirm, open_store
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
@@ -49,6 +49,10 @@ def backfill(
     batch: Annotated[
         int, typer.Option("--batch", min=1, max=2048, help="Texts that are sent together.")
     ] = 100,
+    cues: Annotated[
+        bool, typer.Option("--cues", help="Ask for words to find facts by that have none, first.")
+    ] = False,
+    yes: Yes = False,
 ) -> None:
     """Make the vectors that are missing: of memories, past messages and summaries.
 
@@ -58,6 +62,8 @@ def backfill(
     from memchat.cli.progress import ProgressLine
 
     with open_store() as mc:
+        if cues:
+            _fill_cues(mc, yes=yes)
         told = _stop_on_signals(mc)
         line = ProgressLine()
         try:
@@ -70,6 +76,20 @@ def backfill(
             raise typer.Exit(130)
         if result.left or result.failed:
             raise typer.Exit(1)
+
+
+def _fill_cues(mc: MemChat, *, yes: bool) -> None:
+    """Give facts cues that have none, once the person agrees to what that sends and costs."""
+    plan = mc.cue_plan()
+    if not plan.facts:
+        print("no fact is without cues")
+        return
+    print(f"{plan.facts} facts have no cues")
+    if plan.asked:
+        price = "of unknown price" if plan.cost_usd is None else f"for about ${plan.cost_usd:.4f}"
+        print(f"{plan.asked} are sent to {plan.model}: about {plan.tokens} tokens, {price}")
+        confirm("Ask for their cues?", yes=yes, why="facts are sent and it may cost money")
+    print(f"{mc.backfill_cues()} facts have cues now")
 
 
 def _print_failures(result: Backfilled) -> None:

@@ -14,7 +14,8 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.language import text
-from memchat.memory.consolidate import search_text
+from memchat.memory import cues
+from memchat.memory.fact import search_text
 from memchat.memory.meaning import shortened
 from memchat.store import (
     embeddings,
@@ -267,15 +268,9 @@ def reindex(
             for proof in evidence.of_memory(tx, memory_id)
             if FILLER not in proof.quote and proof.message_id not in without
         ]
-        words = search_text(
-            memory.memory_type,
-            memory.key,
-            memory.value,
-            memory.user,
-            memory.said_at,
-            zone,
-            proofs[0].quote if proofs else "",
-        )
+        quote = proofs[0].quote if proofs else ""
+        left = cues.telling(tx, app_id, memory.cues)
+        words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
         memories.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -11,7 +12,7 @@ from memchat.config import Settings
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.language import secrets
 from memchat.language.sensitive import is_sensitive
-from memchat.memory import buried, forget, moments
+from memchat.memory import buried, cues, forget, moments
 from memchat.memory.consolidate import ADDED_BY_HAND, Consolidation, Fact, search_text
 from memchat.memory.gate import keys
 from memchat.memory.today import settle
@@ -59,16 +60,18 @@ class ByHand:
                 f"{starts_at.isoformat()}; give a later last day"
             )
         self._clear_the_way(app_id, kind, name, words)
+        given = cues.of_key(name)
         fact = Fact(
             memory_type=kind,
             key=name,
             value=words,
             said_at=self.now,
-            search_text=self._search_text(kind, name, words, self.now),
+            search_text=self._search_text(name, words, self.now, given),
             created_by="manual",
             many=keys.cardinality(name) != "one",
             expires_at=expires_at,
             starts_at=starts_at,
+            cues=given,
         )
         cause = Cause(self.now, "user", ADDED_BY_HAND)
         done = Consolidation(
@@ -111,17 +114,18 @@ class ByHand:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words are said now: an older session that is read later must not override them.
         said_at = memory.said_at if same else self.now
+        given = memory.cues if words == memory.value else cues.of_key(name)
         new = NewMemory(
             memory_type=kind,
             key=name,
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
-            search_text=self._search_text(kind, name, words, said_at),
+            search_text=self._search_text(name, words, said_at, cues.telling(self.tx, here, given)),
             said_at=said_at,
             created_by=memory.created_by,
             expires_at=until,
             starts_at=memory.starts_at,
-            cues=memory.cues if words == memory.value else (),
+            cues=given,
             sensitive=_as_it_is(memory, name) if sensitive is None else sensitive,
         )
         self._clear_the_way(app_id, kind, name, words)
@@ -189,8 +193,8 @@ class ByHand:
             zone, service = self.settings.zone, int(service_id) if service_id else None
             moments.write(self.tx, session_id, zone, service, {}, self.now)
 
-    def _search_text(self, kind: MemoryType, key: str, value: str, said_at: datetime) -> str:
-        return search_text(kind, key, value, self.scope.user, said_at, self.settings.zone)
+    def _search_text(self, key: str, value: str, said_at: datetime, given: Sequence[str]) -> str:
+        return search_text(key, value, said_at, self.settings.zone, cues=given)
 
     def _check_day(self, day: date | None) -> None:
         if isinstance(day, datetime):

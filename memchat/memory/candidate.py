@@ -146,10 +146,7 @@ class Candidate(_Part):
     @field_validator("cues", mode="before")
     @classmethod
     def _plain_cues(cls, value: Any) -> Any:
-        given = value if isinstance(value, (list, tuple)) else ()
-        words = (clean_text(cue).strip().casefold() for cue in given if isinstance(cue, str))
-        plain = (word for word in words if _is_plain(word) and len(word) <= CUE_LIMIT)
-        return tuple(dict.fromkeys(plain))[:MAX_CUES]
+        return plain_cues(value)
 
     @field_validator("value", "key")
     @classmethod
@@ -251,6 +248,14 @@ def json_schema() -> dict[str, Any]:
     }
     forget = record(msg=text, quote=text, to=maybe)
     return record(facts=many(record(**fact)), forget=many(forget), title=maybe, summary=maybe)
+
+
+def plain_cues(value: Any) -> tuple[str, ...]:
+    """The first few of these that are plain short words."""
+    given = value if isinstance(value, (list, tuple)) else ()
+    words = (clean_text(cue).strip().casefold() for cue in given if isinstance(cue, str))
+    plain = (word for word in words if _is_plain(word) and len(word) <= CUE_LIMIT)
+    return tuple(dict.fromkeys(plain))[:MAX_CUES]
 
 
 def _is_plain(word: str) -> bool:

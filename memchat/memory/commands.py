@@ -278,7 +278,7 @@ class Commands:
     def _as_fact(self, reading: Reading, scope: Scope) -> Callable[[Verdict], Fact]:
         said = {turn.id: turn for turn in reading.turns}
         zone = self.settings.zone
-        return lambda verdict: to_fact(verdict, said, reading.known, scope.user, zone)
+        return lambda verdict: to_fact(verdict, said, reading.known, zone)
 
     # Forget and list
 

@@ -17,8 +17,8 @@ from sqlalchemy import Connection
 
 from memchat.language import text
 from memchat.language.sensitive import is_sensitive
-from memchat.memory import buried
-from memchat.memory.fact import REJECTED, in_the_slot_of, last_day
+from memchat.memory import buried, cues
+from memchat.memory.fact import REJECTED, in_the_slot_of, last_day, without_cues
 from memchat.memory.fact import Fact as Fact
 from memchat.memory.fact import proposal as proposal
 from memchat.memory.fact import search_text as search_text
@@ -58,6 +58,9 @@ class Consolidation:
     def _apply(self, fact: Fact) -> Change:
         if fact.starts_at is not None and fact.starts_at <= self._today:
             fact = replace(fact, starts_at=None)
+        common = set(fact.cues).difference(cues.telling(self.tx, self.own, fact.cues))
+        if common:
+            fact = without_cues(fact, common)
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
             return Change("refused", None, fact.quotes, reason=ENDS_FIRST)
         target = self._target(fact)

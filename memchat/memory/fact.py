@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memchat.memory.candidate import Relation
-from memchat.memory.gate import keys
 from memchat.store.inbox import Held
 from memchat.types import CreatedBy, Memory, MemoryType
 
@@ -47,21 +47,21 @@ class Fact:
 
 
 def search_text(
-    memory_type: str,
     key: str,
     value: str,
-    user: str,
     said_at: datetime,
     zone: ZoneInfo,
     quote: str = "",
+    cues: Sequence[str] = (),
 ) -> str:
-    """What is embedded and indexed: ``type | key | value``, then who said it, when and how."""
+    """What is embedded and indexed: when it was said, ``key: value``, how it was said, and cues."""
     day = said_at.astimezone(zone)
-    sentence = keys.SENTENCES.get(key, "").replace("{}", value)
-    if not sentence and not quote:
-        sentence = f"{key.replace('_', ' ')} {value}"
-    said = ": ".join(part for part in (sentence, quote) if part)
-    return f"{memory_type} | {key} | {value}\n[{day.day} {day:%B %Y}] {user} {said}"
+    said = f"[{day.day} {day:%B %Y}] {_slot(key)}{value}\n{quote or value}"
+    return f"{said}\n{' '.join(cues)}" if cues else said
+
+
+def _slot(key: str) -> str:
+    return f"{key.replace('_', ' ')}: "
 
 
 def proposal(fact: Fact, reason: str, target: Memory | None = None) -> Held:
@@ -100,8 +100,12 @@ def last_day(over_from: date | None, until: date | None, known: Memory, today: d
 
 def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
     """A change keeps to the slot that it changes."""
-    was, now = (f"{fact.memory_type} | {key} | " for key in (fact.key, target.key))
-    text_ = now + fact.search_text.removeprefix(was)
-    if not fact.search_text.startswith(was):
-        text_ = fact.search_text
-    return replace(fact, key=target.key, many=target.many, search_text=text_)
+    text = fact.search_text.replace(_slot(fact.key), _slot(target.key), 1)
+    return replace(fact, key=target.key, many=target.many, search_text=text)
+
+
+def without_cues(fact: Fact, common: Collection[str]) -> Fact:
+    """The fact as it is searched for without some of its cues; the row keeps them all."""
+    words = fact.search_text.removesuffix(f"\n{' '.join(fact.cues)}")
+    left = [cue for cue in fact.cues if cue not in common]
+    return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))

@@ -25,6 +25,8 @@ from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory
 
 PINNED_MOST = 100
+NEWEST = Parts(0.0, None, None, confident=False)
+"""Of a fact that nothing of the question speaks for."""
 PAST_MOST = 3
 """Replaced values that a line tells of."""
 
@@ -39,6 +41,11 @@ class Found:
     channel: str
     asked: Collection[int] = ()
     """What the question found, replaced values among it."""
+
+    @property
+    def confident(self) -> bool:
+        """Whether it passes the floor."""
+        return self.parts.confident
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,22 +63,50 @@ class Facts:
     def __post_init__(self) -> None:
         object.__setattr__(self, "standing", as_of(self.tx, self.scope.ids, self.today))
 
-    def find(self, search: Search, limit: int) -> list[Found]:
-        """The facts that answer a question, best first, of equal ones the newest."""
+    def find(self, search: Search, limit: int, least: int = 0) -> list[Found]:
+        """The facts that answer a question confidently, best first, of equal ones the newest.
+
+        Where these are fewer than ``least`` the best of the others follow, and where nothing speaks
+        for any more of them the newest.
+        """
         ids = self.scope.ids
         if not ids or limit < 1:
             return []
         over = memories.expired_ids(self.tx, ids, self.today)
         found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
-        asked = frozenset(found)
+        sure = {i: parts for i, parts in found.items() if parts.confident}
+        facts = self._ranked(sure)
+        if len(facts) < least:
+            facts = self._ranked(found)
+        if len(facts) < least:
+            facts += self._newest(facts, least - len(facts))
+        return facts[:limit]
+
+    def _ranked(self, found: dict[int, Parts]) -> list[Found]:
+        """What was found as facts in use, best first, confident ones before the others."""
+        asked = frozenset(i for i, parts in found.items() if parts.confident)
         facts = [
             Found(memory, round(parts.score, 6), parts, parts.channel, asked)
             for memory in self.unshadowed(self._credited(found))
             for parts in (found[memory.id],)
         ]
         facts.sort(key=lambda fact: fact.memory.id)
-        facts.sort(key=lambda fact: (fact.score, fact.memory.said_at), reverse=True)
-        return facts[:limit]
+        facts.sort(key=lambda fact: (fact.confident, fact.score, fact.memory.said_at), reverse=True)
+        return facts
+
+    def _newest(self, besides: Sequence[Found], count: int) -> list[Found]:
+        """The newest facts in use but for those that were found."""
+        known = {fact.memory.id for fact in besides}
+        rows = memories.listed(
+            self.tx,
+            self.scope.ids,
+            status="active",
+            today=self.today,
+            standing=self.standing,
+            limit=count + len(known),
+        )
+        others = [m for m in self.unshadowed(rows) if m.id not in known]
+        return [Found(memory, 0.0, NEWEST, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[Found]:
         """What a person pinned, and the profile and preferences that may stand behind it, the most
@@ -136,7 +171,7 @@ class Facts:
         now = self._present(sorted(found))
         for found_id, memory in now.items():
             parts = found[found_id]
-            if memory.id not in found or parts.score > found[memory.id].score:
+            if memory.id not in found or parts.order > found[memory.id].order:
                 found[memory.id] = parts
         distinct = {memory.id: memory for memory in now.values()}
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= self.today]
@@ -183,6 +218,7 @@ def _as_hit(fact: Found, text: str, sent: str, before: Sequence[Past]) -> Hit:
         memory=memory,
         said_at=memory.said_at,
         dated=parts.dated,
+        confident=fact.confident,
         tells=tuple((p.id, memory.key, p.value) for p in before),
     )
 

@@ -123,17 +123,18 @@ def forget(
         blanking.drop_shown(tx, memory.id)
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
+    reworded: set[int] = set()
     if bury:
         for app_id, every in traces.scopes.items():
             _drop_proposals(tx, app_id, every)
-            _strip_cues(tx, app_id, every)
+            reworded |= _strip_cues(tx, app_id, every)
     rewritten = blanking.blank_sessions(tx, traces, keep_transcript, describe=bury)
     # What was drawn from a turn stands in its searched text.
     in_use = services.in_use(tx)
     for session_id in traces.values:
         moments.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
-    touched = evidence.proved_by(tx, rewritten)
+    touched = reworded.union(evidence.proved_by(tx, rewritten))
     embeddings.drop_unused(tx, hashes)
     events.blank(tx, ids)
     cause = Cause(now, "user")
@@ -272,8 +273,8 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
         store.drop(tx, sorted(same | echoes))
 
 
-def _strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> None:
-    """No cue of anything else tells what is forgotten."""
+def _strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
+    """No cue of anything else tells what is forgotten; the memories that had such cues."""
     words = {
         w for key, value in facts for w in blanking.said_words(f"{key.replace('_', ' ')} {value}")
     }
@@ -282,7 +283,7 @@ def _strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -
         said = text.fold(cue).text
         return any(w == said or (len(w) >= _shortest(w) and w in said) for w in words)
 
-    cues.strip(tx, app_id, tells)
+    return cues.strip(tx, app_id, tells)
 
 
 def _shortest(word: str) -> int:

@@ -132,7 +132,7 @@ class LateLook:
         inbox.drop(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
-        fact = replace(one.fact(value, session.user, self.settings), detail=detail)
+        fact = replace(one.fact(value, self.settings), detail=detail)
         if look.answer == "not":
             refusals.add(tx, own, session.id, [turned_down(fact, look.reason)], now)
             return Change("refused", None, one.quotes, reason=look.reason)
@@ -183,10 +183,10 @@ class Waiting:
             item.starts_at.isoformat() if item.starts_at else None,
         )
 
-    def fact(self, value: str, user: str, settings: Settings) -> Fact:
+    def fact(self, value: str, settings: Settings) -> Fact:
         """The same as a fact to put in."""
         what, said_at, quote = of_item(self.item), self.turn.created_at, self.quotes[0]
-        text = search_text(what.memory_type, what.key, value, user, said_at, settings.zone, quote)
+        text = search_text(what.key, value, said_at, settings.zone, quote, what.cues)
         return Fact(
             memory_type=what.memory_type,
             key=what.key,

@@ -245,7 +245,7 @@ class Learner:
         zone = self._settings.zone
 
         def fact(verdict: Verdict) -> Fact:
-            return to_fact(verdict, said, reading.known, reading.session.user, zone)
+            return to_fact(verdict, said, reading.known, zone)
 
         return fact
 

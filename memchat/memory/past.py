@@ -51,6 +51,11 @@ class Moment:
     def score(self) -> float:
         return round(self.parts.score + self.prior, 6)
 
+    @property
+    def confident(self) -> bool:
+        """Whether it passes the floor."""
+        return self.parts.confident
+
     def tells(self, memory_ids: Collection[int]) -> bool:
         """Whether one of these memories, or what they replaced, was drawn from it."""
         return any(i in memory_ids for i in self.taught)
@@ -88,6 +93,7 @@ class Moment:
             since_changed=self.changed,
             prior=round(self.prior, 6),
             dated=self.parts.dated,
+            confident=self.confident,
             tells=tuple((fact.memory_id, fact.key, fact.value) for fact in self.facts),
         )
 
@@ -98,8 +104,10 @@ def find(
     *,
     limit: int,
     without_session: int | None = None,
+    least: int = 0,
 ) -> list[Moment]:
-    """The moments that answer a question, best first; none of the conversation that goes on.
+    """The moments that answer a question confidently, best first; none of the conversation that
+    goes on. Where they are fewer than ``least`` others follow, the best of them.
 
     ``search`` is over the app's own scope alone: conversations belong to no other.
     """
@@ -107,6 +115,8 @@ def find(
     if without_session is not None:
         here = messages.ids_of(search.tx, without_session)
     found = search.found("messages", limit, frozenset(here))
+    if sum(parts.confident for parts in found.values()) >= least:
+        found = {i: parts for i, parts in found.items() if parts.confident}
     if not found:
         return []
     turns = messages.by_ids(search.tx, list(found))
@@ -138,7 +148,7 @@ def find(
         prior, title = priors[turn.session_id], titles[turn.session_id]
         changed = tuple(dict.fromkeys(over))
         moments.append(Moment(turn, found[i], prior, title, changed, tuple(facts), taught, words))
-    moments.sort(key=lambda m: (-m.score, -m.turn.id))
+    moments.sort(key=lambda m: (not m.confident, -m.score, -m.turn.id))
     return moments
 
 

@@ -113,7 +113,6 @@ def to_fact(
     verdict: Verdict,
     turns: Mapping[int, Message],
     known: Mapping[str, KnownFact],
-    user: str,
     zone: ZoneInfo,
 ) -> Fact:
     """An accepted candidate, ready for the store. ``turns`` by message id."""
@@ -127,7 +126,7 @@ def to_fact(
         key=item.key,
         value=item.value,
         said_at=said_at,
-        search_text=search_text(item.type, item.key, item.value, user, said_at, zone, quote),
+        search_text=search_text(item.key, item.value, said_at, zone, quote, item.cues),
         created_by="auto",
         many=item.many,
         expires_at=verdict.until,

@@ -5,7 +5,7 @@ Nothing above the floor is a normal answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
@@ -78,7 +78,7 @@ class Recall:
             embeddings.put(tx, question.meaning.service_id, [(key, question.vector)], now)
 
     def search(self, scope: Scope, question: Question, limit: int) -> Recalled:
-        """The facts that answer a question, best first."""
+        """The facts that answer a question confidently, best first."""
         with self.asking(scope, question, self._settings.embed_patience) as (scope_ids, search):
             facts = self.facts(search.tx, scope_ids)
             hits = facts.told(facts.find(search, limit))
@@ -90,25 +90,17 @@ class Recall:
     ) -> Recalled:
         """The facts and the moments of past conversations that answer a question, best first.
 
-        A moment that only proves facts of the list gives the best of them its place. ``patience``
-        is how many seconds rows without a vector may take to get theirs.
+        Confident ones come first; where they are fewer than ``limit`` the others follow. A moment
+        that only proves facts of the list gives the best of them its place. ``patience`` is how
+        many seconds rows without a vector may take to get theirs.
         """
         with self.asking(scope, question, patience, turns=True) as (scope_ids, search):
             wide = max(limit, CANDIDATES)
             facts = self.facts(search.tx, scope_ids)
-            found = distinct(facts.find(search, wide))
-            place = {fact.memory.id: n for n, fact in enumerate(found)}
-            known = {fact.memory.id: fact.memory for fact in found}
-            moments = []
-            for moment in self.past(scope_ids, search, wide):
-                if moment.only_proves(known):
-                    best = min(place[i] for i in moment.taught if i in place)
-                    score = max(found[best].score, moment.score)
-                    found[best] = replace(found[best], score=score)
-                else:
-                    moments.append(moment)
+            found = distinct(facts.find(search, wide, least=limit))
+            moments = _placed(found, self.past(scope_ids, search, wide, least=limit))
             both: list[Found | Moment] = [*found, *moments]
-            ranked = sorted(both, key=lambda one: -one.score)[:limit]
+            ranked = sorted(both, key=lambda one: (not one.confident, -one.score))[:limit]
             told = iter(facts.told([one for one in ranked if isinstance(one, Found)]))
             zone = self._settings.zone
             hits = [next(told) if isinstance(one, Found) else one.told(zone) for one in ranked]
@@ -156,7 +148,12 @@ class Recall:
         )
 
     def past(
-        self, scope_ids: ScopeIds, search: Search, limit: int, session_id: int | None = None
+        self,
+        scope_ids: ScopeIds,
+        search: Search,
+        limit: int,
+        session_id: int | None = None,
+        least: int = 0,
     ) -> list[Moment]:
         """What was said in other conversations of the app, each thing once."""
         if scope_ids.own is None or not sessions.any_in(search.tx, scope_ids.own):
@@ -164,7 +161,7 @@ class Recall:
         search = replace(search, ids=[scope_ids.own])
         first: dict[str, Moment] = {}
         now = as_of(search.tx, search.ids, self._today())
-        found = past.find(search, now, limit=limit, without_session=session_id)
+        found = past.find(search, now, limit=limit, without_session=session_id, least=least)
         for moment in found:
             first.setdefault(normal_value(moment.turn.content), moment)
         return list(first.values())
@@ -193,3 +190,21 @@ def _standing(tx: Connection, question: Question) -> Question:
         return question
     why = "searched by words only: the embedding service was changed just now; ask again"
     return Question(question.text, degraded=why)
+
+
+def _placed(found: list[Found], moments: Sequence[Moment]) -> list[Moment]:
+    """The moments that are to be shown beside these facts. One that only proves some of them is
+    not: the best of these facts takes its place. An unsure fact takes no confident moment's."""
+    sure = {fact.memory.id: fact.memory for fact in found if fact.confident}
+    every = {fact.memory.id: fact.memory for fact in found}
+    place = {fact.memory.id: n for n, fact in enumerate(found)}
+    kept = []
+    for moment in moments:
+        known = sure if moment.confident else every
+        if not moment.only_proves(known):
+            kept.append(moment)
+            continue
+        best = min(place[i] for i in moment.taught if i in known)
+        if moment.confident or not found[best].confident:
+            found[best] = replace(found[best], score=max(found[best].score, moment.score))
+    return kept

@@ -215,13 +215,13 @@ class _Yes:
             value, until = target.value, until or target.expires_at
         said_at, proofs, quote = self._proof()
         said_at = self._after_what_it_replaces(said_at, here, key, target)
-        user, zone = self.scope.user, self.settings.zone
+        zone = self.settings.zone
         return Fact(
             memory_type=kind,
             key=key,
             value=value,
             said_at=said_at,
-            search_text=search_text(kind, key, value, user, said_at, zone, quote),
+            search_text=search_text(key, value, said_at, zone, quote, what.cues),
             created_by="manual",
             many=many if keys.cardinality(key) is None else keys.cardinality(key) == "many",
             expires_at=until,

@@ -43,6 +43,13 @@ class Parts:
     bm25: float | None
     dated: float | None = None
     """The share for lying on the days asked about."""
+    confident: bool = True
+    """Whether it passes the floor: near enough in meaning, or with enough of the words."""
+
+    @property
+    def order(self) -> tuple[bool, float]:
+        """By what candidates are compared: a confident one comes before all that are not."""
+        return self.confident, self.score
 
     @property
     def channel(self) -> str:
@@ -75,7 +82,8 @@ class Search:
     def found(
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
     ) -> dict[int, Parts]:
-        """The candidates of a kind that pass its floor, by id; never one of ``without``."""
+        """The candidates of a kind, by id, those that pass its floor and those that do not; never
+        one of ``without``."""
         dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
@@ -100,9 +108,9 @@ class Search:
         if dated and self.timely is not None and self.timely.only:
             # No other word means anything here: "what did I tell you yesterday?"
             passing, cosine, bm25, scores = set(dated), {}, {}, {}
-        totals = {i: scores.get(i, 0.0) + shares.get(i, 0.0) for i in passing}
+        totals = {i: scores.get(i, 0.0) + shares.get(i, 0.0) for i in passing | scores.keys()}
         return {
-            i: Parts(total, cosine.get(i), bm25.get(i), shares.get(i))
+            i: Parts(total, cosine.get(i), bm25.get(i), shares.get(i), i in passing)
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }

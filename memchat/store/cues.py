@@ -5,17 +5,21 @@ A model wrote them, for one fact, from all that it read: they may name another.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from memchat.language.secrets import find_secrets
 from memchat.store import plain
 
 _TABLES = ("memories", "inbox", "refusals")
 
 
-def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> None:
-    """Take words out of the cues of all that the user of a scope row has, in every app."""
+def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> set[int]:
+    """Take words out of the cues of all that the user of a scope row has, in every app; the
+    memories that had any, whose searched text is to be made anew."""
+    changed = set()
     for table in _TABLES:
         found = plain.rows(
             tx,
@@ -27,3 +31,42 @@ def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> None:
             left = " ".join(cue for cue in cues.split() if not unwanted(cue))
             if left != cues:
                 plain.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
+                if table == "memories":
+                    changed.add(int(row_id))
+    return changed
+
+
+@dataclass(frozen=True, slots=True)
+class Lacking:
+    """A fact in use that has no cues."""
+
+    id: int
+    app_id: int
+    key: str
+    value: str
+    private: bool
+    """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
+
+
+def lacking(tx: Connection) -> list[Lacking]:
+    """The facts in use that have no cues, of everybody."""
+    found = plain.rows(
+        tx,
+        "SELECT id, app_id, key, value, sensitive FROM memories"
+        " WHERE active = 1 AND cues = '' ORDER BY id",
+    )
+    return [
+        Lacking(i, app_id, key, value, bool(sensitive or find_secrets(f"{key}: {value}")))
+        for i, app_id, key, value, sensitive in found
+    ]
+
+
+def give(tx: Connection, fact: Lacking, words: Sequence[str]) -> bool:
+    """Give a fact these cues, where it still says the same and has none; whether it has them."""
+    if not words:
+        return False
+    same = "id = ? AND active = 1 AND cues = '' AND key = ? AND value = ?"
+    there = plain.rows(tx, f"SELECT 1 FROM memories WHERE {same}", fact.id, fact.key, fact.value)
+    if there:
+        plain.rows(tx, "UPDATE memories SET cues = ? WHERE id = ?", " ".join(words), fact.id)
+    return bool(there)

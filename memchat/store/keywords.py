@@ -173,6 +173,16 @@ def holding(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[
     return set(_rows(tx, kind, " AND ".join(f"{column}({any_of})" for any_of in each)))
 
 
+def held_by_more(tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int) -> bool:
+    """Whether more than so many rows of some scopes hold a word; no more are looked at."""
+    terms = query_terms(word)
+    any_of = " OR ".join(f'"{_scope(i)}{_coded(term)}"' for i in app_ids for term in terms)
+    if not any_of:
+        return False
+    found = f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? LIMIT ?"
+    return int(plain.rows(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
+
+
 def stems(words: Iterable[str]) -> dict[str, str]:
     """The stem under which the index holds each of these folded words."""
     listed = sorted(set(words))

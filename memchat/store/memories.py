@@ -514,6 +514,12 @@ def counts_anywhere(tx: Connection) -> tuple[int, int]:
     return int(active), int(tx.execute(select(func.count()).where(searched)).scalar_one())
 
 
+def active_in(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many active rows these scope rows have."""
+    query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1)
+    return int(tx.execute(query).scalar_one())
+
+
 def _filtered(
     query: Select[Any],
     app_ids: Sequence[int],

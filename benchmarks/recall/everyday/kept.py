@@ -79,11 +79,13 @@ def kept(
 
 
 def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
-    """By hand, through the library; or, with given cues, as a session's end writes facts."""
+    """By hand, through the library; or as a session's end writes facts: with the quote that the
+    file has, and its cues or none."""
     if cues == "table":
         return mc.add(stated.memory_type, stated.key, stated.value, user=user, keep_secret=True)
     key, zone = keys.canonical(keys.normalise_key(stated.key)), mc.settings.zone
-    words = search_text(stated.memory_type, key, stated.value, user, NOON, zone)
+    given = stated.cues if cues == "file" else ()
+    words = search_text(key, stated.value, NOON, zone, stated.quote, given)
     fact = Fact(
         stated.memory_type,
         key,
@@ -92,7 +94,7 @@ def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
         words,
         "auto",
         many=keys.cardinality(key) != "one",
-        cues=stated.cues if cues == "file" else (),
+        cues=given,
     )
     with mc._database.write() as tx:
         own, shared = apps.ensure(tx, Scope(user), NOON)

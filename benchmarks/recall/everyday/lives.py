@@ -30,6 +30,8 @@ class Stated:
     key: str
     value: str
     cues: tuple[str, ...]
+    quote: str = ""
+    """The words it was said in, where the file has them."""
 
     @property
     def sensitive(self) -> bool:
@@ -96,7 +98,9 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 def _stated(line: dict[str, Any]) -> Stated:
     cues = tuple(word for word in re.split(r"[,\s]+", line.get("cues", "")) if word)
-    return Stated(line["id"], line["type"], line["key"], line["value"], cues[:10])
+    return Stated(
+        line["id"], line["type"], line["key"], line["value"], cues[:10], line.get("quote", "")
+    )
 
 
 def _request(line: dict[str, Any]) -> Request:

@@ -70,24 +70,6 @@ _COMMON = """
 name birthday city country job employer diet allergy food_like food_dislike hobby skill
 learning language pet partner child project goal trip appointment timezone
 """
-SENTENCES = {
-    "name": "is called {}",
-    "age": "is {} years old",
-    "birthday": "was born on {}",
-    "city": "lives in {}",
-    "country": "lives in {}",
-    "job": "works as {}",
-    "employer": "works for {}",
-    "diet": "eats {} food and meals",
-    "allergy": "is allergic to {}",
-    "pet": "has a pet, {}",
-    "child": "has a child, {}",
-    "partner": "is together with {}",
-    "language": "speaks {}",
-    "hobby": "likes to spend time on {}",
-}
-"""A slot's value as people ask about it: "where do I live?" shares no word with "city"."""
-
 COMMON_KEYS = tuple(_COMMON.split())
 """The keys the prompt names; a longer list invites filling it."""
 
