@@ -39,8 +39,6 @@ _LEAST_LINE = 4
 _WEAK = 0.5
 """Of the best moment's score that below which others are left out, though there were room."""
 _ALWAYS = Parts(1.0, None, None)
-_LATE = Parts(0.0, None, None)
-"""Of a fact that nothing speaks for but that there is room."""
 Turns = Callable[[Sequence[Hit]], list[Hit]]
 """The past turns to tell of beside these facts, the best first."""
 
@@ -101,20 +99,24 @@ class Block:
             tx = search.tx
             mute = muted.of_session(tx, session_id) if session_id is not None else set()
             facts = self.recall.facts(tx, scope_ids, mute)
+            listed = self._every(facts, mute)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
-            found = distinct(_unmuted(facts.find(search, limit), mute))
+            # Where not all fit, those that nothing is sure of fill the room, the best first.
+            least = 0 if listed is not None else self._most + len(mute)
+            ranked = distinct(_unmuted(facts.find(search, max(limit, least), least), mute))
+            found = [fact for fact in ranked if fact.confident]
 
             def turns(told: Sequence[Hit]) -> list[Hit]:
                 known = {hit.id: hit.memory for hit in told if hit.memory is not None}
                 moments = self._moments(scope_ids, search, dropped, mute)
                 return moments + self._said(scope_ids, search, session_id, mute, known)
 
-            listed = self._every(facts, mute)
             if listed is not None:
                 shown = self._trimmed(self._behind(listed, facts.for_model(found), turns))
             else:
                 pinned = self._first(facts, mute, first)
-                shown = self._chosen(facts, pinned, found, turns, mute)
+                others = [f for f in ranked if not (f.confident or f.memory.sensitive)]
+                shown = self._chosen(facts, pinned, found, others, turns, mute)
                 shown = replace(self._trimmed(shown), degraded=degraded(search, scope_ids.own))
         given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
         matched = tuple(fact.memory.id for fact in found if fact.memory.id in given)
@@ -134,6 +136,11 @@ class Block:
     def _room(self) -> int:
         """Tokens for lines, whatever they tell."""
         return self.settings.budget_tokens - render.frame_tokens(self.prompts)
+
+    @property
+    def _most(self) -> int:
+        """Facts that may fit at most."""
+        return max(self._room, 0) // _LEAST_LINE
 
     @property
     def _share(self) -> int:
@@ -203,18 +210,19 @@ class Block:
         facts: Facts,
         pinned: Sequence[Found],
         found: Sequence[Found],
+        others: Sequence[Found],
         turns: Turns,
         mute: Collection[int],
     ) -> Recalled:
         """The best of more facts than fit, and beside them past turns.
 
         What a person pinned comes first, and the profile, as far as their share goes; then the best
-        found, then all others until the facts' share is full. What past turns leave is the facts'
-        again.
+        found, then all others by their scores until the facts' share is full. What past turns leave
+        is the facts' again.
         """
         asked = {fact.memory.id: fact for fact in found}
         first = [asked.get(f.memory.id) or replace(f, channel="newest") for f in pinned]
-        lines = facts.for_model(distinct([*first, *found, *self._newest(facts, mute)]))
+        lines = facts.for_model(distinct([*first, *found, *others]))
         numbered = {line.id: line for line in lines}
         best = [numbered[f.memory.id] for f in found if f.memory.id in numbered]
         profile = {fact.memory.id for fact in pinned}
@@ -233,13 +241,6 @@ class Block:
         dropped = max(there - len(facts_in), 0) + len(said) - len(shown.of(said))
         hits = (*facts_in, *shown.of(said))
         return Recalled(hits, dropped=dropped, tokens=self._room - shown.left)
-
-    def _newest(self, facts: Facts, mute: Collection[int]) -> list[Found]:
-        """What may fill the room, though the message says nothing for it."""
-        most = max(self._room, 0) // _LEAST_LINE + len(mute)
-        rows = memories.newest(facts.tx, facts.scope.ids, most, facts.standing)
-        found = [Found(memory, 0.0, _LATE, "newest") for memory in facts.unshadowed(rows)]
-        return _unmuted(found, mute)
 
     def _said(
         self,

@@ -401,20 +401,6 @@ def in_use(tx: Connection, app_id: int) -> Iterator[Memory]:
         yield plain_memory(row)
 
 
-def newest(tx: Connection, app_ids: Sequence[int], limit: int, standing: Standing) -> list[Memory]:
-    """What holds today or is still to come and is not sensitive, the latest first."""
-    # The ids alone are in the index: of many rows only those wanted are read.
-    sql = (
-        "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
-        " AND active = 1 ORDER BY id DESC LIMIT ?"
-    )
-    ids = [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), limit)]
-    rows = by_ids(tx, app_ids, ids)
-    found = [standing.seen(rows[i]) for i in ids if not rows[i].sensitive]
-    today = standing.today
-    return [m for m in found if m.active and (m.expires_at is None or m.expires_at >= today)]
-
-
 def count_told(
     tx: Connection, app_ids: Sequence[int], today: date, without: Collection[int]
 ) -> int:
