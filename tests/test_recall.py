@@ -131,7 +131,8 @@ def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store,
     long = (
         "The fence is paid, the tap drips, seeds are in the shed, Ewa Brzozowska intercepted two "
         "parcels, the cake sale made forty, and the hedge grows. Mulch arrives on Monday, the "
-        "beehives moved behind the compost, and nobody may park a van beside the greenhouse door."
+        "beehives moved behind the compost, and nobody may park a van beside the greenhouse door. "
+        "Gloves and rakes are lent for a week, the kettle is new, and the annual meeting is moved."
     )
     fill(mc, ("fact", "club", long))
     floor = mc._meaning()[0].embedder.service.floor
@@ -188,7 +189,7 @@ def test_what_acts_takes_only_what_is_surely_meant(mc) -> None:
     recall = mc._assembly.recall()
     question = recall.question("quantum chromodynamics")
     assert recall.search(Scope("ana"), question, 5).hits == ()
-    assert recall.for_prompt(Scope("ana"), question).matched == ()
+    assert mc._parts().block.for_prompt(Scope("ana"), question).matched == ()
 
 
 def test_an_empty_store_gives_nothing_and_an_empty_question_is_refused(mc) -> None:
