@@ -131,12 +131,11 @@ def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store,
     long = (
         "The fence is paid, the tap drips, seeds are in the shed, Ewa Brzozowska intercepted two "
         "parcels, the cake sale made forty, and the hedge grows. Mulch arrives on Monday, the "
-        "beehives moved behind the compost, and nobody may park a van beside the greenhouse door. "
-        "Gloves and rakes are lent for a week, the kettle is new, and the annual meeting is moved."
+        "beehives moved behind the compost, and nobody may park a van beside the greenhouse door."
     )
     fill(mc, ("fact", "club", long))
     floor = mc._meaning()[0].embedder.service.floor
-    (hit,) = mc.recall("Who intercepted parcels for Brzozowska?", user="ana").confident
+    (hit,) = mc.recall("Which spy intercepted Brzozowska with parcels?", user="ana").confident
     assert floor / 2 <= hit.cosine < floor, "not near enough, were it not for the words"
     assert mc.recall("Who confiscated parcels from Ostrander?", user="ana").confident == ()
 
