@@ -40,6 +40,14 @@ def test_a_first_message_is_searched_alone() -> None:
     assert searched("why?", turns(("user", "why?"))) == "why?"
 
 
+def test_the_same_message_again_is_searched_behind_the_one_before_both() -> None:
+    assert (
+        searched("why?", turns(("user", "why?"), ("assistant", "So."), ("user", "why?"))) == "why?"
+    )
+    again = [*BEFORE, *turns(("user", "why?"), ("assistant", "So."), ("user", "why?"))]
+    assert searched("why?", again) == "Which kayak suits me?\nwhy?"
+
+
 def test_a_long_message_before_leaves_the_short_one_whole() -> None:
     long = turns(("user", "kayak " * QUESTION_LIMIT), ("assistant", "Yes."))
     found = searched("and for Friday?", long)

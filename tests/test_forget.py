@@ -228,7 +228,7 @@ def test_a_conversation_that_was_given_it_keeps_it_in_neither_title_nor_summary(
     extract_model.replies.append(
         answer(title="Zanzibar again", summary="Ana asked about Zanzibar.")
     )
-    talk(mc, "Where do I live?")  # answered without an echo
+    talk(mc, "Which city is it that I moved to?")  # answered without an echo
     assert mc.sessions(user="ana")[0].title == "Zanzibar again"
     mc.delete(memory_id, user="ana")
     assert rows_with(mc, "Zanzibar") == []

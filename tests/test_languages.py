@@ -190,7 +190,7 @@ def test_forgetting_blanks_the_words_of_every_script(
     assert not any(find_span(said.quote, text) for text in texts)
     assert said.value not in nfc(texts[0]) and "·" in texts[0]
     assert len(texts[0]) == len(said.text)
-    assert not mc.recall(said.questions[0], user="ana").hits
+    assert not mc.recall(said.questions[0], user="ana").confident
 
 
 def test_a_denial_in_korean_or_thai_is_not_taken_for_a_liking(mc: MemChat, extract_model) -> None:

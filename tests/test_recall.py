@@ -135,7 +135,7 @@ def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store,
     )
     fill(mc, ("fact", "club", long))
     floor = mc._meaning()[0].embedder.service.floor
-    (hit,) = mc.recall("Who intercepted parcels for Brzozowska?", user="ana").confident
+    (hit,) = mc.recall("Which spy intercepted Brzozowska with parcels?", user="ana").confident
     assert floor / 2 <= hit.cosine < floor, "not near enough, were it not for the words"
     assert mc.recall("Who confiscated parcels from Ostrander?", user="ana").confident == ()
 
@@ -188,7 +188,7 @@ def test_what_acts_takes_only_what_is_surely_meant(mc) -> None:
     recall = mc._assembly.recall()
     question = recall.question("quantum chromodynamics")
     assert recall.search(Scope("ana"), question, 5).hits == ()
-    assert recall.for_prompt(Scope("ana"), question).matched == ()
+    assert mc._parts().block.for_prompt(Scope("ana"), question).matched == ()
 
 
 def test_an_empty_store_gives_nothing_and_an_empty_question_is_refused(mc) -> None:

@@ -410,7 +410,7 @@ def test_an_edit_bumps_the_time_and_gives_the_new_words_a_vector_of_their_own(mc
     assert (edited.created_at, edited.updated_at) == (memory.created_at, clock())
     (hit,) = mc.recall("yellow kayak", user="ana").hits
     assert hit.channel == "both" and hit.cosine > 0.3
-    assert mc.recall("red rowing", user="ana").hits == ()
+    assert mc.recall("red rowing", user="ana").confident == ()
     with pytest.raises(NotFound):
         mc.edit(99, user="ana", value="x")
 

@@ -71,7 +71,7 @@ def test_memory_takes_part_only_where_every_switch_is_on(
         assert chat.memory.reason
         reply = chat.send("Where do I live? I keep bees.")
         assert reply.text
-    assert bool(reply.shown.hits) is on
+    assert bool(reply.shown.lines) is on
     assert ("Lisbon" in chat_model.requests[-1].messages[0].content) is on
     assert len(extract_model.requests) == int(on), "off means that nothing is read"
     assert len(mc.jobs(user="ana")) == 1 + int(on), "and nothing queued"

@@ -20,8 +20,8 @@ def searched(said: str, turns: Sequence[Message]) -> str:
     if len(said.split()) > SHORT_WORDS or len(content_words(said)) > SHORT_CONTENT:
         return said
     theirs = [turn.content for turn in turns if turn.role == "user"]
-    if theirs and theirs[-1] == said:
-        theirs.pop()
+    while theirs and theirs[-1] == said:
+        theirs.pop()  # this message, or the same asked again
     if not theirs:
         return said
     # Both are to be within what a search looks at: the long one is cut, not the one asked now.
