@@ -15,12 +15,13 @@ from tests.conftest import answer
 ROWS = lines.corpus(lines.DEVELOPED_ON)
 SECRET = [row for row in ROWS if row["kind"] != "harmless"]
 HARMLESS = [row["text"] for row in ROWS if row["kind"] == "harmless"]
-MOST_ENTRIES = 900
+MOST_ENTRIES = 920
 MOST_ENTRIES_FOR_LOCKS = 1250
 WALLET = "ribbon velvet lunar clinic orbit gadget maple trophy canvas puzzle hollow ginger"
 REPEATED = (
     "password ", "my pin is ", "a-", "M-", "eyJ-", "AKIA", "1-", "four ", "ribbon ", "A1B2-", "x=",
     "?key=", "aa://a:", "'\"", "=", "密码", "-----BEGIN PRIVATE KEY-----", "curl -u ", "set a ",
+    "a1b2 ", "Ab1@c ", "token='a1", "security question ", "the answer is ", "passwrod ",
     "door 4471 ", "door left 3 ", "phone open left ", "door 1-",
 )  # fmt: skip
 
@@ -131,6 +132,109 @@ def test_a_number_that_opens_a_lock_is_a_secret_without_a_word_for_it(text, secr
 )
 def test_labels_times_counts_and_directions_beside_a_lock_are_no_secrets(text) -> None:
     assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("my passwrod for steam is nettle", "nettle"),
+        ("la contrasena del banco es girasol", "girasol"),
+        ("mein Paswort ist Blumenkohl", "Blumenkohl"),
+    ],
+)
+def test_a_misspelt_word_for_a_password_is_read_as_that_word(text, secret) -> None:
+    assert secret not in mask(text)
+    assert mask("the passport is new, and the prisoner got parole") == (
+        "the passport is new, and the prisoner got parole"
+    )
+
+
+def test_a_strong_shape_is_a_password_where_somebody_logs_in_and_nowhere_else() -> None:
+    assert "Gorse" not in mask("we sign in to the portal as kim, Gorse7@hill does it")
+    assert "Gorse" not in mask("kim.oduya / Gorse7@hill")
+    for text in (
+        "npm i Foo1@2.3.4-rc1 then log in",
+        "log in at https://Foo1.example/A@b",
+        "the band Gorse7@hill plays on Friday",
+    ):
+        assert mask(text) == text
+
+
+def test_random_groups_are_a_key_unless_they_number_an_order() -> None:
+    groups = "kq3a 7fzp x2mw q5tu"
+    assert "kq3a" not in mask(f"the app shows {groups} under the picture")
+    for text in (
+        f"my order {groups} is late",
+        "the cable runs 60x8 70x6 80x5 85x3 again",
+        "chords cmaj7 amin7 dmin7 gdom7 in a loop",
+        "they made 2019 2020 2021 2022 models",
+    ):
+        assert mask(text) == text
+
+
+def test_a_random_value_in_code_is_a_key_unless_it_is_named_as_something_shown() -> None:
+    run, hexes = "q8w2zk5n7c1vb4m9x3dj6hfy", "5b1c7e20d94f8a6337b0e2d15c48f9a6"
+    assert run not in mask(f"Cookie = {{'sid': '{run}'}}")
+    assert hexes not in mask(f'Client("me", "{hexes}")')
+    for text in (
+        f'md5 = "{hexes}"',
+        f'commit: "{hexes}"',
+        f"see https://example.org/view?id={run}",
+        '{"_id": "507f1f77bcf86cd799439011"}',
+    ):
+        assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("Кодът за входната врата е 4471, моля", "4471"),
+        ("Пін картки в нас такий: 9046", "9046"),
+        ("Codul de la interfon e 3391 cred", "3391"),
+        ("Kode pintu rumah saya 58213", "58213"),
+        ("Ο κωδικός της πόρτας 8842", "8842"),
+        ("רציתי לומר שהקוד הוא 6613 אבל הקוד של הדלת 6613", "6613"),
+        ("my pin, wait, let me think. It is seven four zero two", "seven four"),
+    ],
+)
+def test_a_number_beside_a_word_for_a_code_is_found_in_languages_with_few_words(
+    text, secret
+) -> None:
+    assert secret not in mask(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("security question: my first street. I always put marmalade lane there", "marmalade lane"),
+        ("it asks the security question about pets and Rosinante is the answer", "rosinante"),
+        ("Sicherheitsfrage ist mein Haustier, die Antwort lautet Knödel", "Knödel"),
+        ("Контрольный вопрос про улицу, ответ: Берёзовая", "Берёзовая"),
+    ],
+)
+def test_the_answer_to_a_security_question_is_found_some_words_behind_it(text, secret) -> None:
+    assert secret.casefold() not in mask(text).casefold()
+    asked = "the security question is silly and the answer is always wrong"
+    assert mask(asked) == asked
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Kode pos Bandung 40115 ya?",
+        "Kód má 300 řádků a je pomalý",
+        "log in as guest and print the PDF Invoice_2024-Q3.pdf",
+    ],
+)
+def test_postcodes_counts_and_files_beside_words_for_codes_are_no_secrets(text) -> None:
+    assert mask(text) == text
+
+
+def test_a_pinch_of_salt_and_a_temperature_are_no_pin() -> None:
+    text = "1 egg, pinch of salt, 180°C for 12 min, then 200 g sugar"
+    assert mask(text) == text
+    spun = "a spinach pie at pinnacle 2300, pink 120"
+    assert mask(spun) == spun
 
 
 def test_a_made_up_word_behind_a_password_word_is_found_in_languages_with_few_words_listed() -> (

@@ -13,7 +13,14 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
-from memchat.language import lock_codes, told_secrets, vendor_keys, wallet
+from memchat.language import (
+    lock_codes,
+    security_answers,
+    shaped_secrets,
+    told_secrets,
+    vendor_keys,
+    wallet,
+)
 from memchat.language.text import UNSPACED, fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
@@ -73,7 +80,7 @@ _NAMED_KEY = re.compile(
 _NOT_A_CODE = re.compile(
     r"(?:post\w*|postal|zip|promo\w*|coupon|voucher|referral|booking|product|course|class|room|team|colou?r|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
     r"|python|morse|line[s]? of|error|status|http)[- ]?codes?\b|"
-    r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
+    r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|kode pos(?!\w)|cod poș\w*|поштов\w+|ταχυδρομικ\w+|mã bưu|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
     r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
     r"|until|by|at|before)\s*$",
@@ -95,7 +102,7 @@ _EMAIL = re.compile(
 )
 _CARD = re.compile(r"(?<![\w.,-])\d(?:[ -]?\d){12,18}(?![\w-])")
 _CARD_SAID = re.compile(
-    r"(?:card|karte\w*|kartennummer|carte|tarjeta|carta|cartão|kart\w*|карт\w+|卡号|カード(?:番号)?)[^\d\n]{0,20}(?P<secret>\d(?:[ -]?\d){12,18})(?!\d)"
+    r"(?:card|karte\w*|kartennummer|carte|tarjeta|carta|cartão|kart\w*|карт\w+|卡号|カード(?:番号)?)[^\d\n]{0,20}(?P<secret>\d(?:[ -]?\d){12,18}(?:,? (?:exp\w*|valid \w+|gültig bis) \d\d ?/ ?\d\d)?)(?!\d)"
 )
 """With the word beside it a wrong check digit is a slip, not another number."""
 _IBAN = re.compile(r"(?<!\w)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}(?!\w)")
@@ -150,6 +157,7 @@ def _found(text: str) -> tuple[Secret, ...]:
     """The same, once a text: each proposal of a conversation asks about all of its messages."""
     folded = fold(text)
     found = [Secret("key", *span) for span in vendor_keys.find(text)]
+    found += [Secret("password", *span) for span in shaped_secrets.find(text)]
     for kind, start, end in _in_folded(folded.text):
         found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1]))
     out: list[Secret] = []
@@ -217,7 +225,7 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
                 continue
             if not _is_harmless(text, match.start(), *match.span("secret")):
                 yield "password", *_with_its_like(text, *match.span("secret"))
-    for name, span in told_secrets.find(text):
+    for name, span in (*told_secrets.find(text), *security_answers.find(text)):
         if not _is_harmless(text, name, *span):
             yield "password", *_with_its_like(text, *span)
     for span in lock_codes.find(text):

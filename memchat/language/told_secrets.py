@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from importlib.resources import files
 
-from memchat.language import lexicon
+from memchat.language import lexicon, misspelt
 from memchat.language.number_words import NUMBER_WORDS
 
 Place = tuple[int, int]
@@ -43,7 +43,11 @@ _QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
 _STRONG = r"\s*[:=]+>?\s*|\s+->?\s+"
 _CLAUSE = re.compile(r"[.!?;\n](?=\s|$)|[。！？]")
 _THIN = re.compile(r"[\d.,:]+(?:%|st|nd|rd|th|am|pm|h|kg|km|g|€|\$)?|[€$£]\S+|\d{4}-\d\d-\d\d")
-_SHORT = re.compile(r"\d{3,}[#*]?")
+_SHORT = re.compile(
+    r"(?<![\w.,:/-])(?!\d\d0 [^\W\d])\d{3,}[#*]?"
+    rf"(?![\w/:%-]|[.,]\d| ?[°%€$£]| (?:[cmk]?m|k?g|m?l|k?w|v|met{_LETTER}+)(?!\w))"
+)
+_FILE = re.compile(r"\S+\.(?:pdf|docx?|xlsx?|csv|txt|png|jpe?g|zip)[.?)]*")
 _PAIRED = re.compile(
     r"(?<!\w)(?:network|netzwerk|ssid|wi-?fi|wlan|user ?(?:name)?|log-?in|benutzer\w*|usuario"
     r"|utilisateur|utente|usuário|gebruiker|account|@\S+)(?!\w)"
@@ -139,11 +143,20 @@ def _digit_words() -> re.Pattern[str]:
 
 def find(text: str) -> Iterator[tuple[int, Place]]:
     """Where the names of secrets begin in a folded text, and where the secrets stand."""
+    for name, kind, code in _named(text):
+        for found in (_SEEKERS[kind](text, name, code), _before(text, name, kind, code)):
+            if found is not None:
+                yield min(name.start(), found[0]), _trimmed(text, *found, code)
+
+
+def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
+    """The names of secrets, each with its kind and language; words meant to be one too."""
     for name in _names().finditer(text):
         for kind, code in _roles(name[0]):
-            for found in (_SEEKERS[kind](text, name, code), _before(text, name, kind, code)):
-                if found is not None:
-                    yield min(name.start(), found[0]), _trimmed(text, *found, code)
+            yield name, kind, code
+    for word in _LETTERS.finditer(text):
+        if (meant := misspelt.sections(word[0])) and not _roles(word[0]):
+            yield from ((word, "password", code) for code in meant)
 
 
 def _end(text: str, at: int) -> int:
@@ -194,9 +207,7 @@ def _made_up(
 
 def _is_strong(token: str) -> bool:
     """Whether letters are mixed with digits and signs, so that no "is" need stand before them."""
-    return _is_made_up(token) and bool(
-        re.search(r"\d", token) and re.search(r"[!@#$%&*_+=^~?]", token)
-    )
+    return _is_made_up(token) and bool(re.search(r"(?=.*\d).*[!@#$%&*_+=^~?]", token))
 
 
 def _is_made_up(token: str) -> bool:
@@ -214,7 +225,7 @@ def _asked(text: str, at: int) -> Place | None:
 def _code(text: str, name: re.Match[str], code: str) -> Place | None:
     """What holds a digit behind an "is" or near the name; digits in letters too."""
     at, end = name.end(), _end(text, name.end())
-    letters = _digit_words().search(text, at, min(end, at + _NEAR))
+    letters = _digit_words().search(text, at, min(_end(text, end + 1), at + 2 * _NEAR))
     if letters is not None:
         return letters.span()
     for link in _links(text, at, end, code):
@@ -223,7 +234,8 @@ def _code(text: str, name: re.Match[str], code: str) -> Place | None:
             return figures.span()
     if (answered := _ASKED.match(text, at)) is not None:
         return answered.span(1)
-    if code != "en" and (figures := _SHORT.search(text, at, min(end, at + _BARE))):
+    near = _NEAR if code == "other" else _BARE
+    if code != "en" and (figures := _SHORT.search(text, at, min(end, at + near))):
         return figures.span()
     return None
 
@@ -233,7 +245,7 @@ def _answer(text: str, name: re.Match[str], code: str) -> Place | None:
     at, end = name.end(), _end(text, name.end())
     for link in _links(text, at, end, code):
         first = _LETTERS.match(text, link.end(), end)
-        if first is not None and not _is_common(first[0], code):
+        if first is not None and not is_common(first[0], code):
             return link.end(), end
     return _unlinked(text, name, end, code)
 
@@ -242,7 +254,7 @@ def _log_in(text: str, name: re.Match[str], code: str) -> Place | None:
     """A word with a digit or a sign in it, not far behind."""
     end = _end(text, name.end())
     for number, token in enumerate(_TOKEN.finditer(text, name.end(), end)):
-        if number < 6 and _is_mixed(token[0].rstrip(".?)")):
+        if number < 6 and _is_mixed(token[0].rstrip(".?)")) and not _FILE.fullmatch(token[0]):
             return token.span()
     return None
 
@@ -253,7 +265,7 @@ def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
     found = _value(text, at, end, code)
     while found is not None and " " in text[slice(*found)]:
         first, last = text[slice(*found)].rsplit(" ", 1)
-        found = (at, at + len(first)) if _is_common(last, code) else None
+        found = (at, at + len(first)) if is_common(last, code) else None
     return found
 
 
@@ -286,7 +298,7 @@ _SEEKERS: dict[str, Callable[[str, re.Match[str], str], Place | None]] = {
 def _value(text: str, at: int, end: int, code: str) -> Place | None:
     quoted = _QUOTED.match(text, at)
     if quoted is not None:
-        return None if _is_common(quoted[1], code) else quoted.span(1)
+        return None if is_common(quoted[1], code) else quoted.span(1)
     token = _TOKEN.match(text, at, end)
     if token is None:
         return None
@@ -302,7 +314,7 @@ def _words(text: str, at: int, end: int, code: str) -> Place | None:
     for number in range(_WORDS):
         token = _TOKEN.match(text, last, end)
         following = token[0].rstrip(".?!)") if token else ""
-        if not following or (_is_joint(following) if number else _is_common(following, code)):
+        if not following or (_is_joint(following) if number else is_common(following, code)):
             break
         word = following
         if number == 0 and len(word) < 3 and word.isascii():
@@ -321,7 +333,7 @@ def _paired(text: str, name: re.Match[str], end: int, code: str) -> Place | None
     word = re.compile(rf" ({_LETTER}{{3,}})").match(text, name.end(), end)
     if word is None or not _PAIRED.search(text, start, name.start()):
         return None
-    if _pattern(code, "part_of").match(text, word.start(1)) or _is_common(word[1], code):
+    if _pattern(code, "part_of").match(text, word.start(1)) or is_common(word[1], code):
         return None
     return word.span(1)
 
@@ -337,18 +349,13 @@ def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | No
     value = rf"(?P<mixed>[^\s.,!?\"']*\d[^\s.,!?\"']*)|(?P<value>{_LETTER}{{4,}})"
     ends = rf"(?: (?:{'|'.join(_endings(code))}))?(?=[.,!]|\s*$)"
     found = re.compile(rf"{of} (?:{value}{ends})").match(text, name.end(), end)
-    if found is None or (found["value"] and _is_common(found["value"], code)):
+    if found is None or (found["value"] and is_common(found["value"], code)):
         return None
     return found.span(found.lastgroup or 0)
 
 
-@cache
-def _joints() -> frozenset[str]:
-    return lexicon.everywhere("function_words")
-
-
 def _is_joint(word: str) -> bool:
-    return word in _joints()
+    return word in lexicon.everywhere("function_words")
 
 
 @cache
@@ -358,7 +365,8 @@ def _common() -> frozenset[str]:
     return frozenset(word for kind in kinds for word in lexicon.everywhere(kind))
 
 
-def _is_common(word: str, code: str) -> bool:
+def is_common(word: str, code: str) -> bool:
+    """Whether a word is a plain one or what is said of secrets, and so is none itself."""
     state = _pattern(code, "state")
     if _is_spaced(code):
         return word.removesuffix("'s") in _common() or state.fullmatch(word) is not None

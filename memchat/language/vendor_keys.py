@@ -46,6 +46,8 @@ _SWITCHES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z
 _PUBLIC = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{25,34}|0x[0-9a-fA-F]{40}|sha\d+-.*")
 """Addresses of wallets and digests of files, which are made to be shown."""
 _HEX_RUN = re.compile(r"(?<![\w./:-])(?:0x)?[0-9a-fA-F]{32,64}(?![\w-])")
+_LONGEST_ADDRESS = 200
+_SHORTEST_HEX = 32
 _LONGEST_HEX = 64
 """Hexadecimal digits of a wallet's key, which needs no word beside it."""
 _KEY_WORD = re.compile(
@@ -55,9 +57,12 @@ _KEY_WORD = re.compile(
 )
 _DIGEST_WORD = re.compile(
     r"commit|hash|sha-?\d|md5|digest|checksum|prüfsumme|somme de contrôle|revision"
-    r"|fingerprint|torrent|magnet|uuid|etag",
+    r"|fingerprint|torrent|magnet|uuid|etag|ticket|tracking|parcel|(?<!\w)(?:rev|ref|sha|blob)(?!\w)",
     re.IGNORECASE,
 )
+_ASSIGNED = re.compile(r"(?:[\"'`=]|[\w\"']: ?|= )(?P<key>[A-Za-z0-9]{24,})(?![\w/-]|\.\w)")
+"""A run in quotes, or behind the sign that gives a name its value."""
+_ADDRESS = re.compile(r"(?:://|www\.)\S*$")
 _BESIDE = 60
 """Characters on either side in which a word tells what a run of hexadecimal digits is."""
 
@@ -72,10 +77,31 @@ def find(text: str) -> Iterator[tuple[int, int]]:
         if _is_random(match[0]):
             yield match.span()
     for match in _HEX_RUN.finditer(text):
-        around = text[max(0, match.start() - _BESIDE) : match.end() + _BESIDE // 2]
+        around = _around(text, *match.span())
         known = len(match[0]) >= _LONGEST_HEX or _KEY_WORD.search(around)
         if known and not _DIGEST_WORD.search(around):
             yield match.span()
+    for match in _ASSIGNED.finditer(text):
+        if _is_shuffled(match["key"]) and not _is_shown(text, *match.span("key")):
+            yield match.span("key")
+
+
+def _around(text: str, start: int, end: int) -> str:
+    return text[max(0, start - _BESIDE) : end + _BESIDE // 2]
+
+
+def _is_shuffled(run: str) -> bool:
+    """Whether letters and digits are mixed; hexadecimal ones are a key from 32 on, since the ids of
+    records have 24."""
+    if len(run) < _SHORTEST_HEX and re.fullmatch("[0-9a-f]+|[0-9A-F]+", run):
+        return False
+    return len(re.findall(r"\d+", run)) > 2 and len(re.findall(r"[A-Za-z]+", run)) > 2
+
+
+def _is_shown(text: str, start: int, end: int) -> bool:
+    """Whether a run is part of an address, or said to be a digest or the number of something."""
+    before = text[max(0, start - _LONGEST_ADDRESS) : start]
+    return bool(_ADDRESS.search(before) or _DIGEST_WORD.search(_around(text, start, end)))
 
 
 @cache

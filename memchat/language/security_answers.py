@@ -1,0 +1,96 @@
+"""Answers to security questions that stand some words or a sentence behind the question: "the
+security question is my street, and I always put marmalade lane"."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from memchat.language import lexicon
+from memchat.language.told_secrets import Place, entries, is_common, languages, whole_words
+
+_REACH = 160
+"""Characters behind the question in which its answer is looked for."""
+_MOST_WORDS = 3
+_UNLISTED = "other"
+"""The section in which every word counts as said of a secret."""
+_ANSWER = (
+    r"answer\w*|antwort|respuesta|réponse|risposta|resposta|antwoord|ответ\w*|yanit\w*|cevab\w*"
+    r"|odpowied\w+|odpověď|відповід\w+|отговор\w*|svar\w*|απάντηση|răspuns\w*|válasz\w*|vastaus\w*"
+    r"|jawaban\w*|câu trả lời|(?:ال)?(?:جواب|إجابة)|उत्तर|जवाब|התשובה|پاسخ"
+)
+_IS = (
+    r"is|was|ist|war|lautet|es|era|est|était|è|é|это|to|jest|brzmi|je|byla|är|er|on|είναι|є|este|e"
+    r"|adalah|là|هو|هي|है|היא|است"
+)
+_PUT = (
+    r"i(?:'ve|'d| have| had)?(?: \w+ly| always| just| once| only)?"
+    r" (?:put|used?|gave|give|write|wrote|typed?"
+    r"|chose|picked|answer(?:ed)?|enter(?:ed)?)(?: in| with)?"
+    r"|(?:siempre )?(?:pongo|puse)(?: siempre)?|(?:je mets|j'ai mis|je réponds)(?: toujours)?"
+    r"|(?:metto|ho messo|scrivo)(?: sempre)?|(?:sempre )?(?:ponho|coloco|coloquei|respondo)"
+    r"|schreibe ich(?: immer)?|ich schreibe(?: immer)?|vul ik(?: altijd)?"
+    r"|(?:всегда )?(?:пишу|написал\w?|ввожу|поставил\w?)|(?:zawsze )?(?:wpisuję|wpisał[ae]m)"
+)
+_LED = re.compile(
+    rf"(?<!\w)(?:(?:{_ANSWER})(?: [^\W\d]+){{0,3}}?"
+    rf"(?: (?:{_IS})(?!\w)(?: still| just| always)?:?| ?[:=-])"
+    rf"|(?:{_PUT})(?!\w):?) ?[\"'«“]?"
+)
+_FOLLOWED = re.compile(
+    r"(?<!\w)(?P<value>[^\W\d_][\w'-]*(?: [^\W\d_][\w'-]*){0,2})[\"'»”]?"
+    r" (?:is|was|ist|es|est|è|é|jest|это|-) "
+    rf"(?:the |my |die |la |a |het |meine |mi |mia |minha |ma )?(?:{_ANSWER})(?!\w)"
+)
+_ARTICLE = re.compile(r"(?:the|mr|mrs|der|die|das|les?|la|el|il|o|a|de|het) ")
+_WORD = re.compile(r"[^\W_](?:[\w'.-]*\w)?")
+
+
+def find(text: str) -> Iterator[tuple[int, Place]]:
+    """Where each question begins in a folded text, and where its answer stands."""
+    for asked in _questions().finditer(text):
+        end = min(len(text), asked.end() + _REACH)
+        for led in _LED.finditer(text, asked.start(), end):
+            if (place := _words(text, led.end(), end)) is not None:
+                yield asked.start(), place
+                break
+        for followed in _FOLLOWED.finditer(text, asked.start(), end):
+            at, stop = followed.span("value")
+            if (place := _words(text, at + _joined(followed["value"]), stop)) is not None:
+                yield asked.start(), place
+
+
+@cache
+def _questions() -> re.Pattern[str]:
+    return re.compile(
+        "|".join(whole_words(code, "|".join(entries(code, "answer"))) for code in languages())
+    )
+
+
+def _joined(words: str) -> int:
+    """Where the words behind the last one that joins two thoughts begin."""
+    joints = [
+        m.end() for m in _WORD.finditer(words) if m[0] in lexicon.everywhere("function_words")
+    ]
+    return min(joints[-1] + 1, len(words)) if joints else 0
+
+
+def _words(text: str, at: int, end: int) -> Place | None:
+    """Up to three words; the first is none that is said of answers, the others join no thought."""
+    article = _ARTICLE.match(text, at, end)
+    last = at = article.end() if article else at
+    joints = lexicon.everywhere("function_words")
+    for number in range(_MOST_WORDS):
+        word = _WORD.match(text, last + (number > 0), end)
+        if word is None or (number and (text[last] != " " or word[0] in joints)):
+            break
+        if number == 0 and _is_said(word[0]):
+            return None
+        last = word.end()
+    return (at, last) if last > at else None
+
+
+def _is_said(word: str) -> bool:
+    """Whether a word is said of answers in a language whose words for that are listed."""
+    return any(is_common(word, code) for code in languages() if code != _UNLISTED)
