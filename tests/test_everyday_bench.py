@@ -21,7 +21,7 @@ def people(tmp_path: Path) -> list[Life]:
     """Two people with two facts each; one of the facts helps with a request of the first."""
     facts = [
         ("ada", "a1", "preference", "diet", "vegetarian"),
-        ("ada", "a2", "fact", "back_pain", "since the winter"),
+        ("ada", "a2", "fact", "medication", "something for the back"),
         ("ben", "b1", "profile", "name", "Ben Okafor"),
         ("ben", "b2", "other", "lent_ladder", "to his neighbour Ruth"),
     ]
@@ -29,7 +29,7 @@ def people(tmp_path: Path) -> list[Life]:
     asked = [
         {"person": "ada", "question": GUESTS, "needs": ["a1"], "style": "none"},
         {"person": "ada", "question": CAPITAL, "needs": [], "style": "foreign"},
-        {"person": "ada", "question": "How is my back pain?", "needs": ["a2"], "style": "direct"},
+        {"person": "ada", "question": "What is my medication?", "needs": ["a2"], "style": "direct"},
     ]
     lines = [dict(zip(named, fact, strict=True)) | {"cues": "food, cooking"} for fact in facts]
     for name, some in (("facts", lines), ("requests", asked)):
@@ -41,7 +41,6 @@ def people(tmp_path: Path) -> list[Life]:
 def test_people_come_from_the_folder_or_else_are_the_project_s_own(people, tmp_path) -> None:
     assert [life.name for life in people] == ["ada", "ben"]
     assert people[0].facts[0].cues == ("food", "cooking")
-    assert [fact.sensitive for fact in people[0].facts] == [False, True]
     ours = lives.read(tmp_path / "nowhere")
     assert len(ours) == 6 and all(len(life.facts) == 20 for life in ours)
     for life in ours:

@@ -258,7 +258,7 @@ def test_the_table_ends_with_one_where_a_goal_is_missed(monkeypatch, capsys) -> 
     missed = Figure("lost socks", "3 of 4", "0", False, note="in the wash")
     for figures, code in (([missed], 1), ([Figure("kept", "4 of 4", "all", True)], 0)):
         parts = {"socks": lambda figures=figures: figures}
-        monkeypatch.setattr(table, "every_part", lambda answers, data, parts=parts: parts)
+        monkeypatch.setattr(table, "every_part", lambda *given, parts=parts: parts)
         monkeypatch.setattr(sys, "argv", ["lifecycle"])
         assert __main__.main() == code
         printed = capsys.readouterr().out
@@ -268,7 +268,7 @@ def test_the_table_ends_with_one_where_a_goal_is_missed(monkeypatch, capsys) -> 
 
 def test_the_table_is_there_for_programs_too(monkeypatch, capsys) -> None:
     parts = {"socks": lambda: [Figure("kept", "4 of 4", "all", True)]}
-    monkeypatch.setattr(table, "every_part", lambda answers, data: parts)
+    monkeypatch.setattr(table, "every_part", lambda *given: parts)
     monkeypatch.setattr(sys, "argv", ["lifecycle", "--json"])
     assert __main__.main() == 0
     assert json.loads(capsys.readouterr().out)[0]["seen"] == "4 of 4"

@@ -176,7 +176,10 @@ def find_answered(question: str, text: str) -> list[Secret]:
         return []
     shift = len(asked)
     found = (s for s in find_secrets(asked + text) if s.start >= shift)
-    return [replace(s, start=s.start - shift, end=s.end - shift) for s in found]
+    answers = [replace(s, start=s.start - shift, end=s.end - shift) for s in found]
+    # An address or number that is told as such answers nothing before it.
+    told = [s for s in find_secrets(text) if s.kind in PERSONAL]
+    return [a for a in answers if not any(s.start < a.end and a.start < s.end for s in told)]
 
 
 def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:

@@ -191,7 +191,7 @@ class Auditor:
         used = messages.received(self.tx, "memory", [m.id for m in old])
         for memory in old:
             if memory.id not in used:
-                what = f"{_line(memory)} was given to no reply since {memory.created_at.date()}"
+                what = f"{_line(memory)} was found for no message since {memory.created_at.date()}"
                 yield Finding("never recalled", (memory.id,), what, None)
 
     def _drift(self, app_ids: Sequence[int]) -> Iterator[Finding]:

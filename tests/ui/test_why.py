@@ -12,7 +12,7 @@ def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) ->
     say(at, "Where do I live?")
     press(at, buttons(at, "why-")[0])
     assert "city: Lisbon" in text(at)
-    assert "always at hand" in text(at)
+    assert "found by" in text(at)
     press(at, "mute-0")
     assert "kept out of the rest of this chat" in text(at)
     press(at, "unmute-0")

@@ -14,11 +14,6 @@ from benchmarks.recall import data
 OURS = Path(__file__).parents[3] / "tests" / "data"
 STYLES = ("none", "one", "direct")
 """How many words a request shares with the fact that matters; direct ones ask for it."""
-_SENSITIVE = re.compile(
-    r"health|blood|diabet|illness|disease|medic|therap|depress|anxiety|pain|(?<![a-z])hip(?![a-z])"
-    r"|hearing|eye_|pregnan|debt|loan|saving|salary|income|faith|church|parish|mosque|religio"
-    r"|politic|party_member|sex|breakup"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +27,6 @@ class Stated:
     cues: tuple[str, ...]
     quote: str = ""
     """The words it was said in, where the file has them."""
-
-    @property
-    def sensitive(self) -> bool:
-        """Whether its key speaks of health, money, faith, politics or sex."""
-        return _SENSITIVE.search(self.key) is not None
 
     @property
     def own(self) -> bool:

@@ -78,8 +78,7 @@ def in_prompts(embedder: Embedder, lives: Sequence[Life]) -> None:
 def _mark(rows: Rows, store: Kept, life: Life, request: Request, given: str) -> None:
     needed = [fact for fact in life.facts if fact.id in request.needs]
     there = {fact.id: store.line(fact.id) in given for fact in needed}
-    hidden = {i: getattr(store.memories[i], "sensitive", None) for i in there}
-    private = {f.id for f in needed if (f.sensitive if hidden[f.id] is None else hidden[f.id])}
+    private = {i for i in there if store.memories[i].sensitive}
     loose = [there[fact.id] for fact in needed if not fact.own]
     rows.add("all", list(there.values()))
     rows.add("sensitive", [there[i] for i in there if i in private])
