@@ -29,6 +29,8 @@ PERSONAL = frozenset({"e-mail", "phone"})
 
 _ASKED = 80
 _ANSWER = 60
+_BARE = 3
+"""Words of an answer at most to what was no question."""
 _PAIR = 4
 """Characters of a question's end, of the longest answer that is read together with it, and of two
 words that are too short to tell."""
@@ -172,7 +174,8 @@ def _found(text: str) -> tuple[Secret, ...]:
 def find_answered(question: str, text: str) -> list[Secret]:
     """The secrets of a text that answers a question: "And the PIN?" makes one of "4821"."""
     asked = question.rstrip()[-_ASKED:].rstrip("?？؟.… ") + ": "
-    if len(text) > _ANSWER:
+    put = question.rstrip().endswith(("?", "？", "؟", ":", "：")) or len(text.split()) <= _BARE
+    if len(text) > _ANSWER or not put:
         return []
     shift = len(asked)
     found = (s for s in find_secrets(asked + text) if s.start >= shift)
