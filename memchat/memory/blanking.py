@@ -84,7 +84,7 @@ def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
     told = {*messages.sessions_given(tx, "memory", shown_with(tx, memory.id))}
     told.update(messages.sessions_given(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
-    for session_id, content in fact_lists.replies_beside(tx, memory.id):
+    for session_id, content in fact_lists.texts_beside(tx, memory.id):
         # It was sent whatever was asked: only what says it is to be blanked.
         near = session_id not in told and _may_say(pieces, content)
         if near and places(values, content):

@@ -16,11 +16,14 @@ _f = fact_lists.c
 _l = fact_list_lines.c
 Line = tuple[int, str]
 """A memory's id, and its words."""
-_REPLIES = """
-    SELECT m.session_id, m.content FROM messages m
-    WHERE m.role = 'assistant' AND m.session_id IN (
-        SELECT f.session_id FROM fact_list_lines l JOIN fact_lists f ON f.id = l.list_id
-        WHERE l.memory_id = ?)
+_SENT = """
+    (SELECT f.session_id FROM fact_list_lines l JOIN fact_lists f ON f.id = l.list_id
+     WHERE l.memory_id = ?1)
+"""
+_TEXTS = f"""
+    SELECT session_id, content FROM messages WHERE role = 'assistant' AND session_id IN {_SENT}
+    UNION ALL SELECT id, title FROM sessions WHERE title IS NOT NULL AND id IN {_SENT}
+    UNION ALL SELECT id, summary FROM sessions WHERE summary IS NOT NULL AND id IN {_SENT}
 """
 
 
@@ -60,10 +63,10 @@ def get(tx: Connection, list_id: int) -> FactList:
     return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
 
 
-def replies_beside(tx: Connection, memory_id: int) -> list[tuple[int, str]]:
-    """The replies of all conversations that were sent a list with this memory: the conversation's
-    id, and what the reply says."""
-    return plain.rows(tx, _REPLIES, memory_id)
+def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str]]:
+    """What models wrote in the conversations that were sent a list with this memory, replies,
+    titles and summaries: the conversation's id, and the text."""
+    return plain.rows(tx, _TEXTS, memory_id)
 
 
 def drop(tx: Connection, memory_id: int) -> None:
