@@ -50,7 +50,8 @@ def table(embedder: Embedder, lives: Sequence[Life], folder: Path) -> None:
     in_prompts(embedder, lives)
     if (folder / "locomo_dev.json").is_file():
         crowd = [notes(folder, number, NOTES) for number in range(len(lives))]
-        crowded(embedder, lives, crowd)
+        for cues in ("file", "table"):
+            crowded(embedder, lives, crowd, cues)
     else:
         print(f"  with {NOTES} further facts: not measured, locomo_dev.json is not there")
     searched(embedder, lives)
@@ -88,11 +89,16 @@ def _mark(rows: Rows, store: Kept, life: Life, request: Request, given: str) -> 
     rows.add(f"{request.style}, not pinned", loose)
 
 
-def crowded(embedder: Embedder, lives: Sequence[Life], crowd: Sequence[Sequence[str]]) -> None:
+def crowded(
+    embedder: Embedder,
+    lives: Sequence[Life],
+    crowd: Sequence[Sequence[str]],
+    cues: Cues = "file",
+) -> None:
     """Print the same among many further facts, where not all fit."""
     rows, tokens, fit = Rows(), list[int](), list[int]()
     for life, more in zip(lives, crowd, strict=True):
-        with kept(embedder, life, more=more) as store:
+        with kept(embedder, life, cues=cues, more=more) as store:
             room = store.mc.settings.budget_tokens - render.frame_tokens(Prompts())
             lines = [store.line(fact.id) for fact in life.facts]
             lines += [render.escaped(f"note: {text}") for text in more]
@@ -106,7 +112,7 @@ def crowded(embedder: Embedder, lives: Sequence[Life], crowd: Sequence[Sequence[
                 rows.add("near", [line in near for line in needed])
                 rows.add("best", [line in _filling(needed, room) for line in needed])
     best = rows.share("best")
-    print(f"  the same with {NOTES} further facts, 1,000 tokens, % (requests)")
+    print(f"  the same with {NOTES} further facts, 1,000 tokens, {_NAMES[cues]}, % (requests)")
     for name in ("all", "sensitive", "not sensitive", "not pinned", *STYLES):
         print(f"    {name:<16}{rows.line(name)}")
     print(f"    tokens sent     {np.mean(tokens):5.0f}")
