@@ -61,6 +61,36 @@ def test_forgetting_a_word_takes_it_out_of_the_search_for_other_facts(mc, extrac
     assert [h.id for h in mc.recall("beach", user="ana").confident] == [bees.id]
 
 
+def test_forgetting_a_word_takes_its_other_forms_out_of_the_cues_of_other_facts(
+    mc, extract_model
+) -> None:
+    item = fact("I love baking", "hobby", "baking", cues=["peanut", "cake", "penny"])
+    extract_model.replies.append(answer(item))
+    nuts = mc.add("profile", "allergy", "peanuts", user="ana")
+    talk(mc, "I love baking.")
+    mc.delete(nuts.id, user="ana")
+    (baking,) = mc.memories(user="ana")
+    assert baking.cues == ("cake", "penny")
+    assert rows_with(mc, "peanut") == []
+
+
+def test_a_word_forgotten_while_a_conversation_is_read_comes_back_in_no_cue(
+    mc, extract_model
+) -> None:
+    nuts = mc.add("profile", "allergy", "peanuts", user="ana")
+
+    def reading(_) -> str:
+        mc.delete(nuts.id, user="ana")
+        return answer(fact("I love baking", "hobby", "baking", cues=["peanut", "cake"]))
+
+    extract_model.replies.append(reading)
+    talk(mc, "I love baking.")
+    (baking,) = mc.memories(user="ana")
+    assert baking.cues == ("cake",) and searched(mc, baking.id).endswith("\ncake")
+    assert rows_with(mc, "peanut") == []
+    assert mc.recall("peanut", user="ana").confident == ()
+
+
 def test_a_cue_that_stands_in_over_a_fifth_of_the_facts_weighs_nothing(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
     for number in range(9):
