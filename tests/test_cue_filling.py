@@ -10,6 +10,7 @@ from memchat.errors import ProviderError
 from memchat.memory import cue_filling
 from memchat.memory.cues import of_key
 from memchat.testing import Broken
+from tests.test_forget import rows_with
 
 
 def without_cues(mc, *facts: tuple[str, str]) -> list[int]:
@@ -74,3 +75,37 @@ def test_an_answer_of_no_use_leaves_facts_as_they_are(mc, extract_model) -> None
     (boat,) = without_cues(mc, ("boat", "a red kayak"))
     extract_model.replies.append("I would rather not.")
     assert mc.backfill_cues() == 0 and cues_of(mc, boat) == ()
+
+
+def test_a_word_forgotten_while_the_model_is_asked_comes_back_in_no_cue(mc, extract_model) -> None:
+    nuts, baking = without_cues(mc, ("snack", "peanuts"), ("pastime", "baking"))
+
+    def answering(_) -> str:
+        mc.delete(nuts, user="ana")
+        return json.dumps({"cues": {str(nuts): ["party"], str(baking): ["cake", "peanut"]}})
+
+    extract_model.replies.append(answering)
+    assert mc.backfill_cues() == 1
+    assert cues_of(mc, baking) == ("cake",)
+    assert rows_with(mc, "peanut") == []
+
+
+def test_facts_of_people_whose_memory_is_off_are_sent_to_nobody(mc, extract_model) -> None:
+    without_cues(mc, ("boat", "a red kayak"))
+    mc.set_memory(False, user="ana", app="default")
+    assert mc.cue_plan().facts == 0
+    mc.set_memory(True, user="ana", app="default")
+    assert mc.cue_plan().facts == 1
+    mc.set_memory(False, user="ana")
+    assert mc.cue_plan().facts == 0 and mc.backfill_cues() == 0
+    assert extract_model.requests == []
+
+
+def test_facts_that_are_over_are_sent_to_nobody(mc, extract_model, clock) -> None:
+    (boat,) = without_cues(mc, ("boat", "a rented kayak"))
+    today = clock().astimezone(mc.settings.zone).date()
+    mc.edit(boat, user="ana", expires_at=today)
+    assert mc.cue_plan().facts == 1, "its last day is not over"
+    clock.advance(days=2)
+    assert mc.cue_plan().facts == 0 and mc.backfill_cues() == 0
+    assert extract_model.requests == []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from memchat.memory.cues import of_key
 from memchat.memory.gate import keys
+from memchat.testing import ScriptedModel
 from tests.conftest import Opener, answer, fact
 from tests.test_forget import rows_with
 from tests.test_learn import talk
@@ -59,6 +62,60 @@ def test_forgetting_a_word_takes_it_out_of_the_search_for_other_facts(mc, extrac
     assert searched(mc, bees.id).endswith("\nbeach")
     assert rows_with(mc, "zanzibar") == []
     assert [h.id for h in mc.recall("beach", user="ana").confident] == [bees.id]
+
+
+def test_forgetting_a_word_takes_its_other_forms_out_of_the_cues_of_other_facts(
+    mc, extract_model
+) -> None:
+    item = fact("I love baking", "hobby", "baking", cues=["peanut", "cake", "penny"])
+    extract_model.replies.append(answer(item))
+    nuts = mc.add("profile", "allergy", "peanuts", user="ana")
+    talk(mc, "I love baking.")
+    mc.delete(nuts.id, user="ana")
+    (baking,) = mc.memories(user="ana")
+    assert baking.cues == ("cake", "penny")
+    assert rows_with(mc, "peanut") == []
+
+
+def test_a_word_forgotten_while_a_conversation_is_read_comes_back_in_no_cue(
+    mc, extract_model
+) -> None:
+    nuts = mc.add("profile", "allergy", "peanuts", user="ana")
+
+    def reading(_) -> str:
+        mc.delete(nuts.id, user="ana")
+        return answer(fact("I love baking", "hobby", "baking", cues=["peanut", "cake"]))
+
+    extract_model.replies.append(reading)
+    talk(mc, "I love baking.")
+    (baking,) = mc.memories(user="ana")
+    assert baking.cues == ("cake",) and searched(mc, baking.id).endswith("\ncake")
+    assert rows_with(mc, "peanut") == []
+    assert mc.recall("peanut", user="ana").confident == ()
+
+
+def test_a_fact_learnt_in_an_earlier_window_takes_no_cue_from_a_later_one(
+    open_store: Opener,
+) -> None:
+    said = {"I love baking.": ("baking", "oven"), "I sell bread.": ("sell bread", "baking")}
+
+    def reader(messages) -> str:
+        lines = json.loads(messages[1].content.partition("\n")[2].rpartition("\n")[0])["transcript"]
+        found = [
+            (line["id"], line["text"], *said[line["text"]])
+            for line in lines
+            if line["text"] in said
+        ]
+        return answer(
+            *(fact(t, v.replace(" ", "_"), v, msg=i, cues=[cue]) for i, t, v, cue in found)
+        )
+
+    mc = open_store(extract_model=ScriptedModel([reader] * 50, window=2048))
+    talk(mc, "I love baking.", *["Some words about nothing much. " * 25] * 12, "I sell bread.")
+    assert {m.value: m.cues for m in mc.memories(user="ana")} == {
+        "baking": ("oven",),
+        "sell bread": ("baking",),
+    }
 
 
 def test_a_cue_that_stands_in_over_a_fifth_of_the_facts_weighs_nothing(open_store: Opener) -> None:

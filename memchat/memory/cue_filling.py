@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memchat.language.secrets import find_secrets
 from memchat.language.text import content_words
-from memchat.memory import blanking, cues
+from memchat.memory import blanking, cues, meanwhile
 from memchat.memory.candidate import plain_cues
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -52,8 +52,7 @@ class CueFilling:
 
     def plan(self) -> CuePlan:
         """How many facts have no cues, and what asking for these takes about."""
-        with self.database.read() as tx:
-            lacking = rows.lacking(tx)
+        lacking = self._lacking()
         sent = [batch for batch in _batches(lacking) if self._asks(batch[0])]
         asked = sum(len(batch) for batch in sent)
         came = asked * ANSWER_TOKENS
@@ -68,9 +67,12 @@ class CueFilling:
 
         Raises ProviderError where the model fails; what was written stays.
         """
+        return sum(self._fill(batch) for batch in _batches(self._lacking()))
+
+    def _lacking(self) -> list[Lacking]:
+        today = self.clock().astimezone(self.zone).date()
         with self.database.read() as tx:
-            lacking = rows.lacking(tx)
-        return sum(self._fill(batch) for batch in _batches(lacking))
+            return rows.lacking(tx, today)
 
     def _asks(self, fact: Lacking) -> bool:
         return not self.model.stand_in and not fact.private
@@ -85,7 +87,9 @@ class CueFilling:
         with self.database.write() as tx:
             given = {fact: found.get(fact.id) or cues.of_key(fact.key) for fact in batch}
             written = [fact.id for fact, some in given.items() if rows.give(tx, fact, some)]
-            blanking.reindex(tx, written, self.zone, Cause(now, "model", "cues"))
+            read = {(fact.id, fact.key, fact.value) for fact in batch}
+            changed = meanwhile.strip_cues(tx, batch[0].app_id, read).union(written)
+            blanking.reindex(tx, changed, self.zone, Cause(now, "model", "cues"))
             if spent is not None:
                 usage.add(tx, batch[0].app_id, None, spent, now)
         return len(written)

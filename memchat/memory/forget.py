@@ -127,7 +127,7 @@ def forget(
     if bury:
         for app_id, every in traces.scopes.items():
             _drop_proposals(tx, app_id, every)
-            reworded |= _strip_cues(tx, app_id, every)
+            reworded |= strip_cues(tx, app_id, every)
     rewritten = blanking.blank_sessions(tx, traces, keep_transcript, describe=bury)
     # What was drawn from a turn stands in its searched text.
     in_use = services.in_use(tx)
@@ -273,17 +273,31 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
         store.drop(tx, sorted(same | echoes))
 
 
-def _strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
+def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
     """No cue of anything else tells what is forgotten; the memories that had such cues."""
     words = {
         w for key, value in facts for w in blanking.said_words(f"{key.replace('_', ' ')} {value}")
     }
 
-    def tells(cue: str) -> bool:
-        said = text.fold(cue).text
-        return any(w == said or (len(w) >= _shortest(w) and w in said) for w in words)
+    def telling(every: set[str]) -> set[str]:
+        return {cue for cue in every if _holds(cue, words)} | _same_stem(every, words)
 
-    return cues.strip(tx, app_id, tells)
+    return cues.strip(tx, app_id, telling)
+
+
+def _holds(cue: str, words: Iterable[str]) -> bool:
+    said = text.fold(cue).text
+    return any(w == said or (len(w) >= _shortest(w) and w in said) for w in words)
+
+
+def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
+    """The cues that the search holds for another form of any of these words."""
+    # Times and decimals ("day:2") are no words of their own to the index.
+    wanted = {keywords.folded(word) for word in words if word.isalpha()}
+    said = {cue: keywords.folded(cue) for cue in every}
+    stems = keywords.stems(wanted.union(said.values()))
+    forgotten = {stems.get(word, word) for word in wanted}
+    return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
 
 
 def _shortest(word: str) -> int:

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.language import secrets
-from memchat.memory import moments, refused, windows
+from memchat.memory import blanking, meanwhile, moments, refused, windows
 from memchat.memory.candidate import Answer
 from memchat.memory.consolidate import Consolidation, Fact
 from memchat.memory.doubts import (
@@ -290,6 +290,8 @@ class Learner:
                     lost.append(turned_down(fact, change.reason or ""))
             lost += self._hold_back(tx, own, reading, altered)
             refused.keep(tx, own, reading, lost, now, altered=altered)
+            told = meanwhile.strip_cues(tx, own, reading.stored())
+            blanking.reindex(tx, told, self._settings.zone, cause)
             title, summary = self._description(tx, reading, bool(altered))
             sessions.mark_extracted(tx, reading.session.id, reading.last_id, title, summary)
             self._keep_vectors(tx, meaning, vectors, consolidation.written, reading, cause)

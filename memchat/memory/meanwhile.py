@@ -1,17 +1,17 @@
-"""What is forgotten while a reply comes in: its purge ran before the reply was there to be read.
+"""What is forgotten while a model answers: its purge ran before the answer was there to be read.
 
-A deletion that is only held back changes nothing here: its purge finds the reply kept, and an
+A deletion that is only held back changes nothing here: its purge finds the answer kept, and an
 undoing finds it whole.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory import blanking, render
+from memchat.memory import blanking, forget, render
 from memchat.store import evidence, hidden, messages, sessions
 from memchat.types import Hit, Message
 
@@ -46,6 +46,21 @@ def leave_out(
         and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, zone))
     ]
     return kept, blanking.blanked(reply, blanking.places(words, reply))
+
+
+def strip_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
+    """Take out the cues that tell any of these facts that was forgotten since a model read them.
+
+    It is for the transaction that wrote the model's answer; gives the memories whose searched text
+    is to be made anew.
+    """
+    told = {*read}
+    there = hidden.there(tx, {memory_id for memory_id, _, _ in told})
+    gone = {(key, value) for memory_id, key, value in told if memory_id not in there}
+    if not gone:
+        return set()
+    forget.to_scrub(tx)  # the cues were written, if only for a moment
+    return forget.strip_cues(tx, app_id, gone)
 
 
 def _facts_in(hit: Hit) -> set[Fact]:

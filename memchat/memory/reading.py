@@ -109,6 +109,11 @@ class Reading:
         for n in places:
             self.verdicts[n] = postponed(self.verdicts[n])
 
+    def stored(self) -> set[tuple[int, str, str]]:
+        """Id, key and value of the known facts that were in the store when they were shown."""
+        known = self.known.values()  # what the session proposed itself has a negative id
+        return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
+
     def sources(self, verdict: Verdict) -> tuple[list[str], str]:
         """What the value of a verdict may take its words from: the messages, the known fact."""
         by_id = {turn.id: turn.content for turn in self.turns}

@@ -7,28 +7,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from sqlalchemy import Connection
 
 from memchat.language.secrets import find_secrets
 from memchat.store import plain
+from memchat.types import EVERY_APP
 
 _TABLES = ("memories", "inbox", "refusals")
 
 
-def strip(tx: Connection, app_id: int, unwanted: Callable[[str], bool]) -> set[int]:
+def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
     """Take words out of the cues of all that the user of a scope row has, in every app; the
-    memories that had any, whose searched text is to be made anew."""
-    changed = set()
-    for table in _TABLES:
-        found = plain.rows(
+    memories that had any, whose searched text is to be made anew.
+
+    ``unwanted`` is given all the cues there are, and gives those that are to go.
+    """
+    found = {
+        table: plain.rows(
             tx,
             f"SELECT t.id, t.cues FROM apps here JOIN apps a ON a.user = here.user"
             f" JOIN {table} t ON t.app_id = a.id WHERE here.id = ? AND t.cues != ''",
             app_id,
         )
-        for row_id, cues in found:
-            left = " ".join(cue for cue in cues.split() if not unwanted(cue))
+        for table in _TABLES
+    }
+    gone = unwanted({cue for rows in found.values() for _, cues in rows for cue in cues.split()})
+    changed = set()
+    for table, rows in found.items():
+        for row_id, cues in rows:
+            left = " ".join(cue for cue in cues.split() if cue not in gone)
             if left != cues:
                 plain.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
                 if table == "memories":
@@ -48,12 +57,17 @@ class Lacking:
     """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
 
 
-def lacking(tx: Connection) -> list[Lacking]:
-    """The facts in use that have no cues, of everybody."""
+def lacking(tx: Connection, today: date) -> list[Lacking]:
+    """The facts in use today that have no cues, of everybody whose memory is on."""
     found = plain.rows(
         tx,
-        "SELECT id, app_id, key, value, sensitive FROM memories"
-        " WHERE active = 1 AND cues = '' ORDER BY id",
+        "SELECT m.id, m.app_id, m.key, m.value, m.sensitive FROM memories m"
+        " JOIN apps a ON a.id = m.app_id"
+        " LEFT JOIN apps shared ON shared.user = a.user AND shared.name = ?"
+        " WHERE m.active = 1 AND m.cues = '' AND (m.expires_at IS NULL OR m.expires_at >= ?)"
+        " AND a.memory = 1 AND coalesce(shared.memory, 1) = 1 ORDER BY m.id",
+        EVERY_APP,
+        today.isoformat(),
     )
     return [
         Lacking(i, app_id, key, value, bool(sensitive or find_secrets(f"{key}: {value}")))
