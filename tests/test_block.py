@@ -183,7 +183,48 @@ def test_what_is_muted_in_a_conversation_is_not_in_its_list(
     assert numbers(chat_model.requests[-1].messages[0].content) == [2]
 
 
+def twin(mc: MemChat, key: str, value: str) -> None:
+    """Another row with this key and value, for every app."""
+    row = mc.add("preference", "note", "to be changed", all_apps=True, **ANA)
+    mc.edit(row.id, **ANA, key=key, value=value)
+
+
+@pytest.mark.parametrize("notes", [1, 60])
+def test_no_row_that_says_what_a_muted_one_says_is_in_the_prompt(
+    open_store: Opener, chat_model: ScriptedModel, notes: int
+) -> None:
+    mc = open_store(budget_tokens=400)
+    first = mc.add("profile", "allergy", "nuts", **ANA)
+    twin(mc, "allergy", "Nuts")
+    for n in range(notes):
+        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
+    mc.embed_pending()
+    chat = mc.session(**ANA)
+    assert chat.send("Hello").text
+    assert "allergy" in block_of(chat_model.requests[-1].messages[0].content)
+    mc.mute(first.id, chat.session_id, **ANA)
+    assert chat.send("Is an allergy to nuts common?").text
+    block = block_of(chat_model.requests[-1].messages[0].content)
+    assert "notes" in block and "allergy" not in block
+
+
 # --- sensitive facts
+
+
+@pytest.mark.parametrize("notes", [1, 60])
+def test_what_a_sensitive_fact_says_is_not_told_by_another_row_either(
+    open_store: Opener, chat_model: ScriptedModel, notes: int
+) -> None:
+    mc = open_store(budget_tokens=400)
+    first = mc.add("profile", "allergy", "nuts", **ANA)
+    twin(mc, "allergy", "Nuts")
+    for n in range(notes):
+        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
+    mc.embed_pending()
+    assert "uts" in system(mc, chat_model, "Any plans?")
+    mc.edit(first.id, **ANA, sensitive=True)
+    assert "uts" not in system(mc, chat_model, "Any plans?")
+    assert "uts" in system(mc, chat_model, "Is an allergy to nuts common?")
 
 
 def test_a_sensitive_fact_enters_only_where_it_is_found(

@@ -325,3 +325,22 @@ def test_what_is_entered_by_hand_and_looks_like_a_secret_is_kept_only_if_the_per
     assert mc.edit(kept.id, user="ana", memory_type="other").value == "4471"
     assert mc.edit(kept.id, user="ana", value="4472", keep_secret=True).value == "4472"
     assert mc.add("profile", "email", "rosa@example.net", user="ana").value == "rosa@example.net"
+
+
+def test_a_secret_kept_by_hand_is_sent_only_with_a_message_that_finds_it(mc, chat_model) -> None:
+    def sent(message: str) -> str:
+        mc.chat_once(message, user="ana")
+        return chat_model.requests[-1].messages[0].content
+
+    added = mc.add("fact", "gate_code", "4471", user="ana", keep_secret=True)
+    edited = mc.add("fact", "garage", "behind the house", user="ana")
+    mc.edit(edited.id, user="ana", key="safe_code", value="7032", keep_secret=True)
+    mc.add("profile", "email", "rosa@example.net", user="ana")
+    mc.embed_pending()
+    unrelated = sent("Any plans?")
+    assert "rosa@example.net" in unrelated
+    assert "4471" not in unrelated and "7032" not in unrelated
+    assert "4471" in sent("What is the gate code?")
+    assert "7032" in sent("What is the safe code?")
+    assert not mc.edit(added.id, user="ana", sensitive=False).sensitive
+    assert "4471" in sent("Any plans?")

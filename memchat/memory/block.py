@@ -97,7 +97,7 @@ class Block:
         asking = self.recall.asking(scope, question, patience, turns=True, keep=keep)
         with asking as (scope_ids, search):
             tx = search.tx
-            mute = muted.of_session(tx, session_id) if session_id is not None else set()
+            mute = _muted(tx, scope_ids, session_id)
             facts = self.recall.facts(tx, scope_ids, mute)
             listed = self._every(facts, mute)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
@@ -115,7 +115,7 @@ class Block:
                 shown = self._trimmed(self._behind(listed, facts.for_model(found), turns))
             else:
                 pinned = self._first(facts, mute, first)
-                others = [f for f in ranked if not (f.confident or f.memory.sensitive)]
+                others = _told_always([f for f in ranked if not f.confident], facts)
                 shown = self._chosen(facts, pinned, found, others, turns, mute)
                 shown = replace(self._trimmed(shown), degraded=degraded(search, scope_ids.own))
         given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
@@ -126,8 +126,9 @@ class Block:
         """The facts among which pinning chooses, the most confirmed first; none where all facts fit
         and nothing is chosen."""
         with self.database.read() as tx:
-            mute = muted.of_session(tx, session_id) if session_id is not None else set()
-            facts = self.recall.facts(tx, apps.find(tx, scope), mute)
+            scope_ids = apps.find(tx, scope)
+            mute = _muted(tx, scope_ids, session_id)
+            facts = self.recall.facts(tx, scope_ids, mute)
             if self._every(facts, mute) is not None:
                 return []
             return facts.for_model(self._first(facts, mute))
@@ -153,10 +154,10 @@ class Block:
         None of it hangs on the message, so the prompts of a conversation begin alike.
         """
         left = max(self._share, 0)
-        said: set[tuple[str, str]] = set()
+        said = facts.sensitive_words()
         lines = []
         for memory in facts.in_force():
-            words = memory.key, normal_value(memory.value)
+            words = _words(memory)
             if memory.sensitive or memory.id in mute or words in said:
                 continue
             said.add(words)
@@ -200,8 +201,7 @@ class Block:
     def _first(self, facts: Facts, mute: Collection[int], first: Sequence[int] = ()) -> list[Found]:
         """What a person pinned, then profile and preferences, those of ``first`` before others."""
         place = {memory_id: n for n, memory_id in enumerate(first)}
-        rows = [fact for fact in _unmuted(facts.pinned(), mute) if not fact.memory.sensitive]
-        pinned = distinct(rows)
+        pinned = distinct(_told_always(_unmuted(facts.pinned(), mute), facts))
         pinned.sort(key=lambda f: (not f.memory.pinned, place.get(f.memory.id, len(place))))
         return pinned
 
@@ -308,15 +308,38 @@ def _as_listed(found: Sequence[Hit], listed: Sequence[Hit]) -> list[Hit]:
     """What was found, under the number it has in the list where that says the same; what it does
     not say must be sensitive."""
     there = {hit.id for hit in listed}
-    twins = {_words(hit): hit for hit in listed}
-    same = (hit if hit.id in there else twins.get(_words(hit), hit) for hit in found)
+    twins = {_words_of(hit): hit for hit in listed}
+    same = (hit if hit.id in there else twins.get(_words_of(hit), hit) for hit in found)
     distinct_hits = {hit.id: hit for hit in same}
     return list(distinct_hits.values())
 
 
-def _words(hit: Hit) -> tuple[str, str]:
+def _words_of(hit: Hit) -> tuple[str, str]:
     assert hit.memory is not None
-    return hit.memory.key, normal_value(hit.memory.value)
+    return _words(hit.memory)
+
+
+def _words(memory: Memory) -> tuple[str, str]:
+    return memory.key, normal_value(memory.value)
+
+
+def _muted(tx: Connection, scope_ids: ScopeIds, session_id: int | None) -> set[int]:
+    """What a person called not relevant in a conversation, and other rows that say the same."""
+    if session_id is None:
+        return set()
+    mute = muted.of_session(tx, session_id)
+    for memory in memories.by_ids(tx, scope_ids.ids, sorted(mute)).values():
+        there = memories.values_of(tx, scope_ids.ids, memory.key)
+        normal = normal_value(memory.value)
+        mute.update(i for i, value in there if normal_value(value) == normal)
+    return mute
+
+
+def _told_always(facts: Sequence[Found], among: Facts) -> list[Found]:
+    """Those that may be told whatever is asked: neither sensitive nor in the words of one that
+    is."""
+    private = among.sensitive_words()
+    return [fact for fact in facts if _words(fact.memory) not in private]
 
 
 def _unmuted(facts: Sequence[Found], mute: Collection[int]) -> list[Found]:

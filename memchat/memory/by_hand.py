@@ -45,12 +45,14 @@ class ByHand:
         starts_at: date | None = None,
         keep_secret: bool = False,
     ) -> Memory:
-        """A fact as entered. One that is known already is confirmed; the newest of a key wins."""
+        """A fact as entered. One that is known already is confirmed; the newest of a key wins.
+
+        A secret that is kept is sensitive, so that not every prompt has it.
+        """
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         app_id = shared if all_apps else own
         kind, name, words = _checked(memory_type, key, value)
-        if not keep_secret:
-            _refuse_secret(name, words)
+        secret = _is_secret(name, words, keep_secret)
         self._check_day(expires_at)
         if isinstance(starts_at, datetime):
             raise InputError("the first day is a date without a time; give day.date()")
@@ -72,6 +74,7 @@ class ByHand:
             expires_at=expires_at,
             starts_at=starts_at,
             cues=given,
+            sensitive=secret,
         )
         cause = Cause(self.now, "user", ADDED_BY_HAND)
         done = Consolidation(
@@ -79,6 +82,9 @@ class ByHand:
         )
         memory = done.apply(fact).memory
         assert memory is not None
+        if secret and not memory.sensitive:
+            memories.amend(self.tx, memory.id, sensitive=1)  # it was known before
+            memory = self._fresh(memory.id)
         self._queue(memory.id)
         return memory
 
@@ -104,8 +110,7 @@ class ByHand:
             memory.value if value is None else value,
         )
         same = (name, words) == (memory.key, memory.value)
-        if not same and not keep_secret:
-            _refuse_secret(name, words)
+        secret = not same and _is_secret(name, words, keep_secret)
         until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
         if not isinstance(expires_at, Keep):
             self._check_day(expires_at)
@@ -126,7 +131,7 @@ class ByHand:
             expires_at=until,
             starts_at=memory.starts_at,
             cues=given,
-            sensitive=_as_it_is(memory, name) if sensitive is None else sensitive,
+            sensitive=_as_it_is(memory, name) or secret if sensitive is None else sensitive,
         )
         self._clear_the_way(app_id, kind, name, words)
         old = memories.hash_of(self.tx, memory.id)
@@ -231,9 +236,12 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
     return kind, name, one_line(value, "value", VALUE_LIMIT)
 
 
-def _refuse_secret(key: str, value: str) -> None:
-    """Raise where a person should be asked first; not for an e-mail or a phone number."""
+def _is_secret(key: str, value: str, keep: bool) -> bool:
+    """Whether it looks like a secret; not an e-mail or a phone number. Raises SecretError where the
+    person should be asked first."""
     told = (value, f"{key.replace('_', ' ')}: {value}")
     kinds = {secret.kind for words in told for secret in secrets.find_secrets(words)}
-    for kind in sorted(kinds - secrets.PERSONAL):
-        raise SecretError(kind)
+    grave = sorted(kinds - secrets.PERSONAL)
+    if grave and not keep:
+        raise SecretError(grave[0])
+    return bool(grave)

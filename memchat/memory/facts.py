@@ -63,6 +63,12 @@ class Facts:
     def __post_init__(self) -> None:
         object.__setattr__(self, "standing", as_of(self.tx, self.scope.ids, self.today))
 
+    def sensitive_words(self) -> set[tuple[str, str]]:
+        """The keys and plain values of the sensitive facts in use: another row may say the same."""
+        back = [*self.standing.back.values()]
+        rows = memories.sensitive_words(self.tx, self.scope.ids, self.today, back)
+        return {(key, normal_value(value)) for key, value in rows}
+
     def find(self, search: Search, limit: int, least: int = 0) -> list[Found]:
         """The facts that answer a question confidently, best first, of equal ones the newest.
 

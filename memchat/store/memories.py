@@ -330,6 +330,18 @@ def values_of(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[in
     return plain.rows(tx, sql, plain.listed(app_ids), key)
 
 
+def sensitive_words(
+    tx: Connection, app_ids: Sequence[int], today: date, back: Collection[int]
+) -> list[tuple[str, str]]:
+    """The keys and values of the sensitive memories in use, those of ``back`` among them."""
+    sql = (
+        "SELECT key, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
+        " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
+        " AND (expires_at IS NULL OR expires_at >= ?)"
+    )
+    return plain.rows(tx, sql, plain.listed(app_ids), plain.listed(back), today.isoformat())
+
+
 def listed(
     tx: Connection,
     app_ids: Sequence[int],
