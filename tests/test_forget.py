@@ -186,6 +186,16 @@ def test_a_deleted_app_leaves_the_words_of_its_facts_in_no_list_of_another_app(
     assert rows_with(mc, "Zanzibar") == []
 
 
+def test_why_does_not_show_a_fact_that_is_being_forgotten_in_another_app(mc, extract_model) -> None:
+    extract_model.replies.append(answer())
+    boat = mc.add("fact", "boat", "zanzibar dhow", user="ana", all_apps=True)
+    talk(mc, "Hello there")
+    mc.edit(boat.id, all_apps=False, user="ana", app="work")
+    mc.delete(boat.id, user="ana", app="work", hold=600)
+    said = mc.why(user="ana")
+    assert [line.hit.text for line in said.also] == ["…"] and said.prompt is None
+
+
 def test_a_deleted_app_leaves_no_cue_that_tells_of_its_facts_with_those_for_every_app(
     mc, extract_model
 ) -> None:
