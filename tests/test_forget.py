@@ -173,6 +173,44 @@ def test_a_deleted_app_leaves_nothing_of_its_memories_or_talk(
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
 
 
+def test_a_deleted_app_leaves_the_words_of_its_facts_in_no_list_of_another_app(
+    mc, extract_model
+) -> None:
+    extract_model.replies.extend([answer(), answer()])
+    boat = mc.add("fact", "boat", "zanzibar dhow", user="ana", all_apps=True)
+    talk(mc, "Hello there")
+    talk(mc, "Where is my boat?")
+    mc.edit(boat.id, all_apps=False, user="ana", app="work")
+    assert rows_with(mc, "Zanzibar")
+    mc.delete_app("work", user="ana")
+    assert rows_with(mc, "Zanzibar") == []
+
+
+def test_why_does_not_show_a_fact_that_is_being_forgotten_in_another_app(mc, extract_model) -> None:
+    extract_model.replies.append(answer())
+    boat = mc.add("fact", "boat", "zanzibar dhow", user="ana", all_apps=True)
+    talk(mc, "Hello there")
+    mc.edit(boat.id, all_apps=False, user="ana", app="work")
+    mc.delete(boat.id, user="ana", app="work", hold=600)
+    said = mc.why(user="ana")
+    assert [line.hit.text for line in said.also] == ["…"] and said.prompt is None
+
+
+def test_a_deleted_app_leaves_no_cue_that_tells_of_its_facts_with_those_for_every_app(
+    mc, extract_model
+) -> None:
+    mc.add("profile", "city", "Zanzibar", user="ana", app="work")
+    cues = ["zanzibar", "honey"]
+    extract_model.replies.append(answer(fact("I keep bees", "hobby", "keep bees", cues=cues)))
+    talk(mc, "I keep bees", app="work")
+    (bees,) = [m for m in mc.memories(user="ana", app="work") if m.key == "hobby"]
+    mc.edit(bees.id, all_apps=True, user="ana", app="work")
+    assert "zanzibar" in mc.memories(user="ana")[0].cues
+    mc.delete_app("work", user="ana")
+    assert [m.cues for m in mc.memories(user="ana")] == [("honey",)]
+    assert rows_with(mc, "Zanzibar") == []
+
+
 def test_a_deleted_conversation_takes_its_words_and_leaves_what_was_learnt(
     mc, extract_model, chat_model
 ) -> None:
@@ -233,6 +271,22 @@ def test_a_conversation_that_was_given_it_keeps_it_in_neither_title_nor_summary(
     assert mc.sessions(user="ana")[0].title == "Zanzibar again"
     mc.delete(memory_id, user="ana")
     assert rows_with(mc, "Zanzibar") == []
+
+
+def test_a_title_with_one_word_of_a_value_that_was_only_sent_in_the_list_goes(
+    mc, extract_model
+) -> None:
+    job = mc.add("profile", "employer", "Zanzibar Ltd", user="ana")
+    extract_model.replies.append(
+        answer(title="Zanzibar and you", summary="They talked of Zanzibar.")
+    )
+    extract_model.replies.append(answer(title="Fine weather"))
+    talk(mc, "Hello there")
+    talk(mc, "Is the weather fine?")
+    assert rows_with(mc, "Zanzibar and you")
+    mc.delete(job.id, user="ana")
+    assert rows_with(mc, "Zanzibar") == []
+    assert mc.sessions(user="ana")[0].title == "Fine weather"
 
 
 def test_what_waits_with_the_forgotten_value_goes_and_the_rest_waits_on(mc, extract_model) -> None:

@@ -59,6 +59,25 @@ def test_what_a_recital_adds_to_a_memory_is_not_taken_by_a_yes(
     assert mc.inbox(user="ana") == []
 
 
+@pytest.mark.parametrize("words", ["Yes, that is right", "Yes, I do sail my teal kayak with oars"])
+def test_what_is_recited_from_the_list_of_facts_is_learnt_only_where_the_user_says_it_too(
+    mc, chat_model, extract_model, words
+) -> None:
+    mc.add("fact", "boat", "teal kayak with oars", user="ana")
+    for n in range(8):
+        # These are nearer to what is said, so that the model is not shown the boat.
+        mc.add("profile", f"detail_{n}", f"yes that is right, large capital {n}", user="ana")
+    mc.embed_pending()
+    recital = "Your boat is a teal kayak with oars, is it not?"
+    ref = {"msg": "a2", "span": "teal kayak with oars"}
+    said = fact(words, "vessel", "teal kayak with oars", msg="u3", memory_type="fact", ref=ref)
+    extract_model.replies.append(answer(said))
+    _say(mc, chat_model, recital, "How large is the capital of Peru?", words)
+    refused = [r.reason for r in mc.refusals(user="ana")]
+    repeats = "the cited words only repeat a memory that was shown"
+    assert (repeats in " ".join(refused)) == ("kayak" not in words)
+
+
 def test_something_new_said_beside_a_recital_is_learnt(
     mc, chat_model, extract_model, lisbon
 ) -> None:

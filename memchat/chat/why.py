@@ -11,7 +11,17 @@ from sqlalchemy import Connection
 from memchat.chat.turns import alternating
 from memchat.memory import blanking, forget, render
 from memchat.memory.commands import TOOLS
-from memchat.store import evidence, fact_lists, hidden, memories, messages, muted, prompts, usage
+from memchat.store import (
+    apps,
+    evidence,
+    fact_lists,
+    hidden,
+    memories,
+    messages,
+    muted,
+    prompts,
+    usage,
+)
 from memchat.store.apps import ScopeIds
 from memchat.store.prompts import Sent
 from memchat.tokens import estimate_tokens
@@ -84,7 +94,7 @@ class Explaining:
         listed = [_sent(*line) for line in fact_lists.get(self.tx, sent.list_id).lines]
         rest = [hit for hit in listed if hit.id not in found]
         there = memories.by_ids(self.tx, self.scope.ids, [hit.id for hit in rest])
-        held = {memory.id for memory in hidden.listed(self.tx, self.scope.ids)}
+        held = {memory.id for memory in self._hidden()}
         mute = muted.of_session(self.tx, self.reply.session_id)
         return [
             Given(replace(hit, text="…"), since=HIDDEN)
@@ -121,11 +131,16 @@ class Explaining:
     def _held(self) -> set[tuple[str, int]]:
         """Whose lines a purge on its way takes along, by kind and id."""
         held: set[tuple[str, int]] = set()
-        for memory in hidden.listed(self.tx, self.scope.ids):
+        for memory in self._hidden():
             shown = blanking.shown_with(self.tx, memory.id)
             held |= {("memory", i) for i in shown}
             held |= {("message", i) for i in forget.told_with(self.tx, memory.id)}
         return held
+
+    def _hidden(self) -> list[Memory]:
+        """What waits for its purge in any app of the user: it may have been moved from this one."""
+        here = self.scope.ids[0]
+        return hidden.listed(self.tx, [here, *apps.beside(self.tx, here)])
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:

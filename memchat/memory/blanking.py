@@ -84,10 +84,14 @@ def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
     told = {*messages.sessions_given(tx, "memory", shown_with(tx, memory.id))}
     told.update(messages.sessions_given(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
-    for session_id, content in fact_lists.texts_beside(tx, memory.id):
-        # It was sent whatever was asked: only what says it is to be blanked.
-        near = session_id not in told and _may_say(pieces, content)
-        if near and places(values, content):
+    bare = {value for _, value in facts}
+    words = [[word] for value in bare for word in said_words(value)]
+    for session_id, content, describes in fact_lists.texts_beside(tx, memory.id):
+        # It was sent whatever was asked: only what says it is to be blanked. Of a title or a
+        # summary one word of the value is enough, of a reply it takes the whole value.
+        if session_id in told or not _may_say(words if describes else pieces, content):
+            continue
+        if speaks_of(content, bare) if describes else places(values, content):
             told.add(session_id)
     for session_id in told:
         traces.values[session_id] |= values
@@ -102,12 +106,12 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
     return any(all(word in low for word in words) for words in pieces)
 
 
-def drop_shown(tx: Connection, memory_id: int) -> None:
-    """Take a fact's lines out of every receipt, and the prompts they were in."""
-    shown = shown_with(tx, memory_id)
+def drop_shown(tx: Connection, shown: Sequence[int]) -> None:
+    """Take a fact's lines out of every receipt and list, and the prompts they were in; ``shown``
+    are the memories whose lines may hold its words, itself first."""
     prompts.drop_given(tx, "memory", shown)
     messages.drop_receipts(tx, "memory", shown)
-    fact_lists.drop(tx, memory_id)
+    fact_lists.drop(tx, shown[0])
 
 
 def lines(facts: Collection[tuple[str, str]]) -> set[str]:

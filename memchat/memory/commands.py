@@ -32,7 +32,7 @@ from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.patience import Patience
 from memchat.memory.proposals import held, known_fact, settle, to_fact
-from memchat.memory.reading import Reading
+from memchat.memory.reading import Reading, injected
 from memchat.memory.recall import Recall
 from memchat.memory.today import as_of
 from memchat.memory.told import Choice, Told
@@ -226,7 +226,7 @@ class Commands:
             if found is None:
                 return Told()
             turns = messages.of_session(tx, place.session_id, learnable=True)
-            reading = Reading(*found, turns, 0, injected=_injected(tx, turns))
+            reading = Reading(*found, turns, 0, injected=injected(tx, turns))
             judged = [self._judge(tx, item, reading, place) for item in proposals]
             # The second look comes when the conversation ends: nobody waits for it here.
             doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
@@ -354,11 +354,6 @@ def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> Kn
         return None
     same = text.normal_value(known[0].value) == text.normal_value(item.value)
     return None if same else known_fact(f"k{known[0].id}", known[0])
-
-
-def _injected(tx: Connection, turns: Sequence[Message]) -> list[str]:
-    replies = [turn.id for turn in turns if turn.role == "assistant"]
-    return [hit.text for turn_id in replies for hit in messages.receipt(tx, turn_id)]
 
 
 def _names(words: str, memory: Memory) -> bool:

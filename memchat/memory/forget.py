@@ -25,6 +25,7 @@ from memchat.store import (
     embeddings,
     events,
     evidence,
+    fact_lists,
     hidden,
     inbox,
     jobs,
@@ -120,7 +121,7 @@ def forget(
             facts = blanking.facts_of(memory, events.of_memory(tx, memory.id))
             tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
         blanking.gather(tx, memory, homes[memory.id], traces)
-        blanking.drop_shown(tx, memory.id)
+        blanking.drop_shown(tx, blanking.shown_with(tx, memory.id))
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
     reworded: set[int] = set()
@@ -197,16 +198,38 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
 
 def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tuple[int, set[int]]:
     """Remove an app with all it holds: how many memories, and the scope rows whose saved vectors
-    know too much now."""
+    know too much now. What the user's other apps were shown of it, and their cues that tell it, go
+    too."""
     rows = memories.of_app(tx, app_id)
+    facts, shown = _words_of(tx, app_id, rows)
+    others = apps.beside(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
     sessions.drop_summaries(tx, app_id)
     apps.remove(tx, app_id)
+    # From here on only what other apps hold is left to look at.
+    left = fact_lists.sent_anywhere(tx, {i for every in shown for i in every})
+    for every in shown:
+        if not left.isdisjoint(every):
+            blanking.drop_shown(tx, every)
+    if others:
+        touched |= _strip_cues(tx, others[0], facts)
     events.drop_app(tx, app_id)
     embeddings.drop_unused(tx, list(rows.values()))
     to_scrub(tx)
     return len(rows), {app_id} | blanking.reindex(tx, touched, zone, Cause(now, "user"))
+
+
+def _words_of(
+    tx: Connection, app_id: int, ids: Collection[int]
+) -> tuple[set[tuple[str, str]], list[list[int]]]:
+    """The keys and values of an app's memories, now and before, and for each of them the memories
+    whose lines may hold its words."""
+    there = [*memories.by_ids(tx, [app_id], list(ids)).values(), *hidden.listed(tx, [app_id])]
+    facts: set[tuple[str, str]] = set()
+    for memory in there:
+        facts |= blanking.facts_of(memory, events.of_memory(tx, memory.id))
+    return facts, [blanking.shown_with(tx, memory.id) for memory in there]
 
 
 def scrub(database: Database) -> bool:

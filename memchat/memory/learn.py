@@ -50,7 +50,7 @@ from memchat.memory.proposals import (
     turned_down,
     waiting,
 )
-from memchat.memory.reading import NEAREST, Reading
+from memchat.memory.reading import NEAREST, Reading, injected
 from memchat.memory.verify import WHY, Said, SecondLook
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -150,13 +150,8 @@ class Learner:
             )
             if not any(m.role == "user" for m in turns[first:]):
                 return None, "nothing new was said"
-            injected = [
-                hit.text
-                for turn in turns
-                if turn.role == "assistant"
-                for hit in messages.receipt(tx, turn.id)
-            ]
-        return Reading(session, app_id, turns, first, injected=injected), None
+            given = injected(tx, turns)
+        return Reading(session, app_id, turns, first, injected=given), None
 
     def _read(self, extractor: Extractor, reading: Reading, window: Window) -> None:
         meaning, _ = self._meaning()  # its first making writes: never inside a snapshot

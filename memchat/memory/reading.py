@@ -19,7 +19,16 @@ from memchat.memory.gate.types import KnownFact, Turn, Verdict
 from memchat.memory.meaning import Meaning, shortened
 from memchat.memory.proposals import known_fact
 from memchat.memory.today import as_of
-from memchat.store import apps, embeddings, keywords, memories, succession
+from memchat.store import (
+    apps,
+    embeddings,
+    fact_lists,
+    keywords,
+    memories,
+    messages,
+    prompts,
+    succession,
+)
 from memchat.store.standing import Standing
 from memchat.types import Memory, Message, Scope, Session, Usage
 
@@ -33,6 +42,23 @@ _LOOKED_AT = 20
 PROFILE_MOST = 15
 MESSAGES_ASKED = 60
 """User messages of a window whose neighbours are looked up: its first and last."""
+
+
+def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
+    """The lines of memory that the replies among these turns were given: what was found for each,
+    and the lists of facts that were sent whatever was asked."""
+    lines: list[str] = []
+    lists: set[int] = set()
+    for turn in turns:
+        if turn.role != "assistant":
+            continue
+        lines += [hit.text for hit in messages.receipt(tx, turn.id)]
+        sent = prompts.of_reply(tx, turn.id)
+        if sent is not None and sent.list_id is not None:
+            lists.add(sent.list_id)
+    for list_id in sorted(lists):
+        lines += [words for _, words in fact_lists.get(tx, list_id).lines]
+    return lines
 
 
 @dataclass(slots=True)

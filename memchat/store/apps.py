@@ -129,6 +129,14 @@ def ids_of_user(tx: Connection, user: str) -> list[int]:
     return found
 
 
+def beside(tx: Connection, app_id: int) -> list[int]:
+    """The other scope rows of the same user."""
+    sql = (
+        "SELECT a.id FROM apps here JOIN apps a USING (user) WHERE here.id = ? AND a.id != here.id"
+    )
+    return [row[0] for row in plain.rows(tx, sql, app_id)]
+
+
 def remove(tx: Connection, app_id: int) -> None:
     """Delete the app's row; its memories, sessions and jobs go with it by cascade."""
     tx.execute(delete(apps).where(apps.c.id == app_id))

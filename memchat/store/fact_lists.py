@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -21,9 +21,15 @@ _SENT = """
      WHERE l.memory_id = ?1)
 """
 _TEXTS = f"""
-    SELECT session_id, content FROM messages WHERE role = 'assistant' AND session_id IN {_SENT}
-    UNION ALL SELECT id, title FROM sessions WHERE title IS NOT NULL AND id IN {_SENT}
-    UNION ALL SELECT id, summary FROM sessions WHERE summary IS NOT NULL AND id IN {_SENT}
+    SELECT session_id, content, 0 FROM messages WHERE role = 'assistant' AND session_id IN {_SENT}
+    UNION ALL SELECT id, title, 1 FROM sessions WHERE title IS NOT NULL AND id IN {_SENT}
+    UNION ALL SELECT id, summary, 1 FROM sessions WHERE summary IS NOT NULL AND id IN {_SENT}
+"""
+
+_SENT_ANYWHERE = """
+    WITH wanted (id) AS (SELECT value FROM json_each(?1))
+    SELECT memory_id FROM fact_list_lines WHERE memory_id IN wanted
+    UNION SELECT item_id FROM receipts WHERE kind = 'memory' AND item_id IN wanted
 """
 
 
@@ -63,10 +69,15 @@ def get(tx: Connection, list_id: int) -> FactList:
     return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
 
 
-def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str]]:
+def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
     """What models wrote in the conversations that were sent a list with this memory, replies,
-    titles and summaries: the conversation's id, and the text."""
+    titles and summaries: the conversation's id, the text, and whether it describes the whole."""
     return plain.rows(tx, _TEXTS, memory_id)
+
+
+def sent_anywhere(tx: Connection, memory_ids: Collection[int]) -> set[int]:
+    """Which of these memories have a line in a list or in a receipt."""
+    return {row[0] for row in plain.rows(tx, _SENT_ANYWHERE, plain.listed(memory_ids))}
 
 
 def drop(tx: Connection, memory_id: int) -> None:
