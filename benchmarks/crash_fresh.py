@@ -44,7 +44,9 @@ def _searched(store: MemChat, call: Call) -> tuple[str, str]:
     memory, value = call.what["id"], call.what["value"]
     scope = {"user": call.what["user"], "app": call.what["app"]}
     found = store.recall(value, **scope, limit=LIMIT)
-    hits = [hit for hit in found.hits if hit.kind == "memory" and hit.id == memory]
+    # What only fills the list is not found: another process may have given it other words.
+    sure = found.confident
+    hits = [hit for hit in sure if hit.kind == "memory" and hit.id == memory]
     if hits and hits[0].cosine is not None:
         return BY_MEANING, ""
     if found.degraded is not None:

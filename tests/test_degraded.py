@@ -359,7 +359,7 @@ class OneByOne:
         return found
 
 
-SAID = ("My puppy barks all night", "bad", "Does a puppy ever sleep?")
+SAID = ("My puppy barks all night", "That is a bad habit of his", "Does a puppy ever sleep?")
 
 
 def known_at_the_end(

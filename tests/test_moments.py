@@ -354,7 +354,7 @@ def test_facts_turns_and_summary_are_embedded_once_in_one_batch(
     assert len(batch) == 4, "a fact, a message, its reply, the summary"
     with mc.session(user="ana", resume=chat.session_id) as chat:
         chat_model.replies.appendleft("Does it?")
-        assert chat.send("And it rains").text
+        assert chat.send("And it rains all winter long").text
         extract_model.replies.append(answer())
         batches.clear()
     assert [len(batch) for batch in batches] == [2], "what was said since, and nothing again"

@@ -95,7 +95,7 @@ def _models(settings: Settings) -> None:
             if known
             else "No provider's key is set. "
         )
-        + "Keys are read from the environment, or kept with `memchat keys set` in a file that this "
+        + "Keys are read from the environment, or kept with “memchat keys set” in a file that this "
         "account alone can read. They are never shown."
     )
 
