@@ -213,7 +213,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
         if not left.isdisjoint(every):
             blanking.drop_shown(tx, every)
     if others:
-        touched |= _strip_cues(tx, others[0], facts)
+        touched |= strip_cues(tx, others[0], facts)
     events.drop_app(tx, app_id)
     embeddings.drop_unused(tx, list(rows.values()))
     to_scrub(tx)
