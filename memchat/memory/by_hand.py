@@ -233,7 +233,6 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
 
 def _refuse_secret(key: str, value: str) -> None:
     """Raise where a person should be asked first; not for an e-mail or a phone number."""
-    told = (value, f"{key.replace('_', ' ')}: {value}")
-    kinds = {secret.kind for words in told for secret in secrets.find_secrets(words)}
+    kinds = {secret.kind for _words, secret in secrets.find_filed(key, value)}
     for kind in sorted(kinds - secrets.PERSONAL):
         raise SecretError(kind)
