@@ -22,7 +22,7 @@ REPEATED = (
     "password ", "my pin is ", "a-", "M-", "eyJ-", "AKIA", "1-", "four ", "ribbon ", "A1B2-", "x=",
     "?key=", "aa://a:", "'\"", "=", "密码", "-----BEGIN PRIVATE KEY-----", "curl -u ", "set a ",
     "a1b2 ", "Ab1@c ", "token='a1", "security question ", "the answer is ", "passwrod ",
-    "door 4471 ", "door left 3 ", "phone open left ", "door 1-",
+    "pin ", "door 4471 ", "door left 3 ", "phone open left ", "door 1-",
 )  # fmt: skip
 
 
@@ -131,6 +131,71 @@ def test_a_number_that_opens_a_lock_is_a_secret_without_a_word_for_it(text, secr
     ],
 )
 def test_labels_times_counts_and_directions_beside_a_lock_are_no_secrets(text) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Rent for the flat: 1250.",
+        "The new laptop: 1450.",
+        "Miete Wohnung: 1250.",
+        "Prix de la maison: 3500.",
+        "The price of the new door: 1450.",
+        "Budget: Haus: 2550, Tür: 1450.",
+        "Alarm: 0645",
+    ],
+)
+def test_a_price_or_a_time_noted_behind_a_thing_is_no_code(text) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize("text", ["Gate: 4471.", "the safe: 8265", "Tür: 5093, Müll am Montag"])
+def test_a_number_noted_behind_what_has_nothing_but_a_code_is_that_code(text) -> None:
+    assert "[password]" in mask(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The flat needs 3550 for the new roof, then we get in.",
+        "My laptop needs 1250 for repair and won't unlock.",
+        "Put 1500 in the safe when you get in.",
+        "It takes 3000 to open a shop.",
+        "We go in with 2500 for the house.",
+    ],
+)
+def test_what_a_building_needs_and_round_amounts_open_nothing(text) -> None:
+    assert mask(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["the safe wants 4471 to open", "press 4400 to get in the house", "unlock it, code 1200"],
+)
+def test_what_a_lock_takes_and_a_round_number_that_is_entered_are_codes(text) -> None:
+    assert "[password]" in mask(text)
+
+
+def test_a_user_name_is_a_secret_only_with_the_password_behind_it() -> None:
+    text = "My Steam username is darkwolf77."
+    assert mask(text) == text
+    both = mask("my username is darkwolf77 / Gorse7hill")
+    assert "darkwolf77" in both and "Gorse7hill" not in both
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Il codice è del 1942.",
+        "El código es de 2019.",
+        "Код 2019 года.",
+        "コードは1200行です。",
+        "注文番号は48213です。",
+        "Use code SUMMER25 for 10% off.",
+    ],
+)
+def test_years_counts_orders_and_rebates_behind_a_word_for_code_are_no_secrets(text) -> None:
     assert mask(text) == text
 
 
@@ -344,3 +409,25 @@ def test_a_secret_kept_by_hand_is_sent_only_with_a_message_that_finds_it(mc, cha
     assert "7032" in sent("What is the safe code?")
     assert not mc.edit(added.id, user="ana", sensitive=False).sensitive
     assert "4471" in sent("Any plans?")
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("flat", "1204"), ("office", "4123"), ("garage", "2215"), ("locker", "1120")],
+)
+def test_the_number_of_a_place_entered_by_hand_is_no_code(mc, key, value) -> None:
+    assert mc.add("fact", key, value, user="ana").value == value
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("door_code", "4471"),
+        ("card_pin", "4471"),
+        ("password", "nettle"),
+        ("wifi", "home / nettle"),
+    ],
+)
+def test_what_is_entered_by_hand_under_a_word_for_a_secret_is_one(mc, key, value) -> None:
+    with pytest.raises(SecretError):
+        mc.add("fact", key, value, user="ana")

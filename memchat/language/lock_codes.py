@@ -24,6 +24,8 @@ _FIGURE = re.compile(
     r"(?![\d:/%€$£°]|[.,]\d|-\d| ?[€$£%°]|[a-zß-ÿ])"
 )
 """A number of three to eight digits, alone, with dashes or digit by digit."""
+_ENTERED = ("enter", "use", "take")
+"""The kinds of words for how a number is entered."""
 _SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
 _CLOCK = re.compile(r"(?:[01]?\d|2[0-3])[0-5][05]")
 _WAKING = re.compile(
@@ -32,13 +34,26 @@ _WAKING = re.compile(
 _RANGE = re.compile(r"\d ?(?:to|bis|à|a|al|até|tot|до|do|-|–|~) ?$")
 _NUMBERED = re.compile(
     r"(?<!\w)(?:numbers?|nummer|n[or]\.?|nº|n°|número|numéro|numero|numara\w*|номер\w?|room|zimmer|bus"
-    r"|line|unit|flat|apartment|building|year|anno|année|año|jahr) $"
+    r"|line|unit|flat|apartment|building|flight|train|year|anno|année|año|jahr) $"
 )
 _MEASURE = re.compile(r" ?(?:[cmk]?m|m²|sq|k?g|l|k?w|v|gb|mb|mm|ml)(?!\w)")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _WITH = re.compile(r"(?:with|using|mit|avec|con|com|met|кодом|kodem|med) (?:\w+ )?$")
 _SINGLY = re.compile(r"\d(?:-\d){2,7}")
-_COLON = re.compile(r" ?[:=] ?$")
+_COLON = re.compile(r" ?: ?$")
+_PRICE = re.compile(
+    r"(?<!\w)(?:rent|pric|cost|budget|paid|pay|spen[dt]|bill|ticket|deposit|miete|preis|kosten|kaution"
+    r"|alquiler|precio|coste|costo|gasto|loyer|prix|coût|affitto|prezz|cost[oi]|spes[ae]|aluguel"
+    r"|renda|preço|custo|huur|prijs|цен|аренд|стоимост|бюджет|расход|kira|fiyat|bütçe|czynsz|cen[aęy]"
+    r"|koszt|hyra|pris)|kirasi|miete\b|kosten\b|preis\b|إيجار|سعر|ثمن|ميزانية|किराया|कीमत|家賃|値段|価格|予算"
+    r"|房租|租金|价格|價格|预算|월세|가격|예산|ค่าเช่า|ราคา|งบ"
+)
+"""Words beside which a number is an amount of money."""
+_CODED = re.compile(
+    r"key ?pad|cod[eiío]|kod|k[óò]d|code|код|κωδικ|コード|暗証|密[码碼]|번호|رمز|कोड|รหัส|קוד"
+)
+"""Words beside which a round number is a code all the same."""
+_SENTENCE_ENDS = re.compile(r"[.!?;\n](?:\s|$)|[。！？]")
 _WORD = re.compile(r"[ ,]*([^\W\d]+)")
 _CLAUSE_BEGINS = re.compile(r"(?:^|[.,;:!?(\n-] ?|(?<!\w)(?:and|or|und|et|y|e|i|en|with) )[\"']?$")
 _CLAUSE_ENDS = re.compile(r"[\"']?(?:\s*$|[,;.!?)])")
@@ -74,10 +89,10 @@ def _any(*kinds: str) -> re.Pattern[str]:
 
 
 @cache
-def _lead() -> re.Pattern[str]:
+def _lead(*kinds: str) -> re.Pattern[str]:
     """What ends right before a number: a way to enter it, or "with", and small words."""
     small = "|".join(map(re.escape, sorted(lexicon.everywhere("function_words"))))
-    begin = _alternatives("enter", "with")
+    begin = _alternatives(*kinds)
     return re.compile(rf"(?:{begin})(?:\s*:)?(?: (?:{small}|code|number|pin)){{0,2}}[\s\"'「]*$")
 
 
@@ -96,7 +111,7 @@ def _unlocking() -> re.Pattern[str]:
 
 def find(text: str) -> Iterator[Place]:
     """Where the numbers, turns and patterns of locks stand in a folded text."""
-    locks = [match.span() for match in _any("lock").finditer(text)]
+    locks = [match.span() for match in _any("coded", "lock").finditer(text)]
     yield from (span for span in _figures(text) if _opens(text, span, locks))
     if locks:
         yield from (span for span in _turns(text) if _beside(locks, span))
@@ -124,25 +139,41 @@ def _opens(text: str, span: Place, locks: list[Place]) -> bool:
         return False
     if not _beside(locks, span):
         return _is_typed(text, span, before)
+    if _is_an_amount(text, span):
+        return False
     if "#" in text[slice(*span)] or _SINGLY.fullmatch(text, *span):
         return True
     if _is_label(locks, span, text) and not _follows("after").match(text, span[1]):
         return _ends_a_note(text, span, locks)
-    if not _any("open", "enter").search(text, max(0, span[0] - _NEAR), span[1] + _NEAR):
+    near = max(0, span[0] - _NEAR), span[1] + _NEAR
+    if not _any("open", *_ENTERED).search(text, *near):
         return False
-    if _lead().search(before):
+    takes = ("take",) if _any("coded").search(text, *near) else ()
+    if _lead("enter", "use", "with", *takes).search(before):
         return not (_CLOCK.fullmatch(text, *span) and _WAKING.search(before))
     if _NUMBERED.search(before):
         return False
     begins = _CLAUSE_BEGINS.search(before) is not None
     return (
-        _follows(*(("open",) if begins else ()), "after", "enter").match(text, span[1]) is not None
+        _follows(*(("open",) if begins else ()), "after", *_ENTERED).match(text, span[1])
+        is not None
+    )
+
+
+def _is_an_amount(text: str, span: Place) -> bool:
+    """Whether a number is round, and nothing near it speaks of a code or of keys."""
+    near = max(0, span[0] - _NEAR), span[1] + _NEAR
+    return (
+        span[1] - span[0] > 3
+        and text.endswith("00", *span)
+        and not _CODED.search(text, *near)
+        and not _any("enter").search(text, *near)
     )
 
 
 @cache
 def _entered() -> re.Pattern[str]:
-    return re.compile(rf"(?:{_alternatives('enter')})[\s:]*$")
+    return re.compile(rf"(?:{_alternatives(*_ENTERED)})[\s:]*$")
 
 
 def _is_a_year(text: str, span: Place, before: str) -> bool:
@@ -154,7 +185,7 @@ def _is_a_year(text: str, span: Place, before: str) -> bool:
 def _is_typed(text: str, span: Place, before: str) -> bool:
     """Whether a number with no lock beside it is said to be typed, or to open something."""
     if "#" in text[slice(*span)]:
-        return _any("enter").search(before) is not None
+        return _any(*_ENTERED).search(before) is not None
     long = span[1] - span[0] > 3
     return bool(long and _unlocking().search(before) and _CLAUSE_ENDS.match(text, span[1]))
 
@@ -166,10 +197,18 @@ def _is_label(locks: list[Place], span: Place, text: str) -> bool:
 
 
 def _ends_a_note(text: str, span: Place, locks: list[Place]) -> bool:
-    """Whether a clause ends in a lock, a colon and a number of four digits or more."""
-    between = text[locks[bisect_left(locks, span) - 1][1] : span[0]]
-    long = span[1] - span[0] > 3
-    return bool(long and _COLON.search(between) and _CLAUSE_ENDS.match(text, span[1]))
+    """Whether a clause ends in a thing that has nothing but a code, a colon and a number of four
+    digits or more, and no price is spoken of."""
+    lock = locks[bisect_left(locks, span) - 1]
+    if span[1] - span[0] < 4 or not _COLON.search(text[lock[1] : span[0]]):
+        return False
+    if not _any("coded").match(text, lock[0]) or not _CLAUSE_ENDS.match(text, span[1]):
+        return False
+    if _CLOCK.fullmatch(text, *span) and _WAKING.search(text, *lock):
+        return False
+    ends = [end.end() for end in _SENTENCE_ENDS.finditer(text, max(0, lock[0] - _NEAR), lock[0])]
+    begin = ends[-1] if ends else max(0, lock[0] - _NEAR)
+    return _PRICE.search(text, begin, span[1] + _BESIDE) is None
 
 
 def _is_counted(text: str, start: int, end: int) -> bool:
@@ -189,7 +228,7 @@ def _is_counted(text: str, start: int, end: int) -> bool:
         and "," not in word[0]
         and word[1].isascii()
         and word[1] not in lexicon.everywhere("function_words")
-        and not _follows("after", "enter", "open").match(text, end)
+        and not _follows("after", *_ENTERED, "open").match(text, end)
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from memchat.language import lexicon
 
 
@@ -28,3 +31,14 @@ def _dates() -> dict[str, str]:
 NUMBER_WORDS = _numbers()
 DATE_WORDS = _dates()
 """Full names only: ``day:1`` is Monday, ``month:1`` January."""
+
+
+def run_of_digits(more: Iterable[str]) -> re.Pattern[str]:
+    """Three digits or more in letters: "four nine two seven", with other words for digits."""
+    words = {word for word, number in NUMBER_WORDS.items() if number < 100} | set(more)
+    packed = {word for word in words if re.match(r"[\u0e00-\u9fff가-힣]", word)}
+    one, tight = ("|".join(sorted(w, key=len, reverse=True)) for w in (words - packed, packed))
+    return re.compile(
+        rf"(?<!\w)(?:{one})(?:[ ,-]{{1,2}}(?:{one})){{2,19}}(?!\w)"
+        rf"|(?:{tight})(?: ?(?:{tight})){{2,19}}"
+    )

@@ -62,7 +62,7 @@ _SAID_AFTER = re.compile(
 )
 """The same with the secret first: "I use bluebird77 as my password"."""
 _PASS = re.compile(
-    r"(?<!\w)pass(?:'s| is|:) (?P<secret>[^\s\"',;]{0,30}[a-z][@#&*_+=^~!](?=[a-z0-9])[^\s\"',;]{1,30})"
+    r"(?<!\w)pass(?:'s| is|:| =) (?P<secret>[^\s\"',;]{0,30}[a-z][@#&*_+=^~!](?=[a-z0-9])[^\s\"',;]{1,30})"
 )
 """A bare "pass", which may be one for the bus: what has a sign among its letters."""
 _USED_FOR = re.compile(
@@ -85,19 +85,24 @@ _NOT_A_CODE = re.compile(
     r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|kode pos(?!\w)|cod poș\w*|поштов\w+|ταχυδρομικ\w+|mã bưu|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
     r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
-    r"|until|by|at|before)\s*$",
+    r"|until|by|at|before)\s*$|(?:注文|部屋|予約|会員|受験|学籍)番号",
 )
 _GIVEN = re.compile(
     r"(?:[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+))\W*$"
 )
 _COUNTED = re.compile(
     r"\d+[ -]?(?:char|letter|digit|word|line|bit|byte|year|day|people|zeichen|stellen|zeilen|caract|caratt|karakter"
-    r"|tekens|символ|अक्षर|文字|자리|位|个字)"
+    r"|tekens|символ|строк|год|satir|yil|अक्षर|文字|行|年|番で|자리|줄|位|个字)"
 )
 _VERSION_OR_YEAR = re.compile(
-    r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|nel|em|sinds) (?:19|20)\d\d\.?$"
+    r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|de|del|dal|nel|em|sinds) (?:19|20)\d\d\.?$"
 )
 """What no one says is the code, and is a release of a program or the year of an event."""
+_REBATE = re.compile(
+    r"[^.!?\n]{0,20}?(?:\d ?%|(?<!\w)(?:discount|rabatt|descuento|remise|réduction|sconto|desconto"
+    r"|korting|скидк))"
+)
+"""What a code that is advertised gives."""
 _EMAIL = re.compile(
     r"(?<![\w.+%-])[\w.+%-]{1,64} ?(?:@|\(at\)|\[at\]) ?[\w-]+(?:\.[\w-]+)*(?:\.| ?\(dot\) ?"
     r"| ?\[dot\] ?)[a-z]{2,}"
@@ -117,7 +122,7 @@ _LOGIN = re.compile(r"(?<=[\w])\.[a-z]{2,10}(?: ?[/|:] ?| - )(?P<secret>[^\s\"',
 """What stands behind an e-mail address and a stroke."""
 _PAIR_SAID = re.compile(
     r"(?<!\w)(?:admin|root|guest|administrator) ?[/:] ?(?P<secret>(?=\S{0,40}\d)\S{4,40})"
-    r"|(?<!\w)(?:wi-?fi|wlan): ?\w{1,30} ?/ ?(?P<word>\S{4,40})"
+    r"|(?<!\w)(?:wi-?fi|wlan)(?::| =) ?\w{1,30} ?/ ?(?P<word>\S{4,40})"
 )
 """The same behind an administrator or a network."""
 _STRONG = re.compile(
@@ -169,6 +174,14 @@ def _found(text: str) -> tuple[Secret, ...]:
         elif secret.end > out[-1].end:
             out[-1] = replace(out[-1], end=secret.end)
     return tuple(out)
+
+
+def find_filed(key: str, value: str) -> Iterator[tuple[str, Secret]]:
+    """The secrets of what is filed under a key, each with its words. The sign between them is no
+    colon: "locker: 1120" in a note is a code, and a locker's number in a list of facts need not
+    be one."""
+    for text in (value, f"{key.replace('_', ' ')} = {value}"):
+        yield from ((text[s.start : s.end], s) for s in find_secrets(text))
 
 
 def find_answered(question: str, text: str) -> list[Secret]:
@@ -280,6 +293,8 @@ def _is_harmless(text: str, name: int, start: int, end: int) -> bool:
     """Whether a code is of another sort, by the words around its name and behind it."""
     before = max(0, name - 12)
     if _NOT_A_CODE.search(text[before:start]) or _COUNTED.match(text, start):
+        return True
+    if _REBATE.match(text, end):
         return True
     return not _GIVEN.search(text[name:start]) and bool(_VERSION_OR_YEAR.search(text[before:end]))
 

@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import islice
 
 from memchat.language import lexicon, misspelt
-from memchat.language.number_words import NUMBER_WORDS
+from memchat.language.number_words import run_of_digits
 
 Place = tuple[int, int]
 
@@ -131,14 +132,7 @@ def _link(code: str) -> re.Pattern[str]:
 @cache
 def _digit_words() -> re.Pattern[str]:
     """Three digits or more in letters: "four nine two seven"."""
-    words = {word for word, number in NUMBER_WORDS.items() if number < 100}
-    words |= {word for code in languages() for word in entries(code, "digits")}
-    packed = {word for word in words if re.match(r"[\u0e00-\u9fff가-힣]", word)}
-    one, tight = ("|".join(sorted(w, key=len, reverse=True)) for w in (words - packed, packed))
-    return re.compile(
-        rf"(?<!\w)(?:{one})(?:[ ,-]{{1,2}}(?:{one})){{2,19}}(?!\w)"
-        rf"|(?:{tight})(?: ?(?:{tight})){{2,19}}"
-    )
+    return run_of_digits(word for code in languages() for word in entries(code, "digits"))
 
 
 def find(text: str) -> Iterator[tuple[int, Place]]:
@@ -159,6 +153,7 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
             yield from ((word, "password", code) for code in meant)
 
 
+@lru_cache(maxsize=4)
 def _end(text: str, at: int) -> int:
     """Where the clause that starts here ends."""
     limit = min(len(text), at + 2 * _NEAR)
@@ -169,13 +164,23 @@ def _end(text: str, at: int) -> int:
 def _links(text: str, at: int, end: int, code: str) -> Iterator[re.Match[str]]:
     """What may stand right before the secret of a name that ends here. A name that is part of
     another ("password manager") has none."""
-    if not names_another(text, at, code):
+    if not names_another(text, at):
         yield from _link(code).finditer(text, at, min(end, at + _NEAR))
 
 
-def names_another(text: str, at: int, code: str = "en") -> bool:
+@lru_cache(maxsize=4)
+def names_another(text: str, at: int) -> bool:
     """Whether the name that ends here is part of another's, as in "password manager"."""
-    return any(_pattern(each, "part_of").match(text, at + 1) for each in (code, "en"))
+    codes = (code for code in languages() if entries(code, "part_of"))
+    return any(_pattern(code, "part_of").match(text, at + 1) for code in codes)
+
+
+@lru_cache(maxsize=4)
+def _in_letters(text: str, at: int) -> Place | None:
+    """Where the digits in letters stand behind the name that ends here."""
+    last = min(_end(text, _end(text, at) + 1), at + 2 * _NEAR)
+    letters = _digit_words().search(text, at, last)
+    return letters.span() if letters else None
 
 
 def _password(text: str, name: re.Match[str], code: str) -> Place | None:
@@ -225,9 +230,8 @@ def _asked(text: str, at: int) -> Place | None:
 def _code(text: str, name: re.Match[str], code: str) -> Place | None:
     """What holds a digit behind an "is" or near the name; digits in letters too."""
     at, end = name.end(), _end(text, name.end())
-    letters = _digit_words().search(text, at, min(_end(text, end + 1), at + 2 * _NEAR))
-    if letters is not None:
-        return letters.span()
+    if (letters := _in_letters(text, at)) is not None:
+        return letters
     for link in _links(text, at, end, code):
         figures = _FIGURES.match(text, link.end(), end)
         if figures is not None:
@@ -251,12 +255,14 @@ def _answer(text: str, name: re.Match[str], code: str) -> Place | None:
 
 
 def _log_in(text: str, name: re.Match[str], code: str) -> Place | None:
-    """A word with a digit or a sign in it, not far behind."""
+    """A word with a digit or a sign in it; behind "username" the second, which is the password."""
     end = _end(text, name.end())
-    for number, token in enumerate(_TOKEN.finditer(text, name.end(), end)):
-        if number < 6 and _is_mixed(token[0].rstrip(".?)")) and not _FILE.fullmatch(token[0]):
-            return token.span()
-    return None
+    mixed = [
+        token.span()
+        for token in islice(_TOKEN.finditer(text, name.end(), end), 6)
+        if _is_mixed(token[0].rstrip(".?)")) and not _FILE.fullmatch(token[0])
+    ]
+    return next(iter(mixed[name[0] == "username" :]), None)
 
 
 def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
@@ -271,7 +277,7 @@ def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
 
 def _before(text: str, name: re.Match[str], kind: str, code: str) -> Place | None:
     """A secret in front of its name: "bluebird77 is my password", "4471 ist der Türcode"."""
-    if kind not in ("password", "code") or names_another(text, name.end(), code):
+    if kind not in ("password", "code") or names_another(text, name.end()):
         return None
     start = max(0, name.start() - _NEAR)
     found = _in_front(code).search(text[start : name.start()])
@@ -310,11 +316,11 @@ def _value(text: str, at: int, end: int, code: str) -> Place | None:
 def _words(text: str, at: int, end: int, code: str) -> Place | None:
     """A password of letters: the words up to the first that joins another thought to it. Words
     that end in what is said of passwords are none: "once more forgotten"."""
-    last, word = at, ""
+    last, word, joints = at, "", lexicon.everywhere("function_words")
     for number in range(_WORDS):
         token = _TOKEN.match(text, last, end)
         following = token[0].rstrip(".?!)") if token else ""
-        if not following or (_is_joint(following) if number else is_common(following, code)):
+        if not following or (following in joints if number else is_common(following, code)):
             break
         word = following
         if number == 0 and len(word) < 3 and word.isascii():
@@ -352,10 +358,6 @@ def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | No
     if found is None or (found["value"] and is_common(found["value"], code)):
         return None
     return found.span(found.lastgroup or 0)
-
-
-def _is_joint(word: str) -> bool:
-    return word in lexicon.everywhere("function_words")
 
 
 @cache

@@ -239,8 +239,7 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
 def _is_secret(key: str, value: str, keep: bool) -> bool:
     """Whether it looks like a secret; not an e-mail or a phone number. Raises SecretError where the
     person should be asked first."""
-    told = (value, f"{key.replace('_', ' ')}: {value}")
-    kinds = {secret.kind for words in told for secret in secrets.find_secrets(words)}
+    kinds = {secret.kind for _words, secret in secrets.find_filed(key, value)}
     grave = sorted(kinds - secrets.PERSONAL)
     if grave and not keep:
         raise SecretError(grave[0])

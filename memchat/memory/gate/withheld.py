@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memchat.language import markers
-from memchat.language.secrets import PERSONAL, betrays, find_secrets, spoken
+from memchat.language.secrets import PERSONAL, Secret, betrays, find_filed, find_secrets, spoken
 from memchat.language.text import fold, next_sentence, normal_value, sentence_around
 from memchat.memory.gate.types import Case
 
@@ -69,8 +69,7 @@ def _not_to_keep(said: tuple[str, bool]) -> bool:
 def _drop_telling_cues(case: Case) -> None:
     """Cues come with no quote: a secret said anywhere in the conversation may stand in them."""
     item = case.candidate
-    texts = _texts(case)
-    hidden = {text[s.start : s.end] for text in texts for s in find_secrets(text)}
+    hidden = {words for words, _secret in _own(case)}
     turns = [turn.text for turn in case.turns]
     hidden |= {turns[number][s.start : s.end] for number, s in spoken(turns)}
     folded = [words for words in map(normal_value, hidden) if words]
@@ -83,15 +82,17 @@ def _drop_telling_cues(case: Case) -> None:
         case.change(cues=tuple(cue for cue in item.cues if cue not in telling))
 
 
-def _texts(case: Case) -> list[str]:
+def _own(case: Case) -> Iterator[tuple[str, Secret]]:
+    """The secrets of the key, the quotes and the value, each with its words."""
     item = case.candidate
-    own = [item.value, item.key, f"{item.key.replace('_', ' ')}: {item.value}"]
-    return own + [quote.text for quote in item.quotes]
+    for text in (item.key, *(quote.text for quote in item.quotes)):
+        yield from ((text[s.start : s.end], s) for s in find_secrets(text))
+    yield from find_filed(item.key, item.value)
 
 
 def _kinds(case: Case) -> set[str]:
     item = case.candidate
-    kinds = {secret.kind for text in _texts(case) for secret in find_secrets(text)}
+    kinds = {secret.kind for _words, secret in _own(case)}
     compact = normal_value(item.value)
     looked_at = set()
     for number, secret in spoken([turn.text for turn in case.turns]):
