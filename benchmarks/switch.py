@@ -137,7 +137,7 @@ def read_on(home: Path, rows: int, seed: int, stop: Event, out: Path) -> None:
             try:
                 found = mc.recall(question, user=USER)
                 ended = time.monotonic()
-                service, fault = judge.judged(question, wanted, found.hits, found.degraded)
+                service, fault = judge.judged(question, wanted, found.confident, found.degraded)
             except Exception as error:  # noqa: BLE001 - any failure is what is looked for
                 ended, service, fault = time.monotonic(), "", f"{type(error).__name__}: {error}"
             line = "\t".join((f"{ended}", f"{ended - started}", service, " ".join(fault.split())))
