@@ -1,8 +1,4 @@
-"""Who holds a lease: a name for this process that another on the same machine can check.
-
-Processes in different containers do not see each other, although they may have one host name. On
-Linux the name therefore ends with the number of the process's PID namespace.
-"""
+"""Who holds a lease: a name for this process that another on the same machine can check."""
 
 from __future__ import annotations
 
@@ -20,30 +16,21 @@ _ENDED = ("Z", "X")
 
 
 def new_owner() -> str:
-    """A name for one worker of this process: ``host:pid:start.random.namespace``.
-
-    Where the system has no PID namespaces, the last part is missing.
-    """
+    """A name for one worker of this process: ``host:pid:start.random``."""
     pid = os.getpid()
     started = _known(pid)[_STARTED]  # asked each time: a fork has a start of its own
-    name = f"{socket.gethostname()}:{pid}:{started}.{_SELF}{secrets.token_hex(4)}"
-    return f"{name}.{namespace}" if (namespace := _namespace()) else name
+    return f"{socket.gethostname()}:{pid}:{started}.{_SELF}{secrets.token_hex(4)}"
 
 
 def is_gone(owner: str | None) -> bool:
     """Whether the owner's process has surely ended: it was on this machine, and is no more.
 
-    False where that cannot be told, as of a process in another container, whose number means
-    nothing here; the lease's time decides then. An older version named no namespace: its processes
-    are looked for in this one.
+    False where that cannot be told; the lease's time decides then.
     """
     host, _, rest = (owner or "").partition(":")
     pid, _, token = rest.partition(":")
     started, _, random = token.partition(".")
-    random, _, namespace = random.partition(".")
     if host != socket.gethostname() or not pid.isdigit():
-        return False
-    if namespace and namespace != _namespace():
         return False
     if int(pid) == os.getpid():
         return not random.startswith(_SELF)
@@ -63,14 +50,6 @@ def is_gone(owner: str | None) -> bool:
 def number(owner: str) -> int:
     """The number of the owner's process."""
     return int(owner.split(":")[1])
-
-
-def _namespace() -> str:
-    """The number of the PID namespace this process is in; empty where the system tells none."""
-    try:
-        return os.readlink("/proc/self/ns/pid").removeprefix("pid:[").removesuffix("]")
-    except OSError:
-        return ""
 
 
 def _known(pid: int) -> list[str]:
