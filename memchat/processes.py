@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import threading
 from pathlib import Path
 
 _SELF = secrets.token_hex(4)
@@ -13,6 +14,9 @@ _STATE, _STARTED = 0, 19
 """Places in /proc/PID/stat behind the name: a letter, and when the process started."""
 _ENDED = ("Z", "X")
 """States of a process that was killed and that its parent has not asked about yet."""
+
+_kept: dict[str, threading.Event] = {}
+"""The leases that a thread of this process renews, each with what tells that thread to end."""
 
 
 def new_owner() -> str:
@@ -45,6 +49,24 @@ def is_gone(owner: str | None) -> bool:
         return True
     # Another process may have been given the number since; an older version told no start.
     return bool(random and started and known[_STARTED]) and known[_STARTED] != started
+
+
+def keep(owner: str, stop: threading.Event) -> None:
+    """Note that a thread of this process renews the owner's lease until ``stop`` is set."""
+    _kept[owner] = stop
+
+
+def is_kept(owner: str | None) -> bool:
+    """Whether this process still renews the owner's lease, though its time may have run out while
+    the machine slept."""
+    stop = _kept.get(owner or "")
+    return stop is not None and not stop.is_set()
+
+
+def let_go(owner: str, stop: threading.Event) -> None:
+    """Note that the thread has ended, unless another one renews the lease by now."""
+    if _kept.get(owner) is stop:
+        del _kept[owner]
 
 
 def number(owner: str) -> int:

@@ -242,6 +242,17 @@ def test_a_session_whose_lease_ran_out_is_ended_and_read_by_the_next_process(
     assert learned.count("added") == 1
 
 
+def test_a_machine_that_slept_does_not_end_the_session_it_still_holds(
+    mc, open_store, clock
+) -> None:
+    chat = mc.session(user="ana")
+    chat.send("Hi").text
+    clock.advance(seconds=100)  # the keeper's thread has not come round yet
+    mc.run_jobs()
+    open_store().run_jobs()
+    assert mc.find_session(chat.session_id, user="ana").status == "open"
+
+
 def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_model) -> None:
     chat = mc.session(user="ana")
     chat.send("I moved to Lisbon.").text

@@ -297,8 +297,9 @@ class Chat:
 
     def _is_held_elsewhere(self, tx: Connection, session_id: int) -> bool:
         owner, until = sessions.lease(tx, session_id)
-        held = until is not None and until >= self._parts.clock()
-        return held and owner != self._owner and not processes.is_gone(owner)
+        if owner == self._owner or processes.is_gone(owner):
+            return False
+        return processes.is_kept(owner) or (until is not None and until >= self._parts.clock())
 
     def _keep_turn(self, content: str, now: datetime, memory_on: bool) -> None:
         with self._parts.database.write() as tx:
@@ -333,6 +334,7 @@ class Chat:
     def _keep_lease(self) -> None:
         if self._beat is None or not self._beat.is_alive():
             self._stop = threading.Event()
+            processes.keep(self._owner, self._stop)
             self._beat = threading.Thread(
                 target=self._beat_on, args=(self._stop,), name="memchat-lease", daemon=True
             )
@@ -340,12 +342,19 @@ class Chat:
 
     def _beat_on(self, stop: threading.Event) -> None:
         """Renew the lease while the process lives; a conversation gone silent is ended and read."""
-        while not stop.wait(LEASE_SECONDS / 3):
-            try:
-                if not self._renew():
-                    return
-            except StoreError as error:
-                log.warning("the lease of session %s was not renewed: %s", self.session_id, error)
+        try:
+            while not stop.wait(LEASE_SECONDS / 3) and self._renews():
+                pass
+        finally:
+            processes.let_go(self._owner, stop)
+
+    def _renews(self) -> bool:
+        """Renew once, where the store lets it; whether to go on."""
+        try:
+            return self._renew()
+        except StoreError as error:
+            log.warning("the lease of session %s was not renewed: %s", self.session_id, error)
+            return True
 
     def _renew(self) -> bool:
         """Renew once; False when the session is no longer this chat's, or was idle and is ended."""

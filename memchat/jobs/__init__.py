@@ -317,4 +317,6 @@ def close_session(tx: Connection, session: Session, now: datetime) -> None:
 
 
 def _left(owner: str | None, until: datetime | None, now: datetime) -> bool:
+    if processes.is_kept(owner):
+        return False
     return until is None or until < now or processes.is_gone(owner)
