@@ -24,6 +24,7 @@ _FIGURE = re.compile(
     r"(?![\d:/%€$£°]|[.,]\d|-\d| ?[€$£%°]|[a-zß-ÿ])"
 )
 """A number of three to eight digits, alone, with dashes or digit by digit."""
+_DIGIT = re.compile(r"\d")
 _ENTERED = ("enter", "use", "take")
 """The kinds of words for how a number is entered."""
 _SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
@@ -111,10 +112,17 @@ def _unlocking() -> re.Pattern[str]:
 
 def find(text: str) -> Iterator[Place]:
     """Where the numbers, turns and patterns of locks stand in a folded text."""
+    if not _DIGIT.search(text):
+        yield from _drawn_places(text)
+        return
     locks = [match.span() for match in _any("coded", "lock").finditer(text)]
     yield from (span for span in _figures(text) if _opens(text, span, locks))
     if locks:
         yield from (span for span in _turns(text) if _beside(locks, span))
+    yield from _drawn_places(text)
+
+
+def _drawn_places(text: str) -> Iterator[Place]:
     if screens := [match.span() for match in _any("screen").finditer(text)]:
         yield from (span for span in _places(text) if _is_drawn(text, span, screens))
 

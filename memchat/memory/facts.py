@@ -232,17 +232,14 @@ def _as_hit(fact: Found, text: str, sent: str, before: Sequence[Past]) -> Hit:
 def distinct(facts: Sequence[Found], besides: Sequence[Found] = ()) -> list[Found]:
     """Without those that say what an earlier one says, or one of ``besides``: the same key and,
     but for case, value."""
-    said: dict[str, list[Memory]] = {}
-    for fact in besides:
-        said.setdefault(fact.memory.key, []).append(fact.memory)
+    said = {_said(fact) for fact in besides}
     kept = []
     for fact in facts:
-        others = said.setdefault(fact.memory.key, [])
-        if not any(_same(fact.memory, other) for other in others):
-            others.append(fact.memory)
+        if (words := _said(fact)) not in said:
+            said.add(words)
             kept.append(fact)
     return kept
 
 
-def _same(one: Memory, other: Memory) -> bool:
-    return normal_value(one.value) == normal_value(other.value)
+def _said(fact: Found) -> tuple[str, str]:
+    return fact.memory.key, normal_value(fact.memory.value)
