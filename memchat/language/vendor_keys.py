@@ -71,8 +71,8 @@ _BESIDE = 60
 
 def find(text: str) -> Iterator[tuple[int, int]]:
     """Where keys stand in a text, as it was written."""
-    known = _forms().finditer(text) if _LONG_ENOUGH.search(text) else ()
-    for matches in (known, _ALWAYS.finditer(text)):
+    forms = _forms().finditer(text) if _LONG_ENOUGH.search(text) else ()
+    for matches in (forms, _ALWAYS.finditer(text)):
         for match in matches:
             if not _is_only_words(match):
                 yield match.span()
