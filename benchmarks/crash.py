@@ -44,8 +44,8 @@ def forkserver() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
         ["memchat.app", "memchat.chat", "memchat.vectors.index", "memchat.store.migrate",
-         "memchat.memory.learn", "memchat.providers.choose", "memchat.providers.hashing",
-         "memchat.testing"]
+         "memchat.memory.extraction.learner", "memchat.providers.choose",
+         "memchat.providers.hashing", "memchat.testing"]
     )  # fmt: skip
     return context
 

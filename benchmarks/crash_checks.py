@@ -15,8 +15,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.memory.blanking import FILLER
-from memchat.memory.meaning import shortened
+from memchat.memory.embedding.space import shortened
+from memchat.memory.forgetting.redaction import FILLER
 from memchat.processes import is_gone
 from memchat.store import embeddings
 from memchat.store.schema import utc_text

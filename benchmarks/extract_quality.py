@@ -29,7 +29,7 @@ from memchat.chat import Chat
 from memchat.config import OFFLINE_EXTRACT
 from memchat.errors import ExtractionError, MemChatError
 from memchat.language.text import find_span
-from memchat.memory import candidate
+from memchat.memory.extraction import candidate
 from memchat.providers import Embedder
 from memchat.types import InboxItem, Memory
 

@@ -24,9 +24,9 @@ from zoneinfo import ZoneInfo
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import ProviderError
-from memchat.memory.by_hand import VALUE_LIMIT
-from memchat.memory.candidate import MAX_FACTS
-from memchat.memory.consolidate import search_text
+from memchat.memory.extraction.candidate import MAX_FACTS
+from memchat.memory.facts.consolidation import search_text
+from memchat.memory.facts.manual import VALUE_LIMIT
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, embeddings, memories, meta
 from memchat.store.database import Database

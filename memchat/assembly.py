@@ -23,9 +23,9 @@ from memchat.types import Service
 
 if TYPE_CHECKING:
     from memchat.chat import Parts
-    from memchat.memory.meaning import Meaning
-    from memchat.memory.patience import Patience
-    from memchat.memory.recall import Recall
+    from memchat.memory.embedding.space import EmbeddingSpace
+    from memchat.memory.embedding.timeout import QueryTimeout
+    from memchat.memory.recall.search import Recall
     from memchat.providers import ChatModel, Embedder
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ class _Sense:
     """The sense of meaning as it was made, for the service that was in use then."""
 
     state: services.State
-    meaning: Meaning | None
+    meaning: EmbeddingSpace | None
     why_not: str | None
 
 
@@ -62,7 +62,7 @@ class Assembly:
         self._sense: _Sense | None = None
         self._goes_along = False
         self._recall: Recall | None = None
-        self._patience: Patience | None = None
+        self._patience: QueryTimeout | None = None
         self._assembled: Parts | None = None
 
     @property
@@ -83,21 +83,21 @@ class Assembly:
         """The search, which is made without all else: a question waits for nothing that reads."""
         with self._lock:
             if self._recall is None:
-                from memchat.memory.recall import Recall
+                from memchat.memory.recall.search import Recall
 
                 common = (self.database, self.settings, self.clock)
                 self._recall = Recall(*common, self.meaning, self.meaning_at_hand)
             return self._recall
 
-    def patience(self) -> Patience:
+    def patience(self) -> QueryTimeout:
         """How long an answer waits for a question's vector."""
         with self._lock:
             if self._patience is None:
-                from memchat.memory.patience import Patience
+                from memchat.memory.embedding.timeout import QueryTimeout
 
                 loads = self.embedder is None and loaded_here(self.settings.embed_model)
                 find = self.recall().question
-                self._patience = Patience(self.settings.embed_patience, find, loads=loads)
+                self._patience = QueryTimeout(self.settings.embed_patience, find, loads=loads)
             return self._patience
 
     def parts(self) -> Parts:
@@ -110,10 +110,10 @@ class Assembly:
     def _put_together(self) -> Parts:
         from memchat.chat import Parts
         from memchat.jobs import Worker
-        from memchat.memory.block import Block
-        from memchat.memory.commands import Commands
-        from memchat.memory.learn import Learner
-        from memchat.memory.relevance import Relevance
+        from memchat.memory.commands.execute import Commands
+        from memchat.memory.extraction.learner import Learner
+        from memchat.memory.recall.model_filter import ModelFilter
+        from memchat.memory.recall.prompt_block import Block
 
         common = (self.database, self.settings)
         learner = Learner(*common, self.prompts, self.clock, self.extract_model, self.meaning)
@@ -127,7 +127,9 @@ class Assembly:
             block=Block(*common, self.prompts, self.recall()),
             patience=self.patience(),
             relevance=(
-                Relevance(self.prompts, self.extract_model) if self.settings.filter_pinned else None
+                ModelFilter(self.prompts, self.extract_model)
+                if self.settings.filter_pinned
+                else None
             ),
             worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
             commands=Commands(
@@ -163,7 +165,7 @@ class Assembly:
         assert model is not None
         return model
 
-    def meaning(self) -> tuple[Meaning | None, str | None]:
+    def meaning(self) -> tuple[EmbeddingSpace | None, str | None]:
         """The store's sense of meaning, or None and why there is none; made at first need, and
         again when another process has changed the service."""
         with self._lock:
@@ -174,7 +176,7 @@ class Assembly:
                 self._goes_along = True
             return self._sense.meaning, self._sense.why_not
 
-    def meaning_at_hand(self, tx: Connection) -> tuple[Meaning | None, str | None] | None:
+    def meaning_at_hand(self, tx: Connection) -> tuple[EmbeddingSpace | None, str | None] | None:
         """The same in a caller's transaction, or None where it must be made first: that may ask a
         provider, which no transaction waits for."""
         sense = self._sense
@@ -199,7 +201,7 @@ class Assembly:
 
     def _make_meaning(self, *, opening: bool) -> _Sense:
         """The sense of meaning of the service in use; of one to begin with in a new store."""
-        from memchat.memory.meaning import Meaning
+        from memchat.memory.embedding.space import EmbeddingSpace
         from memchat.vectors.index import VectorIndex
 
         with self.database.read() as tx:
@@ -219,7 +221,7 @@ class Assembly:
             self._begin_with(embedder.service, state)
             return self._make_meaning(opening=opening)
         index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
-        return _Sense(state, Meaning(self.database, embedder, index, state[0]), None)
+        return _Sense(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
 
     def _begin_with(self, service: Service, state: services.State) -> None:
         """Make it the store's, unless another process was quicker."""

@@ -12,19 +12,19 @@ from pathlib import Path
 from memchat import disk
 from memchat.config import WORDS_ONLY, Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
-from memchat.memory.meaning import Meaning
+from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.providers import choose
 from memchat.providers.choose import Choice
 from memchat.store import (
     embeddings,
-    gaps,
-    holders,
+    job_holders,
     jobs,
     keywords,
     memories,
     meta,
+    repair,
     services,
-    upkeep,
+    unembedded,
 )
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
@@ -50,7 +50,7 @@ class Check:
 def examine(
     database: Database,
     settings: Settings,
-    meaning: Callable[[], tuple[Meaning | None, str | None]],
+    meaning: Callable[[], tuple[EmbeddingSpace | None, str | None]],
     now: datetime,
     foreign: Sequence[str],
 ) -> list[Check]:
@@ -134,7 +134,7 @@ def _store(database: Database) -> Iterator[Check]:
     with database.read() as tx:
         rows, _ = memories.counts_anywhere(tx)
         kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
-        counts = [(kind, keywords.count(tx, kind), upkeep.words_count(tx, kind)) for kind in kinds]
+        counts = [(kind, keywords.count(tx, kind), repair.words_count(tx, kind)) for kind in kinds]
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
@@ -155,7 +155,10 @@ def _store(database: Database) -> Iterator[Check]:
 
 
 def _vectors(
-    database: Database, sense: Meaning | None, why_not: str | None, fault: MemChatError | None
+    database: Database,
+    sense: EmbeddingSpace | None,
+    why_not: str | None,
+    fault: MemChatError | None,
 ) -> Iterator[Check]:
     if fault is not None:
         if not isinstance(fault, UNUSABLE):  # else it is told with the embedding model
@@ -194,7 +197,7 @@ def _change(database: Database) -> Iterator[Check]:
     with database.read() as tx:
         coming = services.coming(tx)
         service = services.get(tx, coming) if coming is not None else None
-        lacking = gaps.count(tx, coming) if coming is not None else 0
+        lacking = unembedded.count(tx, coming) if coming is not None else 0
     if service is not None:
         detail = f"the change to {service.name} is begun; {lacking} texts have no vector of it yet"
         remedy = f"run memchat services migrate {service.name}, or memchat services rm --force"
@@ -205,7 +208,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
         failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
         pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
-        gone = holders.gone(tx)
+        gone = job_holders.gone(tx)
     if failed:
         yield Check(
             "queue",

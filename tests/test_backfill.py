@@ -17,7 +17,7 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.errors import ProviderError
-from memchat.store import gaps
+from memchat.store import unembedded
 from memchat.types import Progress
 from tests.conftest import Opener, answer
 from tests.plugin import CODE, install
@@ -34,7 +34,7 @@ def lacking(mc: MemChat) -> int:
     meaning, _ = mc._meaning()
     assert meaning is not None
     with mc._database.read() as tx:
-        return gaps.count(tx, meaning.service_id)
+        return unembedded.count(tx, meaning.service_id)
 
 
 def test_250_rows_go_in_batches_of_100_and_a_second_run_asks_nothing(open_store: Opener) -> None:

@@ -12,8 +12,8 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.memory import render
-from memchat.memory.block import PAST_TOKENS
+from memchat.memory.recall import render
+from memchat.memory.recall.prompt_block import PAST_TOKENS
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import Why

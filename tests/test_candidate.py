@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import ExtractionError
-from memchat.memory.candidate import MAX_FACTS, Candidate, json_schema, parse
+from memchat.memory.extraction.candidate import MAX_FACTS, Candidate, json_schema, parse
 
 FACT: dict[str, Any] = {
     "quotes": [{"msg": "u1", "text": "I live in Bergen"}],
@@ -187,7 +187,7 @@ def test_the_schema_names_the_fields_the_reader_reads() -> None:
 
 
 def test_an_unknown_type_is_read_as_other_and_that_is_logged(caplog) -> None:
-    caplog.set_level("INFO", logger="memchat.memory.candidate")
+    caplog.set_level("INFO", logger="memchat.memory.extraction.candidate")
     item = {
         "quotes": [{"msg": "u1", "text": "I fence"}],
         "type": "Hobby!",

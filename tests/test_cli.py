@@ -24,9 +24,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.cli import app, main, show, system
+from memchat.cli import app, main, system, tables
 from memchat.cli.system import VARIABLES
-from memchat.cli.work import logged_to_stderr
+from memchat.cli.worker import logged_to_stderr
 from memchat.config import PROVIDERS, Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock
@@ -492,12 +492,12 @@ def test_jobs_of_a_quiet_store_are_none(run: Run) -> None:
 
 def test_times_are_shown_in_the_user_s_zone() -> None:
     at = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
-    assert show.time(at, ZoneInfo("Asia/Tokyo")) == "2026-11-21 08:30"
+    assert tables.time(at, ZoneInfo("Asia/Tokyo")) == "2026-11-21 08:30"
 
 
 def test_text_cannot_drive_the_terminal() -> None:
-    assert show.plain("a\x1b]0;title\x07b\u202ec\udcff") == "a\ufffd]0;title\ufffdb\ufffdc\ufffd"
-    assert show.plain("naïve 東京\n\ttext 👍🏽") == "naïve 東京\n\ttext 👍🏽"
+    assert tables.plain("a\x1b]0;title\x07b\u202ec\udcff") == "a\ufffd]0;title\ufffdb\ufffdc\ufffd"
+    assert tables.plain("naïve 東京\n\ttext 👍🏽") == "naïve 東京\n\ttext 👍🏽"
 
 
 WILD = "".join(map(chr, [*range(1, 32), *range(127, 160), 0x2028, 0x2029, 0x202E, 0x200B, 0xE0061]))
@@ -507,7 +507,7 @@ def test_json_holds_no_character_that_drives_a_terminal_or_cannot_be_seen(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     record = {"value": f"é 中文 👍🏽 {WILD}"}
-    show.print_json(record)
+    tables.print_json(record)
     out = capsys.readouterr().out
     assert not {c for c in out if unicodedata.category(c)[0] == "C" and c != "\n"}
     assert not set("\u2028\u2029") & set(out)
@@ -549,28 +549,28 @@ def test_the_worker_s_log_holds_no_control_characters(capsys: pytest.CaptureFixt
 def test_what_a_conversation_changed_is_shown_without_control_characters(mc: MemChat) -> None:
     old = mc.add("profile", f"city{WILD}", f"Lisbon{WILD}", user="ana")
     new = replace(old, id=2, value=f"Porto{WILD}")
-    for line in (show.changed(old, new, "undo"), show.changed(old, None, "undo")):
-        assert line == show.plain(line) and "Lisbon" in line
+    for line in (tables.changed(old, new, "undo"), tables.changed(old, None, "undo")):
+        assert line == tables.plain(line) and "Lisbon" in line
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 def test_the_second_column_starts_in_one_place(cells: list[str]) -> None:
-    lines = show.table(("key", "value"), [(cell, "here") for cell in cells]).split("\n")
+    lines = tables.table(("key", "value"), [(cell, "here") for cell in cells]).split("\n")
     assert len(lines) == len(cells) + 1
-    assert len({show.width(line) for line in lines[1:]}) == 1
+    assert len({tables.width(line) for line in lines[1:]}) == 1
     assert all(line.endswith("  here") for line in lines[1:])
 
 
 @given(st.text(max_size=200), st.integers(min_value=1, max_value=60))
 def test_a_shortened_line_fits_and_says_that_it_was_shortened(text: str, columns: int) -> None:
-    short = show.shorten(text, columns)
-    assert show.width(short) <= columns
+    short = tables.shorten(text, columns)
+    assert tables.width(short) <= columns
     assert short == text or short.endswith("…")
 
 
 def test_a_table_fits_the_terminal_it_is_made_for() -> None:
-    text = show.table(("id", "value", "state"), [(1, "word " * 60, "active")], columns=80)
-    assert max(show.width(line) for line in text.splitlines()) <= 80
+    text = tables.table(("id", "value", "state"), [(1, "word " * 60, "active")], columns=80)
+    assert max(tables.width(line) for line in text.splitlines()) <= 80
     assert "…" in text and text.splitlines()[1].endswith("active")
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.chat import Chat
 from memchat.errors import ProviderError
-from memchat.memory import asked, told
-from memchat.memory.commands import TOOLS
+from memchat.memory.commands import parse, replies
+from memchat.memory.commands.execute import TOOLS
 from memchat.testing import Broken, Calls, ScriptedModel
 from tests.conftest import Opener, answer, fact
 from tests.test_forget import files_with, rows_with
@@ -200,7 +200,7 @@ def test_a_password_is_refused_and_an_address_asked_about(open_store: Opener) ->
 def test_words_without_a_fact_wait_for_the_end_of_the_conversation(open_store: Opener) -> None:
     mc = open_store(chat_model=caller(Calls(("remember", {"quote": "I am allergic to nuts"}))))
     reply = mc.session(user="ana").send("Remember that I am allergic to nuts.")
-    assert reply.text == told.LATER and reply.done == ()
+    assert reply.text == replies.LATER and reply.done == ()
 
 
 def test_two_facts_in_one_message_are_both_saved(open_store: Opener) -> None:
@@ -265,7 +265,7 @@ def test_a_quote_cut_out_of_its_sentence_waits_for_a_yes_and_no_model_is_asked(
 def test_what_the_person_wants_not_remembered_is_not(open_store: Opener) -> None:
     mc = open_store(chat_model=caller(keep("I live in Porto", "city", "Porto")))
     reply = mc.session(user="ana").send("Please don't remember that I live in Porto.")
-    assert reply.text == told.UNWANTED and values(mc) == []
+    assert reply.text == replies.UNWANTED and values(mc) == []
 
 
 # What a model may send
@@ -286,7 +286,7 @@ def test_a_call_that_makes_no_sense_does_nothing_and_says_so(open_store: Opener,
     mc = open_store(chat_model=caller(call))
     mc.add("profile", "city", "Lisbon", user="ana")
     reply = mc.session(user="ana").send("I wish my city forgotten.")
-    assert reply.text == told.NOT_DONE and values(mc) == ["Lisbon"]
+    assert reply.text == replies.NOT_DONE and values(mc) == ["Lisbon"]
 
 
 def test_a_call_of_no_sense_beside_text_leaves_the_text(open_store: Opener) -> None:
@@ -311,7 +311,7 @@ def test_a_reply_that_breaks_off_carries_out_no_call(open_store: Opener) -> None
 
 
 def test_the_tools_take_fewer_than_250_tokens() -> None:
-    from memchat.providers.lite import litellm
+    from memchat.providers.litellm_calls import litellm
 
     hello = [{"role": "user", "content": "Hello"}]
     count = litellm().token_counter
@@ -373,7 +373,7 @@ def test_a_no_keeps_everything(open_store: Opener, no: str) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send(no).text == told.KEPT
+    assert chat.send(no).text == replies.KEPT
     assert chat.send("yes").text == "Fine.", "the question is gone"
     assert values(mc) == ["Lisbon"]
 
@@ -383,7 +383,7 @@ def test_anything_else_than_an_answer_keeps_everything_and_the_talk_goes_on(open
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send("Wait, what is the weather?").text == f"{told.KEPT}\n\nIt rains."
+    assert chat.send("Wait, what is the weather?").text == f"{replies.KEPT}\n\nIt rains."
     assert chat.send("yes").text == "Fine."
     assert values(mc) == ["Lisbon"]
 
@@ -447,7 +447,7 @@ def test_a_no_with_more_behind_it_keeps_everything_and_the_rest_is_answered(
     open_store: Opener, message: str
 ) -> None:
     mc, chat = asked_about_nuts(open_store, "Soup.", "Fine.")
-    assert chat.send(message).text == f"{told.KEPT}\n\nSoup."
+    assert chat.send(message).text == f"{replies.KEPT}\n\nSoup."
     assert chat.send("yes").text == "Fine.", "the question is gone"
     assert len(values(mc)) == 2
 
@@ -485,7 +485,7 @@ def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again
 ) -> None:
     mc, chat = asked_about_nuts(open_store, "Well.")
     again = chat.send(message)
-    assert again.text.startswith(f"Well.\n\n{told.STILL_ASKED} I found 1 memory:\n1. #1 allergy")
+    assert again.text.startswith(f"Well.\n\n{replies.STILL_ASKED} I found 1 memory:\n1. #1 allergy")
     assert again.text.endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
     assert [hit.memory.value for hit in again.told.hits] == ["nuts"], "they are on the receipt"
     assert chat.send("yes").text.startswith("Forgotten: 1 memory.") and values(mc) == ["Lisbon"]
@@ -623,8 +623,8 @@ def test_another_person_s_and_another_app_s_memories_are_not_found(open_store: O
     mc.add("profile", "city", "Lisbon", user="bo")
     mc.add("profile", "city", "Porto", user="ana", app="work")
     chat = mc.session(user="ana")
-    assert chat.send("Forget my city.").text == told.NOTHING_FOUND
-    assert chat.send("What do you know about me?").text == told.NOTHING_KNOWN
+    assert chat.send("Forget my city.").text == replies.NOTHING_FOUND
+    assert chat.send("What do you know about me?").text == replies.NOTHING_KNOWN
 
 
 def test_what_is_meant_by_other_words_is_found_by_recall(open_store: Opener) -> None:
@@ -699,7 +699,7 @@ def test_a_command_with_more_behind_it_is_one_call_and_code_s_words_after_it(ope
 def test_what_no_pattern_reads_waits_for_the_model_that_reads_the_conversation(open_store) -> None:
     mc = open_store(chat_model=ScriptedModel())
     reply = mc.session(user="ana").send("Remember that the blue folder holds the tax papers.")
-    assert reply.text == told.LATER and values(mc) == []
+    assert reply.text == replies.LATER and values(mc) == []
 
 
 def test_the_stand_in_keeps_it_as_a_note_since_nobody_else_will_read_it(open_store) -> None:
@@ -832,7 +832,7 @@ def test_no_tools_are_sent_while_memory_is_off_or_the_talk_is_incognito(
     ],
 )
 def test_a_command_is_recognised_in_seven_languages(kind: str, message: str) -> None:
-    found = asked.command(message)
+    found = parse.command(message)
     assert found is not None and found.kind == kind and found.whole
 
 
@@ -863,7 +863,7 @@ def test_a_command_is_recognised_in_seven_languages(kind: str, message: str) -> 
     ],
 )
 def test_what_only_sounds_like_a_command_is_none(message: str) -> None:
-    assert asked.command(message) is None
+    assert parse.command(message) is None
 
 
 STARTS = """forget delete erase remove stop vergiss vergessen oublie olvid olvíd dimentica esque
@@ -881,7 +881,7 @@ WORDS = st.lists(
 @given(WORDS)
 @settings(max_examples=300, deadline=None)
 def test_no_text_without_an_imperative_at_its_start_asks_to_forget(message: str) -> None:
-    found = asked.command(message)
+    found = parse.command(message)
     if found is not None and found.kind == "forget":
         assert message.lstrip().casefold().startswith(LEADS)
 
@@ -889,13 +889,13 @@ def test_no_text_without_an_imperative_at_its_start_asks_to_forget(message: str)
 @given(WORDS)
 @settings(max_examples=300, deadline=None)
 def test_an_answer_names_nothing_that_was_not_shown(message: str) -> None:
-    assert set(asked.answer(message, [7, 9]) or ()) <= {7, 9}
+    assert set(parse.answer(message, [7, 9]) or ()) <= {7, 9}
 
 
 @given(st.text(max_size=40).filter(str.strip))
 @settings(max_examples=200, deadline=None)
 def test_an_answer_with_more_in_it_is_none(more: str) -> None:
-    assert asked.answer(f"yes it was {more} or so", [7, 9]) is None
+    assert parse.answer(f"yes it was {more} or so", [7, 9]) is None
 
 
 TURNS = st.lists(

@@ -9,7 +9,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import InputError, NotFound
-from memchat.memory.gate.guards import agree
+from memchat.memory.gate.checks.guards import agree
 from memchat.testing import FakeClock
 from memchat.types import Memory, to_json
 from tests.conftest import answer, fact

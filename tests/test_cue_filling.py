@@ -7,8 +7,8 @@ import json
 import pytest
 
 from memchat.errors import ProviderError
-from memchat.memory import cue_filling
-from memchat.memory.cues import of_key
+from memchat.memory.facts import cue_backfill
+from memchat.memory.facts.cues import of_key
 from memchat.testing import Broken
 from tests.test_forget import rows_with
 
@@ -42,7 +42,7 @@ def test_the_plan_says_what_is_sent_before_anything_is(mc, extract_model) -> Non
     without_cues(mc, ("boat", "a red kayak"), ("car", "an old Volvo"))
     plan = mc.cue_plan()
     assert (plan.facts, plan.asked, plan.model) == (2, 2, extract_model.name)
-    assert plan.tokens > 2 * cue_filling.ANSWER_TOKENS
+    assert plan.tokens > 2 * cue_backfill.ANSWER_TOKENS
     assert extract_model.requests == []
 
 
@@ -59,7 +59,7 @@ def test_sensitive_facts_are_sent_to_nobody(mc, extract_model) -> None:
 def test_a_run_that_breaks_off_keeps_what_it_has_and_goes_on_there(
     mc, extract_model, monkeypatch
 ) -> None:
-    monkeypatch.setattr(cue_filling, "BATCH", 1)
+    monkeypatch.setattr(cue_backfill, "BATCH", 1)
     boat, car = without_cues(mc, ("boat", "a red kayak"), ("car", "an old Volvo"))
     down = Broken("", ProviderError("the model is down"))
     extract_model.replies += [json.dumps({"cues": {str(boat): ["lake"]}}), down]

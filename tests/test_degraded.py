@@ -13,9 +13,9 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import InputError, ProviderError, SchemaError
-from memchat.memory import patience as patience_room
-from memchat.memory.meaning import Question
-from memchat.memory.patience import LOST, STRETCH, Patience
+from memchat.memory.embedding import timeout as patience_room
+from memchat.memory.embedding.space import Question
+from memchat.memory.embedding.timeout import LOST, STRETCH, QueryTimeout
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings
 from memchat.testing import ScriptedModel
@@ -190,7 +190,7 @@ def test_a_store_of_another_service_is_an_error_and_no_slowness() -> None:
     def refuse(text: str) -> Question:
         raise SchemaError("the vectors are another service's")
 
-    patience = Patience(WAIT, refuse)
+    patience = QueryTimeout(WAIT, refuse)
     asked = patience.ask("x")
     with pytest.raises(SchemaError):
         patience.wait(asked)
@@ -204,7 +204,7 @@ def test_a_service_known_to_take_a_little_longer_is_given_that_little() -> None:
         assert text == "quick" or go.wait(WAIT)
         return Question(text, usage=SPENT)
 
-    patience = Patience(0.05, find)
+    patience = QueryTimeout(0.05, find)
     patience._last = 0.05 * (STRETCH - 1)
     begun = time.monotonic()
     late = patience.ask("slow")
@@ -221,7 +221,9 @@ def test_a_service_known_to_take_a_little_longer_is_given_that_little() -> None:
 def test_a_service_that_hangs_after_a_slow_answer_is_waited_for_at_length_once(monkeypatch) -> None:
     monkeypatch.setattr(patience_room, "LOST", 0.0)
     go = Event()
-    patience = Patience(0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?"))
+    patience = QueryTimeout(
+        0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?")
+    )
     patience._last = 0.05 * (STRETCH - 1)
     why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(3)]
     go.set()
@@ -238,7 +240,7 @@ def test_a_service_that_hangs_is_asked_nothing_new_until_it_answers(monkeypatch)
         return Question(text, usage=SPENT)
 
     monkeypatch.setattr(patience_room.time, "monotonic", lambda: now[0])
-    patience = Patience(0.05, find)
+    patience = QueryTimeout(0.05, find)
     first = patience.ask("first")
     assert patience.ask("at the same time").text and not first.future.done()
     now[0] += 0.05 * STRETCH + 0.01
@@ -285,12 +287,12 @@ def test_a_slow_service_does_not_hold_up_forgetting(open_store, slow: Slow) -> N
 def test_a_slow_service_is_told_on_the_command_line_once(
     open_store, slow: Slow, monkeypatch, capsys
 ) -> None:
-    from memchat.cli import talk
+    from memchat.cli import chat_loop
 
     mc = kayak(open_store, slow)
     chat, told = mc.session(user="ana"), set[str]()
     for text in ("the red kayak", "the red kayak again"):
-        assert talk._turn(chat, text, told)
+        assert chat_loop._turn(chat, text, told)
     assert capsys.readouterr().err.count("did not answer within 0.15 s") == 1
 
 
@@ -301,7 +303,7 @@ def test_the_first_question_waits_for_a_model_that_is_being_loaded_and_no_later_
         assert (loaded if text == "first" else go).wait(WAIT)
         return Question(text, usage=SPENT)
 
-    patience = Patience(0.05, find, loads=True)
+    patience = QueryTimeout(0.05, find, loads=True)
     first = patience.ask("first")
     Timer(0.4, loaded.set).start()  # longer than any later question is waited for
     assert patience.wait(first).degraded is None
@@ -313,8 +315,9 @@ def test_a_model_that_does_not_load_in_time_is_waited_for_once(monkeypatch) -> N
     monkeypatch.setattr(patience_room, "LOADING", 0.2)
     monkeypatch.setattr(patience_room, "LOST", 0.0)
     go = Event()
-    patience = Patience(0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?"),
-                        loads=True)  # fmt: skip
+    patience = QueryTimeout(
+        0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?"), loads=True
+    )
     why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(2)]
     go.set()
     assert ["within 0.2 s" in why[0], "within 0.05 s" in why[1]] == [True, True]

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import delete
 
 from memchat import MemChat
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.config import MINILM, Settings
 from memchat.doctor import LARGEST, Check
 from memchat.store import embeddings, memories, meta, schema, services
@@ -122,7 +122,7 @@ def test_an_index_that_differs_from_the_rows_is_a_problem(mc: MemChat) -> None:
 
 def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() -> None:
     told = {
-        cost: show.used(UsageTotal("chat", "some/model", 2, 10, 3, cost, 1.25)).partition(": ")[2]
+        cost: tables.used(UsageTotal("chat", "some/model", 2, 10, 3, cost, 1.25)).partition(": ")[2]
         for cost in (None, 0.00042)
     }
     assert told[None] == "2 calls, 10 tokens in, 3 out, 1.2 s, cost unknown"

@@ -9,7 +9,7 @@ import pytest
 from memchat import MemChat
 from memchat.chat import Chat
 from memchat.errors import InputError, NotFound
-from memchat.memory.blanking import FILLER
+from memchat.memory.forgetting.redaction import FILLER
 from memchat.store import keywords
 from memchat.testing import ScriptedModel
 from memchat.types import Elsewhere, Memory

@@ -14,8 +14,8 @@ import pytest
 
 from memchat.config import MINILM, Settings
 from memchat.errors import InputError, ProviderError
-from memchat.memory.ask import embedded
-from memchat.providers import AsksTogether, Embedder, choose, fast, minilm
+from memchat.memory.embedding.batch_split import embedded
+from memchat.providers import AsksTogether, Embedder, choose, fastembed, minilm
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.remote_embed import LiteLLMEmbedder
 from memchat.store import services
@@ -138,7 +138,7 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def found(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
     if which == "minilm" and not minilm.available():
         pytest.skip("the MiniLM weights are not installed; make installs them")
-    if which == "fastembed" and not fast.installed():
+    if which == "fastembed" and not fastembed.installed():
         pytest.skip("fastembed is not installed; it is the extra fastembed")
     if which == "openai":
         yield from openai(tmp_path)
@@ -314,9 +314,9 @@ def test_an_error_status_is_one_line_that_says_what_to_do(on_a_wire: Case) -> No
 # A model on this machine whose numbers are no numbers
 
 
-@pytest.mark.skipif(not fast.installed(), reason="fastembed is not installed")
+@pytest.mark.skipif(not fastembed.installed(), reason="fastembed is not installed")
 @pytest.mark.parametrize("times", [math.nan, 0.0])
 def test_a_model_file_that_gives_no_vectors_is_refused(tmp_path: Path, times: float) -> None:
     folder = build(tmp_path / "tiny", times=times)
     with pytest.raises(ProviderError, match="zero or not finite"):
-        fast.FastEmbedder("house/tiny", folder).embed_documents(["tea"])
+        fastembed.FastEmbedder("house/tiny", folder).embed_documents(["tea"])

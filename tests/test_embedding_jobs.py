@@ -18,8 +18,8 @@ from benchmarks.queue import store
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError, StoreError
 from memchat.jobs.embed import BATCH
-from memchat.memory.ask import IN_VAIN, Answer, Asking, embedded
-from memchat.memory.pipeline import CALLS
+from memchat.memory.embedding.batch_split import IN_VAIN, BatchSplitter, EmbeddingAnswer, embedded
+from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers.hashing import SERVICE, HashEmbedder
 from memchat.providers.limits import Paused
 from memchat.store import apps, embeddings, jobs, memories
@@ -218,8 +218,8 @@ def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
 # One bad text
 
 
-def ask(service: Service, texts: dict[str, str]) -> Answer:
-    return Asking(partial(embedded, service), BATCH).ask(texts)
+def ask(service: Service, texts: dict[str, str]) -> EmbeddingAnswer:
+    return BatchSplitter(partial(embedded, service), BATCH).ask(texts)
 
 
 @given(st.sets(st.integers(0, 99), min_size=1, max_size=3), st.sampled_from([400, 413, 422, None]))

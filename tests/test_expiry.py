@@ -18,8 +18,8 @@ from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, v
 from memchat import MemChat
 from memchat.cli import main
 from memchat.language.text import find_spans
-from memchat.memory.candidate import Candidate, Quote
-from memchat.memory.gate.expiry import places_of
+from memchat.memory.extraction.candidate import Candidate, Quote
+from memchat.memory.gate.checks.expiry import places_of
 from memchat.memory.gate.types import Case, Turn, Verdict
 from memchat.providers.offline.dates import find_when
 from memchat.testing import FakeClock

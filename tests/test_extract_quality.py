@@ -11,7 +11,7 @@ from benchmarks import extract_quality
 from benchmarks.answers import Answers, named
 from benchmarks.desk import USER, Desk, at_desk
 from memchat.config import OFFLINE_EXTRACT
-from memchat.memory.extract import Window, render_data
+from memchat.memory.extraction.extractor import Window, render_data
 from memchat.memory.gate.types import KnownFact
 from memchat.testing import HashEmbedder, ScriptedModel
 from memchat.types import ChatMessage

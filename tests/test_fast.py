@@ -17,8 +17,8 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError, StoreFull
-from memchat.providers import choose, fast, fetch
-from memchat.providers.fast import FastEmbedder
+from memchat.providers import choose, fastembed, fetch
+from memchat.providers.fastembed import FastEmbedder
 from memchat.types import Progress
 from tests.test_full_disk import Tiny, tiny  # noqa: F401  (a fixture)
 from tests.tiny_model import READS, build
@@ -29,7 +29,7 @@ REPOSITORY = "Qdrant/bge-small-en-v1.5-onnx-Q"
 WEIGHTS = "model_optimized.onnx"
 
 here = pytest.mark.skipif(
-    not fast.installed(), reason="fastembed is not installed; it is the extra fastembed"
+    not fastembed.installed(), reason="fastembed is not installed; it is the extra fastembed"
 )
 
 
@@ -89,7 +89,7 @@ def test_other_files_under_the_same_name_are_another_service(tmp_path: Path) -> 
     other = FastEmbedder("house/tiny", build(tmp_path / "two", seed=8)).service
     assert other.name == first.name and not other.same_space(first)
     prompts = {"prompts": {"query": "query: ", "document": "passage: "}}
-    (tmp_path / "same" / fast.PROMPTS).write_text(json.dumps(prompts))
+    (tmp_path / "same" / fastembed.PROMPTS).write_text(json.dumps(prompts))
     assert not FastEmbedder("house/tiny", tmp_path / "same").service.same_space(first)
 
 
@@ -163,7 +163,7 @@ def test_no_name_leads_out_of_the_folder_for_models(tmp_path: Path, name: str) -
 def test_without_the_package_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fast, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(fastembed, "PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
         choose.embedder(settings(tmp_path))
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
@@ -199,7 +199,7 @@ def test_a_download_that_was_broken_off_goes_on_where_it_was(hub: Hub, tmp_path:
     with pytest.raises(ProviderError, match="was not fetched") as error:
         bring(tmp_path)
     assert error.value.retryable
-    assert fast.lacking(tmp_path / "store" / "models" / SMALL)
+    assert fastembed.lacking(tmp_path / "store" / "models" / SMALL)
     hub.cut = None
     whole = sum(path.stat().st_size for path in hub.folder.iterdir())
     assert 0 < bring(tmp_path) < whole
@@ -299,7 +299,7 @@ def test_using_a_model_asks_nobody_even_where_the_network_would_hang(tmp_path: P
         "def no(*args): raise AssertionError('a connection was opened')\n"
         "socket.socket.connect = no; socket.getaddrinfo = no\n"
         "from pathlib import Path\n"
-        "from memchat.providers.fast import FastEmbedder\n"
+        "from memchat.providers.fastembed import FastEmbedder\n"
         f"model = FastEmbedder({SMALL!r}, Path(sys.argv[1]))\n"
         "print(model.embed_query('tea')[0].shape)\n"
     )

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from memchat.memory.follow_up import searched
-from memchat.memory.meaning import QUESTION_LIMIT, shortened
+from memchat.memory.embedding.space import QUESTION_LIMIT, shortened
+from memchat.memory.recall.follow_up import searched
 from memchat.store.embeddings import query_hash
 from memchat.types import Message, Role
 from tests.conftest import answer

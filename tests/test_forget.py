@@ -13,9 +13,9 @@ from sqlalchemy import event
 
 from memchat import MemChat
 from memchat.errors import NotFound, StoreError
-from memchat.memory import forget
-from memchat.memory.cues import of_key
-from memchat.store import keywords, upkeep
+from memchat.memory.facts.cues import of_key
+from memchat.memory.forgetting import purge
+from memchat.store import keywords, repair
 from memchat.types import InboxItem, Learned
 from memchat.vectors import index
 from tests.conftest import answer, fact
@@ -682,7 +682,7 @@ def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeyp
     def meanwhile() -> bool:
         done = truncate()
         with mc._database.write() as tx:
-            forget.forget(tx, [second], mc.settings.zone, mc._clock())
+            purge.forget(tx, [second], mc.settings.zone, mc._clock())
         return done
 
     with monkeypatch.context() as now:
@@ -782,7 +782,7 @@ def test_each_of_two_held_deletions_in_a_row_of_values_is_undone_on_its_own(
     assert mc.restore(new.id, user="ana").active
     assert mc.restore(old.id, user="ana").inactive_reason == "superseded"
     with mc._database.read() as tx:
-        assert upkeep.words_astray(tx, "memories") == set(), "it can be searched for again"
+        assert repair.words_astray(tx, "memories") == set(), "it can be searched for again"
 
 
 def test_undoing_one_deletion_leaves_others_that_share_its_words_forgotten(

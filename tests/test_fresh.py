@@ -16,7 +16,7 @@ import pytest
 from benchmarks import beside_writers
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.memory.fresh import MOST
+from memchat.memory.recall.missing_vectors import MOST
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings, jobs
 from memchat.store.database import Database

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import StoreError, StoreFull
-from memchat.providers import lite
+from memchat.providers import litellm_calls
 from memchat.store import migrate
 from memchat.store.database import FILE, Database
 from memchat.store.schema import HEAD
@@ -113,7 +113,7 @@ def told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Run]:
     """Runs a command on the store of the small disk, with lines to chat with."""
-    lite.litellm()  # else threads of several chats import it at once
+    litellm_calls.litellm()  # else threads of several chats import it at once
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
 

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from memchat.language.text import sentence_around
-from memchat.memory.candidate import Candidate, Quote, Ref
-from memchat.memory.doubts import is_asked, is_certain
+from memchat.memory.extraction.candidate import Candidate, Quote, Ref
+from memchat.memory.extraction.second_look_verdicts import is_asked, is_certain
 from memchat.memory.gate.judge import dedupe_session, judge
 from memchat.memory.gate.types import KnownFact, Turn, Verdict
 

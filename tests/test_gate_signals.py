@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from memchat.memory.candidate import Candidate, Quote
-from memchat.memory.gate import signals
-from memchat.memory.gate.signals import languages_in
+from memchat.memory.extraction.candidate import Candidate, Quote
+from memchat.memory.gate.checks import signals
+from memchat.memory.gate.checks.signals import languages_in
 from memchat.memory.gate.types import Turn, Verdict
 from tests.test_gate import AT, corpus, fact, gate, of_corpus, said
 

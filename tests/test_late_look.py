@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import ProviderError
-from memchat.memory.doubts import NOT_LOOKED_AT, UNCLEAR
+from memchat.memory.extraction.second_look_verdicts import NOT_LOOKED_AT, UNCLEAR
 from memchat.testing import Request, ScriptedModel
 from tests.conftest import Opener, answer, fact
 from tests.test_crash import Victim, child_store, start_a_chat, wait_for_the_kill
@@ -316,7 +316,7 @@ def test_a_kill_during_a_late_look_leaves_it_to_the_next_start(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("memchat.memory.late_look.LateLook._settle", killed)
+        patch.setattr("memchat.memory.extraction.second_look_later.LaterSecondLook._settle", killed)
         with pytest.raises(KeyboardInterrupt):
             mc.run_jobs()
     assert values(mc) == {"tea"} and [one.value for one in mc.inbox(user="ana")] == ["an owl"]

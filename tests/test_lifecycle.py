@@ -25,7 +25,7 @@ from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.pairs import Pair, play, read
 from benchmarks.lifecycle.stage import Stage, answer, fact
 from memchat.errors import ConfigError, ProviderError
-from memchat.memory.gate import guards
+from memchat.memory.gate.checks import guards
 from memchat.testing import HashEmbedder, all_hold, same_answer
 from tests.conftest import answer as model_answer
 from tests.conftest import fact as model_fact

@@ -8,7 +8,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import ProviderError
-from memchat.memory import blanking
+from memchat.memory.forgetting import redaction
 from memchat.providers import minilm
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import ScriptedModel
@@ -280,7 +280,7 @@ def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_
     mc.delete(memory_id, user="ana")
     assert found(mc, "Lisbon city") == []
     (line,) = [text for text in found(mc, "the old harbour") if "harbour" in text]
-    assert "Lisbon" not in line and blanking.FILLER in line
+    assert "Lisbon" not in line and redaction.FILLER in line
     with mc._database.read() as tx:
         texts = tx.exec_driver_sql("SELECT search_text FROM messages").scalars().all()
     assert not any("Lisbon" in text for text in texts if text)

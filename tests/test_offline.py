@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memchat.memory.candidate import parse
+from memchat.memory.extraction.candidate import parse
 from memchat.providers.offline import answer, register
 from memchat.providers.offline.extract import FACT_LIMIT, extract, extract_messages
 from memchat.providers.offline.reply import STAND_IN, memories, reply
@@ -349,7 +349,7 @@ def test_a_block_is_read_only_between_its_own_marks() -> None:
 
 @pytest.fixture(scope="module")
 def lite() -> Any:
-    litellm = pytest.importorskip("memchat.providers.lite").litellm()
+    litellm = pytest.importorskip("memchat.providers.litellm_calls").litellm()
     register(litellm)
     register(litellm)
     return litellm

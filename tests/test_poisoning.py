@@ -9,8 +9,8 @@ import pytest
 from benchmarks.answers import every
 from benchmarks.lifecycle import attacks
 from benchmarks.lifecycle.attacks import HELD_BY_CODE, HONEST_GOAL, Looks, Outcome
-from memchat.memory import render
-from memchat.memory.gate import foreign, orders
+from memchat.memory.gate.checks import orders, quoted_text
+from memchat.memory.recall import render
 from tests.conftest import Opener, answer, fact
 
 
@@ -97,7 +97,7 @@ def test_the_runner_sees_an_attack_that_gets_through(open_store: Opener) -> None
 )
 def test_pasted_words_are_nobody_s_own(message: str) -> None:
     at = message.index("I live in Husum")
-    assert any(a <= at < b for a, b in foreign.foreign_spans(message))
+    assert any(a <= at < b for a, b in quoted_text.spans_of_others(message))
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_pasted_words_are_nobody_s_own(message: str) -> None:
 )
 def test_the_person_s_own_words_beside_them_stay_theirs(message: str) -> None:
     at = message.index("I live in Husum")
-    assert not any(a <= at < b for a, b in foreign.foreign_spans(message))
-    assert foreign.open_paste(message) > at
+    assert not any(a <= at < b for a, b in quoted_text.spans_of_others(message))
+    assert quoted_text.open_paste(message) > at
 
 
 def test_how_to_be_answered_is_a_wish_and_what_to_promote_is_an_order() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, ProviderError
-from memchat.memory import candidate
+from memchat.memory.extraction import candidate
 from memchat.providers.chat import ContextOverflow, LiteLLMChat
 from memchat.providers.choose import chat_model, explain, extract_model
 from memchat.types import ChatMessage

@@ -13,7 +13,7 @@ from hypothesis import given as for_all
 from hypothesis import strategies as st
 
 from memchat.errors import InputError, ProviderError
-from memchat.memory import render
+from memchat.memory.recall import render
 from memchat.providers import minilm
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, memories

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memchat import MemChat
-from memchat.memory.blanking import FILLER
+from memchat.memory.forgetting.redaction import FILLER
 from memchat.testing import ScriptedModel
 from memchat.types import Why, to_json
 from tests.conftest import Opener, answer, fact, given

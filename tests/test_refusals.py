@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from memchat.errors import InputError, NotFound
-from memchat.memory import proposals
-from memchat.memory.candidate import Candidate
+from memchat.memory.extraction import proposals
+from memchat.memory.extraction.candidate import Candidate
+from memchat.memory.gate.checks.withheld import NOT_KEPT
 from memchat.memory.gate.types import KnownFact, Proof, Verdict
-from memchat.memory.gate.withheld import NOT_KEPT
 from tests.conftest import answer, fact
 from tests.test_forget import files_with, read_again, rows_with
 from tests.test_learn import talk

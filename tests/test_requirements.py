@@ -24,7 +24,7 @@ from sqlalchemy.engine import Engine
 from memchat import InputError, MemChat, NotFound, ProviderError
 from memchat.cli import main
 from memchat.config import Settings, load
-from memchat.providers import ChatModel, lite, minilm
+from memchat.providers import ChatModel, litellm_calls, minilm
 from memchat.providers.chat import LiteLLMChat
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, embeddings, memories
@@ -612,7 +612,7 @@ def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    lite.litellm()  # in front: a chat loads it in a thread that may outlive a test
+    litellm_calls.litellm()  # in front: a chat loads it in a thread that may outlive a test
     for name in [*os.environ]:
         if name.startswith("MEMCHAT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)

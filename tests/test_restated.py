@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memchat.memory.gate.content import may_stand_for
+from memchat.memory.gate.checks.content import may_stand_for
 
 KNOWN = "German, French"
 

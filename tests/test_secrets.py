@@ -11,7 +11,7 @@ from benchmarks.lifecycle.secrets import Outcome
 from memchat.config import load
 from memchat.errors import ConfigError, InputError
 from memchat.language.secrets import find_answered, find_secrets, mask
-from memchat.memory import render
+from memchat.memory.recall import render
 from memchat.types import Message
 from tests.conftest import Opener, answer, fact
 

@@ -61,7 +61,8 @@ def test_the_time_grows_with_the_length_and_no_faster(unit: str) -> None:
         return time.process_time() - began
 
     took(100)
-    assert took(40_000) < max(0.2, 12 * max(took(10_001), took(10_000)))
+    # Other threads of the process may run meanwhile: of two tries the quicker one counts.
+    assert min(took(40_000), took(40_001)) < max(0.2, 12 * max(took(10_001), took(10_000)))
 
 
 def test_every_form_of_the_table_finds_what_it_describes_and_names_its_source() -> None:

@@ -13,7 +13,7 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import MINILM, Settings, load
 from memchat.errors import ConfigError, InputError, NotFound, ServiceError
-from memchat.memory import meaning as meaning_module
+from memchat.memory.embedding import space as meaning_module
 from memchat.providers import choose
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.hashing import SERVICE, HashEmbedder

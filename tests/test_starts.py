@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError
-from memchat.memory.consolidate import Consolidation, Fact, search_text
-from memchat.memory.meaning import Question
+from memchat.memory.embedding.space import Question
+from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps
 from memchat.store.events import Cause

@@ -21,10 +21,10 @@ from memchat import MemChat
 from memchat.cli.progress import line
 from memchat.config import Settings
 from memchat.errors import ConfigError, InputError, ProviderError, SchemaError, StoreError
-from memchat.memory import ask, reembed
-from memchat.memory.switch import Switch
+from memchat.memory.embedding import batch_split, migration
+from memchat.memory.embedding.services import EmbeddingServices
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, embeddings, gaps, services
+from memchat.store import apps, embeddings, services, unembedded
 from memchat.store.database import FILE
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Hit, Progress, Scope, Usage
@@ -71,10 +71,10 @@ class Between(HashEmbedder):
         return super().embed_documents(texts)
 
 
-def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> reembed.Reembedded:
+def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.Reembedded:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
-    switch = Switch(mc._database, mc.settings, mc._clock, embedder)
+    switch = EmbeddingServices(mc._database, mc.settings, mc._clock, embedder)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 
@@ -84,7 +84,7 @@ RIVERS = ("Tejo", "Douro", "Mondego", "Minho", "Sado", "Lima", "Vouga")
 @pytest.fixture
 def rivers(open_store: Opener, monkeypatch: pytest.MonkeyPatch) -> MemChat:
     """A store of seven facts, embedded with the old service, and small batches."""
-    monkeypatch.setattr(reembed, "BATCH", 2)
+    monkeypatch.setattr(migration, "BATCH", 2)
     mc = open_store()
     for river in RIVERS:
         mc.add("fact", "river", f"{river} in flood", user="ana")
@@ -212,7 +212,7 @@ def test_a_store_that_is_written_to_without_end_is_changed_all_the_same(rivers: 
     assert migrate(rivers, embedder).switched
     rivers.run_jobs(user="ana")
     with rivers._database.read() as tx:
-        assert gaps.count(tx, services.in_use(tx) or 0) == 0
+        assert unembedded.count(tx, services.in_use(tx) or 0) == 0
 
 
 def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_vector(
@@ -235,7 +235,7 @@ def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_v
     mc.run_jobs(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
     mc.run_jobs(user="ana")
     with mc._database.read() as tx:
-        assert services.in_use(tx) == 2 and gaps.count(tx, 2) == 0
+        assert services.in_use(tx) == 2 and unembedded.count(tx, 2) == 0
     (hit,) = [hit for hit in found(mc, "Douro") if hit.id == late.id]
     assert hit.cosine == pytest.approx(cosine_in(NEW, "Douro flood", text_of(mc, late.id)))
 
@@ -266,7 +266,7 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
     mc.run_jobs(user="ana")
     with mc._database.read() as tx:
         in_use = services.in_use(tx) or 0
-        assert in_use == 2 and gaps.count(tx, in_use) == 0 and gaps.total(tx) > 3
+        assert in_use == 2 and unembedded.count(tx, in_use) == 0 and unembedded.total(tx) > 3
     hits = mc.recall("Porto", user="ana").hits
     assert {"memory", "message"} == {hit.kind for hit in hits if hit.cosine is not None}
 
@@ -356,12 +356,12 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     assert done.switched
     with mc._database.read() as tx:
         new = services.in_use(tx) or 0
-        assert new != old and gaps.count(tx, new) == 0
+        assert new != old and unembedded.count(tx, new) == 0
         asked = embeddings.query_hash("My new kayak is red.")
         assert set(embeddings.get(tx, new, [asked])) == {asked}
         hashes = tx.exec_driver_sql("SELECT summary_hash FROM sessions").scalars().all()
         assert set(embeddings.get(tx, new, [h for h in hashes if h])) == {h for h in hashes if h}
-        kinds = {kind: len(gaps.after(tx, 10_000, kind, 0, 100)) for kind in gaps.KINDS}
+        kinds = {kind: len(unembedded.after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS}
     assert all(kinds.values())  # there were facts, turns and a summary to take along
     moments = [h for h in mc.recall("boiler hums night", user="ana").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None
@@ -478,7 +478,7 @@ def test_a_service_that_refuses_everybody_is_asked_once(rivers: MemChat, status:
 def test_a_service_that_refuses_every_text_is_not_asked_for_each(
     rivers: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ask, "IN_VAIN", 5)
+    monkeypatch.setattr(batch_split, "IN_VAIN", 5)
     calls: list[int] = []
 
     class Picky(HashEmbedder):
@@ -586,8 +586,8 @@ import os, signal, sys
 from pathlib import Path
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory import ask, reembed
-from memchat.memory.switch import Switch
+from memchat.memory.embedding import migration
+from memchat.memory.embedding.services import EmbeddingServices
 from memchat.providers.hashing import HashEmbedder
 
 class Deadly(HashEmbedder):
@@ -598,9 +598,9 @@ class Deadly(HashEmbedder):
         self.left -= 1
         return super().embed_documents(texts)
 
-reembed.BATCH = 2
+migration.BATCH = 2
 with MemChat(settings=Settings(Path(sys.argv[1]))) as mc:
-    switch = Switch(mc._database, mc.settings, mc._clock, Deadly("other-96"))
+    switch = EmbeddingServices(mc._database, mc.settings, mc._clock, Deadly("other-96"))
     switch.migrate(None, dimensions=None, max_tokens=None, tell=lambda progress: None)
 """
 
@@ -688,12 +688,12 @@ def test_no_search_is_empty_and_no_cosine_foreign_whatever_happens_during_change
                         life.do(*step)
                         life.look()
 
-            before = reembed.BATCH
-            reembed.BATCH = 2
+            before = migration.BATCH
+            migration.BATCH = 2
             try:
                 assert migrate(life.writer, Between(target[0], does)).switched
             finally:
-                reembed.BATCH = before
+                migration.BATCH = before
             life.look()
             target.reverse()
         assert life.writer.repair() == []  # nothing is out of step, nothing left of what is gone

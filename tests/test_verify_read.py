@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memchat.errors import ExtractionError
-from memchat.memory import verify
-from memchat.memory.verify import Doubt, Look, Said, read
+from memchat.memory.extraction import second_look
+from memchat.memory.extraction.second_look import Doubt, LookAnswer, SaidBefore, read
 
 REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"}]}'
 
@@ -14,23 +14,29 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (REPLY, [Look("unclear"), Look("not", verify.WHY["joke"])]),
-        (f"```json\n{REPLY}\n```", [Look("unclear"), Look("not", verify.WHY["joke"])]),
-        (f"Sure. {REPLY} Done.", [Look("unclear"), Look("not", verify.WHY["joke"])]),
-        ('{"verdicts": []}', [Look("unclear")] * 2),
-        ('{"verdicts": ["holds", null, 3]}', [Look("unclear")] * 2),
+        (REPLY, [LookAnswer("unclear"), LookAnswer("not", second_look.WHY["joke"])]),
+        (
+            f"```json\n{REPLY}\n```",
+            [LookAnswer("unclear"), LookAnswer("not", second_look.WHY["joke"])],
+        ),
+        (
+            f"Sure. {REPLY} Done.",
+            [LookAnswer("unclear"), LookAnswer("not", second_look.WHY["joke"])],
+        ),
+        ('{"verdicts": []}', [LookAnswer("unclear")] * 2),
+        ('{"verdicts": ["holds", null, 3]}', [LookAnswer("unclear")] * 2),
         (
             '{"verdicts": [{"id": "c1", "answer": " Holds ", "now": "  a\\n b "}]}',
-            [Look("holds", now="a b"), Look("unclear")],
+            [LookAnswer("holds", now="a b"), LookAnswer("unclear")],
         ),
         (
             '{"verdicts": [{"id": "c1", "answer": "not", "why": null}]}',
-            [Look("not", verify.WHY["never_said"]), Look("unclear")],
+            [LookAnswer("not", second_look.WHY["never_said"]), LookAnswer("unclear")],
         ),
-        ('{"verdicts": [{"id": "c9", "answer": "holds"}]}', [Look("unclear")] * 2),
+        ('{"verdicts": [{"id": "c9", "answer": "holds"}]}', [LookAnswer("unclear")] * 2),
     ],
 )
-def test_an_answer_is_read_by_its_ids(reply: str, expected: list[Look]) -> None:
+def test_an_answer_is_read_by_its_ids(reply: str, expected: list[LookAnswer]) -> None:
     assert read(reply, ["c1", "c2"]) == expected
 
 
@@ -41,19 +47,19 @@ def test_an_answer_without_a_list_of_verdicts_cannot_be_read(reply: str) -> None
 
 
 def test_the_schema_lists_every_reason() -> None:
-    one = verify.json_schema()["properties"]["verdicts"]["items"]
-    assert one["properties"]["why"]["enum"] == [*verify.WHY, None]
+    one = second_look.json_schema()["properties"]["verdicts"]["items"]
+    assert one["properties"]["why"]["enum"] == [*second_look.WHY, None]
     assert set(one["required"]) == set(one["properties"])
 
 
-U1 = Said("u1", "user", "I keep an owl. I ski.")
-A2 = Said("a2", "assistant", "Fine.")
+U1 = SaidBefore("u1", "user", "I keep an owl. I ski.")
+A2 = SaidBefore("a2", "assistant", "Fine.")
 
 
 def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
     owl = Doubt((("u1", 0, 14),), "pet", "an owl", "new")
     end = Doubt((("u1", 15, 21),), "hobby", "", "ends", known="hobby: ski", until="2026-05-01")
-    data = verify._data([owl, end], [U1, A2])
+    data = second_look._data([owl, end], [U1, A2])
     assert data["candidates"] == [
         {"id": "c1", "from": "u1", "words": "I keep an owl.", "fact": "pet: an owl", "is": "new"},
         {
@@ -74,7 +80,7 @@ def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
 
 def test_words_of_two_messages_stand_in_their_order() -> None:
     both = Doubt((("u1", 15, 21), ("u1", 0, 14)), "x", "y", "new", starts="2026-06-01")
-    (sent_one,) = verify._data([both], [U1])["candidates"]
+    (sent_one,) = second_look._data([both], [U1])["candidates"]
     assert sent_one["words"] == "I ski. … I keep an owl." and sent_one["from"] == "u1"
     assert sent_one["starts"] == "2026-06-01"
 
@@ -83,7 +89,7 @@ def test_of_a_very_long_message_the_part_around_the_words_is_sent() -> None:
     text = "a " * 2_000 + "I keep an owl. " + "b " * 2_000
     at = text.index("I keep")
     doubt = Doubt((("u1", at, at + 14),), "pet", "an owl", "new")
-    (shown,) = verify._data([doubt], [Said("u1", "user", text)])["messages"]
+    (shown,) = second_look._data([doubt], [SaidBefore("u1", "user", text)])["messages"]
     assert "I keep an owl." in shown["text"] and len(shown["text"]) < 1_100
     assert shown["text"].startswith("…") and shown["text"].endswith("…")
 
@@ -96,7 +102,7 @@ def test_places_move_along_with_masked_words(cut: int) -> None:
         Doubt((("u1", at, at + 14),), "pet", "an owl", "new"),
         Doubt((("u1", mail + cut, mail + 10),), "mail", "bo@example.com", "new", known="bo@x.org"),
     ]
-    hidden, (said,) = verify.masked(doubts, [Said("u1", "user", text)])
+    hidden, (said,) = second_look.masked(doubts, [SaidBefore("u1", "user", text)])
     assert said.text == "[e-mail] wrote. I keep an owl. Tell [e-mail] so."
     words = [said.text[a:b] for one in hidden for _, a, b in one.said]
     assert words == ["I keep an owl.", "[e-mail]"]
@@ -111,9 +117,9 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
         Doubt((("u1", own, len(text)),), "employer", "Globex", "new"),
         Doubt((("u1", pasted, pasted + 16),), "home_city", "Leeds", "new"),
     ]
-    data = verify._data(doubts, [Said("u1", "user", text)])
+    data = second_look._data(doubts, [SaidBefore("u1", "user", text)])
     (shown,) = data["messages"]
-    assert len(fence) > verify.WHOLE and shown["text"].startswith("…⟦")
+    assert len(fence) > second_look.WHOLE and shown["text"].startswith("…⟦")
     assert shown["text"].endswith("```⟧\nI work at Globex these days.")
     assert shown["text"].count("⟦") == shown["text"].count("⟧") == 1
     words = [item["words"] for item in data["candidates"]]
@@ -121,7 +127,7 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
 
 
 def test_of_a_very_long_message_each_quoted_place_is_shown() -> None:
-    from memchat.memory.verify import _near
+    from memchat.memory.extraction.second_look import _near
 
     text = "I live in Bath. " + "x " * 4_000 + "I keep bees."
     at = text.index("I keep bees.")

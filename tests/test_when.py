@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from memchat import MemChat
 from memchat.language.calendar import names_day, plain
-from memchat.memory import timely, when
-from memchat.memory.when import Range, asked_about
+from memchat.memory.recall.question_dates import parse, search
+from memchat.memory.recall.question_dates.parse import Range, asked_about
 from memchat.testing import FakeClock
 from memchat.types import Hit
 from tests.conftest import Opener, answer, fact
@@ -404,7 +404,7 @@ def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
     extract_model.replies.append(answer())
     talk(mc, "I sold the kayak")
     chat = mc.session(user="ana")
-    for n in range(timely.MOST + 5):
+    for n in range(search.MOST + 5):
         assert chat.send(f"Line {n} about the garden").text
     reply = chat.send("What did I tell you today?")
     assert reply.text
@@ -413,7 +413,7 @@ def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
 
 def test_what_is_over_takes_no_place_of_what_was_said_on_that_day(mc, clock) -> None:
     mc.add("fact", "boat", "a red kayak", user="ana")
-    for n in range(timely.MOST + 5):
+    for n in range(search.MOST + 5):
         key = f"visitor_{chr(97 + n // 26)}{chr(97 + n % 26)}"
         mc.add("fact", key, "Bo", user="ana", expires_at=date(2026, 5, 1))
     clock.advance(days=1)
@@ -480,5 +480,5 @@ PIECES = PHRASES.split()
 def test_looking_for_names_first_misses_no_day(drawn: st.DataObject) -> None:
     words = plain(" ".join(drawn.draw(st.lists(st.sampled_from(PIECES), max_size=7))))
     if not names_day(words):
-        rest = when._READERS[when._OWN_WORDS :]
+        rest = parse._READERS[parse._OWN_WORDS :]
         assert not any(pattern.search(words) for pattern, _ in rest)

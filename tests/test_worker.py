@@ -162,7 +162,7 @@ def test_a_fault_of_ours_is_logged_by_its_place_and_without_the_words_it_names(
     with mc.session(user="ana") as chat:
         chat.send("I have a red kayak").text
     assert chat.failure is not None
-    assert "ValueError at testing.py:" in caplog.text and "extract.py:" in caplog.text
+    assert "ValueError at testing.py:" in caplog.text and "extractor.py:" in caplog.text
     assert "kayak" not in caplog.text
 
 

@@ -24,7 +24,7 @@ from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.language.text import fold
-from memchat.memory.candidate import MAX_FACTS
+from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.providers import Completion
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel

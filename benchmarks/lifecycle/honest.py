@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.memory.candidate import Candidate, Quote
+from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import Turn
 

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory.candidate import MAX_FACTS
+from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.prompts import Prompts
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel

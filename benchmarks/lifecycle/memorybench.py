@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
 from memchat.language.text import content_words, numbers
-from memchat.memory.consolidate import Consolidation, Fact, search_text
+from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
 from memchat.providers import Embedder
 from memchat.store import apps
 from memchat.store.events import Cause

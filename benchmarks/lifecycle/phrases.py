@@ -16,7 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
-from memchat.memory.candidate import Candidate, Quote
+from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import Turn, Verdict
 

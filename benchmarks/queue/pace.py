@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.queue import store
-from memchat.memory.pipeline import CALLS
+from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers import Embedder
 from memchat.providers.hashing import HashEmbedder
 from memchat.types import Service, Usage

@@ -30,7 +30,7 @@ from benchmarks.recall.marks import Row, judged
 from benchmarks.recall.stores import asked_at, covers, store
 from memchat import MemChat
 from memchat.errors import MemChatError
-from memchat.memory import render
+from memchat.memory.recall import render
 from memchat.prompts import Prompts
 from memchat.providers import Completion, Embedder
 from memchat.providers.minilm import MiniLM, available

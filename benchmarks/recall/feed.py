@@ -1,7 +1,7 @@
 """Putting the texts into a store in bulk, by the code that a session's end runs.
 
-Turns by ``messages.add``, facts by ``Consolidation``, then ``moments`` with one batch of vectors a
-session, as ``memory/learn.py`` does. No model reads anything: what it would have written, facts and
+Turns by ``messages.add``, facts by ``Consolidation``, then ``turn_texts`` with one batch of vectors
+a session, as a session's end does. No model reads anything: what it would have written, facts and
 summary, is the data set's own.
 """
 
@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
-from memchat.memory import moments
-from memchat.memory.consolidate import Consolidation, Fact, search_text
-from memchat.memory.meaning import Meaning
+from memchat.memory.embedding.space import EmbeddingSpace
+from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.recall import turn_texts
 from memchat.providers import Embedder
 from memchat.store import apps, embeddings, messages, sessions
 from memchat.store.events import Cause
@@ -95,7 +95,7 @@ def feed(mc: MemChat, person: Person, what: What) -> Fed:
 
 
 def _feed_talk(
-    mc: MemChat, meaning: Meaning, person: Person, talk: Talk, fed: Fed, what: What
+    mc: MemChat, meaning: EmbeddingSpace, person: Person, talk: Talk, fed: Fed, what: What
 ) -> None:
     zone = mc.settings.zone
     scope = Scope(person.name)
@@ -119,9 +119,9 @@ def _feed_talk(
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
         rows = embeddings.missing(tx, meaning.service_id, work.written)
-        stored = moments.stored(tx, session_id, zone)
+        stored = turn_texts.stored(tx, session_id, zone)
     assert stored is not None
     vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])
     with mc._database.write() as tx:
         embeddings.put(tx, meaning.service_id, vectors.items(), talk.at)
-        moments.write(tx, session_id, zone, meaning.service_id, vectors, talk.at)
+        turn_texts.write(tx, session_id, zone, meaning.service_id, vectors, talk.at)

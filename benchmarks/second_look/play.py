@@ -17,8 +17,8 @@ from benchmarks.fate import Fate
 from benchmarks.second_look.corpus import Line, Proposal
 from benchmarks.second_look.judges import Judge
 from memchat.language.text import normal_value
-from memchat.memory import learn
-from memchat.memory.candidate import MAX_FACTS, Candidate
+from memchat.memory.extraction import learner
+from memchat.memory.extraction.candidate import MAX_FACTS, Candidate
 from memchat.memory.gate.types import Verdict
 from memchat.providers import Completion, Embedder
 from memchat.tokens import estimate_tokens
@@ -175,18 +175,18 @@ def _tried_again(desk: Desk) -> list[Learned]:
 def _watched() -> Iterator[list[tuple[Candidate, Verdict]]]:
     """What the gate says of each candidate while a conversation is read."""
     seen: list[tuple[Candidate, Verdict]] = []
-    judge = learn.judge
+    judge = learner.judge
 
     def listening(candidate: Candidate, *args: Any, **more: Any) -> Verdict:
         verdict = judge(candidate, *args, **more)
         seen.append((candidate, verdict))
         return verdict
 
-    learn.judge = listening
+    learner.judge = listening
     try:
         yield seen
     finally:
-        learn.judge = judge
+        learner.judge = judge
 
 
 def _said_of(proposal: Proposal, seen: Sequence[tuple[Candidate, Verdict]]) -> tuple[str, ...]:

@@ -8,15 +8,15 @@ the verbs on one noun.
 from __future__ import annotations
 
 from memchat.app.forgetting import Forgetting
+from memchat.app.inbox import Inbox
 from memchat.app.memories import Memories
 from memchat.app.people import People
-from memchat.app.review import Review
-from memchat.app.talks import Answer, Talks
-from memchat.app.upkeep import Upkeep
-from memchat.app.work import Work
+from memchat.app.queue import Queue
+from memchat.app.services import Services
+from memchat.app.sessions import Answer, Sessions
 
 __all__ = ["Answer", "MemChat"]
 
 
-class MemChat(Talks, Memories, Forgetting, Review, People, Work, Upkeep):
+class MemChat(Sessions, Memories, Forgetting, Inbox, People, Queue, Services):
     """One store and the models around it. Use it in a ``with`` block, or ``close`` it."""

@@ -35,18 +35,18 @@ class Forgetting(Opened):
         What else speaks of it stays, but for the places in ``blank``, which ``elsewhere`` found.
         Raises StoreError where the purge did not succeed: it stays out of sight and is tried again.
         """
-        from memchat.memory import forget
-        from memchat.memory.elsewhere import Chosen
+        from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.other_mentions import MentionsToBlank
 
         now = self._clock()
         if keep_transcript and blank is not None:
             raise InputError("what is written cannot both be kept and blanked")
-        how = forget.KEEP_TRANSCRIPT if keep_transcript else None
-        how = Chosen.of(blank).dump() if blank is not None and blank.places else how
+        how = purge.KEEP_TRANSCRIPT if keep_transcript else None
+        how = MentionsToBlank.of(blank).dump() if blank is not None and blank.places else how
         with self._database.write() as tx:
             memory = found_memory(tx, Scope(user, app), memory_id)
             purge_at = now + timedelta(seconds=hold)
-            self._drop_vectors(tx, forget.hide(tx, memory, now, purge_at=purge_at, how=how))
+            self._drop_vectors(tx, purge.hide(tx, memory, now, purge_at=purge_at, how=how))
         if hold:
             return
         if self._parts().worker.run(kinds=("forget",), target_id=memory_id).failed:
@@ -62,11 +62,11 @@ class Forgetting(Opened):
 
         To be asked before they are: their words are known no more afterwards.
         """
-        from memchat.memory import elsewhere
+        from memchat.memory.forgetting import other_mentions
 
         with self._database.read() as tx:
             there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
-            found = elsewhere.find(tx, [*there.values()]) if there else None
+            found = other_mentions.find(tx, [*there.values()]) if there else None
         return found if found is not None and found.places else None
 
     def blank(
@@ -78,7 +78,7 @@ class Forgetting(Opened):
         the purge of the memory, where that is still held, and undone with it; with ``hold`` it
         waits so many seconds.
         """
-        from memchat.memory import elsewhere
+        from memchat.memory.forgetting import other_mentions
 
         now = self._clock()
         with self._database.write() as tx:
@@ -87,7 +87,7 @@ class Forgetting(Opened):
             if not home:
                 raise NotFound(f"memory {found.memory_id} was never here")
             blank_at = now + timedelta(seconds=hold)
-            elsewhere.queue(tx, found, home[-1], now, blank_at=blank_at)
+            other_mentions.queue(tx, found, home[-1], now, blank_at=blank_at)
         if hold:
             return
         if self._parts().worker.run(kinds=("forget",), target_id=found.memory_id).failed:
@@ -109,7 +109,7 @@ class Forgetting(Opened):
 
         ``seen`` is told how many were looked at so far, after each transaction.
         """
-        from memchat.memory import forget
+        from memchat.memory.forgetting import purge
 
         now, ids = self._clock(), sorted(set(memory_ids))
         count, purge_at = 0, now + timedelta(seconds=hold)
@@ -119,7 +119,7 @@ class Forgetting(Opened):
                 found = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, batch)
                 stale: set[int] = set()
                 for memory in found.values():
-                    stale |= forget.hide(tx, memory, now, purge_at=purge_at)
+                    stale |= purge.hide(tx, memory, now, purge_at=purge_at)
                 self._drop_vectors(tx, stale)
                 count += len(found)
             seen(first + len(batch))
@@ -169,7 +169,7 @@ class Forgetting(Opened):
 
     def clear(self, *, user: str, app: str = "default") -> int:
         """Forget every memory of the app for good; those for every app stay. How many."""
-        from memchat.memory import forget
+        from memchat.memory.forgetting import purge
 
         with self._database.read() as tx:
             own = apps.find(tx, Scope(user, app)).own or 0
@@ -179,6 +179,6 @@ class Forgetting(Opened):
                 batch = ids[first : first + CLEAR_BATCH]
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in hidden.listed(tx, [own]) if m.id in batch]
-                self._drop_vectors(tx, forget.forget(tx, found, self.settings.zone, self._clock()))
-        forget.scrub(self._database)
+                self._drop_vectors(tx, purge.forget(tx, found, self.settings.zone, self._clock()))
+        purge.scrub(self._database)
         return len(ids)

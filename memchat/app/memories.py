@@ -20,7 +20,7 @@ from memchat.store import (
     succession,
 )
 from memchat.store.events import Cause
-from memchat.store.standing import Standing
+from memchat.store.values_in_force import Standing
 from memchat.types import (
     KEEP,
     Browsed,
@@ -264,7 +264,7 @@ class Memories(Opened):
         return recall.find(scope, question, limit, patience)
 
     def _standing(self, tx: Connection, app_ids: Sequence[int]) -> Standing:
-        from memchat.memory.today import as_of
+        from memchat.memory.facts.in_force import as_of
 
         return as_of(tx, app_ids, self._today())
 

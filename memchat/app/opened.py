@@ -20,7 +20,7 @@ from memchat.types import InboxItem, Memory, Message, Refusal, Scope, Session
 
 if TYPE_CHECKING:
     from memchat.chat import Chat
-    from memchat.memory.by_hand import ByHand
+    from memchat.memory.facts.manual import ManualChanges
     from memchat.providers import ChatModel, Embedder
 
 BACKGROUND_SECONDS = 5.0
@@ -84,9 +84,9 @@ class Opened:
     def warm(self) -> None:
         """Load the models of this machine before they are asked; it takes some seconds."""
         if not self._assembly.chat_model_known:
-            from memchat.providers import lite
+            from memchat.providers import litellm_calls
 
-            lite.warm()
+            litellm_calls.warm()
         self._assembly.warm()
 
     def stop_work(self) -> None:
@@ -107,10 +107,10 @@ class Opened:
         self._behind.append(thread)
         thread.start()
 
-    def _by_hand(self, tx: Connection, scope: Scope) -> ByHand:
-        from memchat.memory.by_hand import ByHand
+    def _by_hand(self, tx: Connection, scope: Scope) -> ManualChanges:
+        from memchat.memory.facts.manual import ManualChanges
 
-        return ByHand(tx, scope, self.settings, self._clock(), self._assembly.embeds())
+        return ManualChanges(tx, scope, self.settings, self._clock(), self._assembly.embeds())
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

@@ -39,28 +39,28 @@ class People(Opened):
 
     def delete_app(self, app: str, *, user: str) -> int:
         """Remove an app with its memories and conversations for good; how many memories."""
-        from memchat.memory import forget
+        from memchat.memory.forgetting import purge
 
         with self._database.write() as tx:
             own = apps.find(tx, Scope(user, app)).own
             if own is None:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
-            count, stale = forget.forget_app(tx, own, self.settings.zone, self._clock())
+            count, stale = purge.forget_app(tx, own, self.settings.zone, self._clock())
             self._drop_vectors(tx, stale)
-        forget.scrub(self._database)
+        purge.scrub(self._database)
         return count
 
     def wipe(self, *, user: str) -> int:
         """Remove all that is kept of a user for good, in every app; how many memories."""
-        from memchat.memory import forget
+        from memchat.memory.forgetting import purge
 
         count = 0
         with self._database.write() as tx:
             for app_id in apps.ids_of_user(tx, Scope(user).user):
-                gone, stale = forget.forget_app(tx, app_id, self.settings.zone, self._clock())
+                gone, stale = purge.forget_app(tx, app_id, self.settings.zone, self._clock())
                 self._drop_vectors(tx, stale)
                 count += gone
-        forget.scrub(self._database)
+        purge.scrub(self._database)
         return count
 
     def _read_on(self, tx: Connection, user: str, app: str | None) -> None:

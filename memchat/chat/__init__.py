@@ -19,19 +19,21 @@ from sqlalchemy import Connection
 
 from memchat import processes
 from memchat.chat import receipt
+from memchat.chat.message_window import alternating
 from memchat.chat.reply import Reply, once
-from memchat.chat.turns import alternating
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.jobs import Worker, close_session
-from memchat.memory import asked, meanwhile, render
-from memchat.memory.block import Block
-from memchat.memory.commands import Commands, Place
-from memchat.memory.meaning import shortened
-from memchat.memory.patience import Asked, Patience
-from memchat.memory.recall import Recall
-from memchat.memory.relevance import Relevance
-from memchat.memory.told import Choice
+from memchat.memory.commands import parse
+from memchat.memory.commands.execute import Commands, Place
+from memchat.memory.commands.replies import ForgetChoice
+from memchat.memory.embedding.space import shortened
+from memchat.memory.embedding.timeout import PendingQuery, QueryTimeout
+from memchat.memory.forgetting import replies_in_flight
+from memchat.memory.recall import render
+from memchat.memory.recall.model_filter import ModelFilter
+from memchat.memory.recall.prompt_block import Block
+from memchat.memory.recall.search import Recall
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import apps, jobs, messages, sessions, usage
@@ -71,10 +73,10 @@ class Parts:
     model: Callable[[], ChatModel]
     recall: Recall
     block: Block
-    patience: Patience
+    patience: QueryTimeout
     worker: Worker
     commands: Commands
-    relevance: Relevance | None
+    relevance: ModelFilter | None
     """None where it is not switched on."""
 
     def switch(self, scope: Scope) -> MemorySwitch:
@@ -102,7 +104,7 @@ class Chat:
         """Why the extraction at the end did not succeed; it is kept and tried again."""
         self._parts = parts
         self._turns: list[Message] = []
-        self._taught: set[meanwhile.Fact] = set()
+        self._taught: set[replies_in_flight.Fact] = set()
         self._before: list[Message] = []
         self._aside: frozenset[int] = frozenset()
         self._owner = processes.new_owner()
@@ -113,9 +115,9 @@ class Chat:
         self._beat: threading.Thread | None = None
         self._reader: threading.Thread | None = None
         self._reply: Reply | None = None
-        self._choice: Choice | None = None
+        self._choice: ForgetChoice | None = None
         self._to_embed = False
-        self._late: list[Asked] = []
+        self._late: list[PendingQuery] = []
         """Questions whose vector had not come when their reply was kept."""
         if resume is not None and incognito:
             raise InputError("a stored session cannot go on incognito; begin a new one")
@@ -157,7 +159,7 @@ class Chat:
         choice, self._choice = self._choice, None
         answer = choice.answered_by(content) if choice is not None else None
         rest = content if answer is None else answer.rest
-        command = asked.command(rest)
+        command = parse.command(rest)
         # There is nothing to learn from a message that only tells memory what to do.
         bare = command is not None and command.whole and command.kind != "remember"
         bare = bare or not rest
@@ -214,7 +216,7 @@ class Chat:
                 self._refuse_held(tx, self.session_id)
                 sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
             self._keep_lease()
-        command = asked.command(last.content)
+        command = parse.command(last.content)
         self._reply = Reply(self, self._parts, self.memory, last.content, command, None)
         return self._reply
 
@@ -320,7 +322,7 @@ class Chat:
         """See what was said so far, and what was learnt from it."""
         turns = messages.of_session(tx, session_id)
         self._turns = [turn for turn in turns if turn.id not in self._aside]
-        self._taught = meanwhile.taught(tx, self._turns)
+        self._taught = replies_in_flight.taught(tx, self._turns)
 
     def look_again(self) -> None:
         """See the turns as they are on disk by now: words of them may have been forgotten."""
@@ -390,8 +392,12 @@ class Chat:
             if reply.received:
                 hits = (*reply.shown.hits, *reply.told.hits)
                 zone = self._parts.settings.zone
-                shown, content = meanwhile.leave_out(tx, hits, self._taught, reply.received, zone)
-                listed, content = meanwhile.leave_out(tx, reply.shown.listed, (), content, zone)
+                shown, content = replies_in_flight.leave_out(
+                    tx, hits, self._taught, reply.received, zone
+                )
+                listed, content = replies_in_flight.leave_out(
+                    tx, reply.shown.listed, (), content, zone
+                )
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.memory import render
-from memchat.memory.echo import echoed
+from memchat.memory.recall import render
+from memchat.memory.recall.used_facts import echoed
 from memchat.store import counts, fact_lists, messages, prompts
 from memchat.store.prompts import Sent
 from memchat.types import Hit

@@ -6,13 +6,14 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from memchat.chat.pieces import Pieces
+from memchat.chat.reply_text import ReplyText
 from memchat.errors import InputError, MemChatError
-from memchat.memory import assent, follow_up, render, told
-from memchat.memory.asked import Command
-from memchat.memory.commands import TOOLS
-from memchat.memory.patience import Asked
-from memchat.memory.told import Choice, Told
+from memchat.memory.commands import confirmation, replies
+from memchat.memory.commands.execute import TOOLS
+from memchat.memory.commands.parse import Command
+from memchat.memory.commands.replies import CodeReply, ForgetChoice
+from memchat.memory.embedding.timeout import PendingQuery
+from memchat.memory.recall import follow_up, render
 from memchat.providers import ChatStream
 from memchat.store.prompts import Sent
 from memchat.types import Change, ChatMessage, MemorySwitch, Recalled, Scope, Usage, clean_text
@@ -37,14 +38,14 @@ class Reply:
         switch: MemorySwitch,
         said: str,
         command: Command | None,
-        choice: Choice | None,
+        choice: ForgetChoice | None,
     ) -> None:
         self.switch = switch
         self.shown = Recalled()
-        self.told = Told()
+        self.told = CodeReply()
         self.message_id: int | None = None
         self.dropped_turns = 0
-        self.asked: Asked | None = None
+        self.asked: PendingQuery | None = None
         self.sent: Sent | None = None
         """What its model was sent beside the turns; None where none was asked."""
         self.stream: ChatStream | None = None
@@ -132,7 +133,7 @@ class Reply:
         """What comes of an open question, and the reply to all else that the message says."""
         choice = self._choice
         answer = choice.answered_by(self._said) if choice is not None else None
-        if choice is None or (answer is None and assent.wavers(self._said)):
+        if choice is None or (answer is None and confirmation.wavers(self._said)):
             yield from self._respond()
             yield from self._ask(choice)
             return
@@ -146,7 +147,7 @@ class Reply:
             yield from self._respond()
         yield from self._ask(done.choice)
 
-    def _ask(self, choice: Choice | None) -> Iterator[str]:
+    def _ask(self, choice: ForgetChoice | None) -> Iterator[str]:
         """A question that is open, at the end of the reply: so a yes is one to nothing else."""
         if choice is None or self._stopped or self.told.choice:
             return
@@ -165,7 +166,7 @@ class Reply:
             yield acted.text
             return
         self.stream = model.stream(self._prompt(by_model), TOOLS if by_model else ())
-        pieces = Pieces(self.stream)
+        pieces = ReplyText(self.stream)
         yield from pieces
         if not self._stopped:
             self.cut = pieces.cut
@@ -174,21 +175,21 @@ class Reply:
     def _act(self, stream: ChatStream, by_model: bool) -> Iterator[str]:
         """Carry out what the model called, or what the message asks for where it called nothing,
         so that a model's bare "done" becomes true."""
-        place, acted = self._chat.place, Told()
+        place, acted = self._chat.place, CodeReply()
         if by_model and place is not None:
             acted = self._parts.commands.run(stream.calls, place)
         if self._command is not None and not acted.text:
             acted = self._obey(self._command)
         if not (acted.text or self._received):
-            acted = Told(told.NOT_DONE)
+            acted = CodeReply(replies.NOT_DONE)
         self.told += acted
         if acted.text:
             yield f"\n\n{acted.text}" if self._received else acted.text
 
-    def _obey(self, command: Command) -> Told:
+    def _obey(self, command: Command) -> CodeReply:
         place = self._chat.place
         if place is None or not self.switch.on:
-            return told.off(command.kind, self.switch)
+            return replies.off(command.kind, self.switch)
         return self._parts.commands.obey(command, place, stand_in=self._parts.model().stand_in)
 
     def _prompt(self, by_model: bool) -> list[ChatMessage]:
@@ -252,4 +253,4 @@ def once(parts: Parts, scope: Scope, prompt: str) -> tuple[str, Recalled]:
     block = render.block(parts.prompts, render.new_mark(), shown)
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
-    return "".join(Pieces(stream)), shown
+    return "".join(ReplyText(stream)), shown

@@ -8,9 +8,10 @@ from datetime import date
 
 from sqlalchemy import Connection
 
-from memchat.chat.turns import alternating
-from memchat.memory import blanking, forget, render
-from memchat.memory.commands import TOOLS
+from memchat.chat.message_window import alternating
+from memchat.memory.commands.execute import TOOLS
+from memchat.memory.forgetting import purge, redaction
+from memchat.memory.recall import render
 from memchat.store import (
     apps,
     evidence,
@@ -132,9 +133,9 @@ class Explaining:
         """Whose lines a purge on its way takes along, by kind and id."""
         held: set[tuple[str, int]] = set()
         for memory in self._hidden():
-            shown = blanking.shown_with(self.tx, memory.id)
+            shown = redaction.shown_with(self.tx, memory.id)
             held |= {("memory", i) for i in shown}
-            held |= {("message", i) for i in forget.told_with(self.tx, memory.id)}
+            held |= {("message", i) for i in purge.told_with(self.tx, memory.id)}
         return held
 
     def _hidden(self) -> list[Memory]:

@@ -18,18 +18,18 @@ import typer
 from memchat.cli import (
     apps,
     audit,
+    chat_loop,
     inbox,
     jobs,
     keys,
     memories,
     services,
     sessions,
-    show,
     system,
-    talk,
+    tables,
     ui,
     why,
-    work,
+    worker,
 )
 from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
@@ -61,17 +61,17 @@ def root(
 
 
 app.command()(system.demo)
-app.command()(talk.chat)
+app.command()(chat_loop.chat)
 app.command()(ui.ui)
-app.command()(talk.recall)
+app.command()(chat_loop.recall)
 app.command()(why.why)
 app.add_typer(memories.app, name="memories")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")
 app.add_typer(inbox.app, name="inbox")
 app.add_typer(jobs.app, name="jobs")
-app.command()(work.worker)
-app.command()(work.backfill)
+app.command()(worker.worker)
+app.command()(worker.backfill)
 app.add_typer(services.app, name="services")
 app.command()(audit.audit)
 app.command()(system.doctor)
@@ -92,16 +92,16 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except MemChatError as error:
-        show.error(str(error))
+        tables.error(str(error))
         code = 1
     except OSError as error:
-        show.error(_refused(error))
+        tables.error(_refused(error))
         code = 1
     except Exception as error:
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
-        show.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
+        tables.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     return code
 

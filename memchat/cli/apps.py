@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import App, Json, User, Yes, confirm, group, open_store
 
 app = group("See the apps, switch their memory on and off, delete them.")
@@ -24,9 +24,9 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
     with open_store() as mc:
         found = mc.apps(user=user)
         if as_json:
-            show.print_records(found)
+            tables.print_records(found)
             return
-        show.print_table(
+        tables.print_table(
             ("app", "memory", "memories", "sessions", "since"),
             [
                 (
@@ -34,7 +34,7 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
                     "on" if item.memory else "off",
                     item.memories,
                     item.sessions,
-                    show.time(item.created_at, mc.settings.zone),
+                    tables.time(item.created_at, mc.settings.zone),
                 )
                 for item in found
             ],
@@ -42,7 +42,7 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
         )
         switch = mc.memory_switch(user=user, app=app)
         if not switch.on:
-            show.notice(switch.reason)
+            tables.notice(switch.reason)
 
 
 @app.command()
@@ -77,5 +77,5 @@ def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False
 def _switch(memory_on: bool, user: str, app: str | None) -> None:
     with open_store() as mc:
         mc.set_memory(memory_on, user=user, app=app)
-        where = f"the app {show.plain(app)}" if app is not None else "every app"
-        print(f"memory is {'on' if memory_on else 'off'} for {show.plain(user)} in {where}")
+        where = f"the app {tables.plain(app)}" if app is not None else "every app"
+        print(f"memory is {'on' if memory_on else 'off'} for {tables.plain(user)} in {where}")

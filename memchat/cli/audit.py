@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import App, Json, User, Yes, open_store
 from memchat.types import Audit, Finding, to_json
 
@@ -34,7 +34,7 @@ def audit(
         seen = mc.audit(user=user, app=app)
         found = [f for f in seen.findings if not kind or f.kind in kind]
         if as_json and not fix:
-            show.print_json(to_json(seen) | {"findings": [to_json(finding) for finding in found]})
+            tables.print_json(to_json(seen) | {"findings": [to_json(finding) for finding in found]})
             return
         _report(seen, found, user, app)
         if not fix:
@@ -42,16 +42,16 @@ def audit(
         # What cannot be undone is done only where it is named.
         mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
         if not mendable:
-            show.notice("nothing here can be mended unasked")
+            tables.notice("nothing here can be mended unasked")
             return
         if not yes:
-            show.notice("a dry run: nothing was changed; add --yes to do it")
+            tables.notice("a dry run: nothing was changed; add --yes to do it")
             return
         print(f"mended {mc.mend(mendable, user=user, app=app)} of {len(mendable)}")
 
 
 def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:
-    whose = show.plain(f"{user} in {app}")
+    whose = tables.plain(f"{user} in {app}")
     print(f"{seen.active} memories in use, {seen.inactive} kept aside ({whose})")
     if not found:
         print("nothing found")
@@ -59,6 +59,6 @@ def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:
         findings = list(group)
         print(f"\n{kind} ({len(findings)})")
         for finding in findings:
-            print(show.plain(f"  {finding.what}"))
+            print(tables.plain(f"  {finding.what}"))
             if finding.fix is not None:
-                print(show.plain(f"    mend: {finding.fix}"))
+                print(tables.plain(f"    mend: {finding.fix}"))

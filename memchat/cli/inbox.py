@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import App, Json, User, embed_now, group, open_store
 from memchat.types import InboxItem
 
@@ -24,9 +24,9 @@ def list_(user: User, app: App = "default", as_json: Json = False) -> None:
     with open_store() as mc:
         items = mc.inbox(user=user, app=app)
         if as_json:
-            show.print_records(items)
+            tables.print_records(items)
             return
-        show.print_table(
+        tables.print_table(
             ("id", "would remember", "asks", "held back because"),
             [
                 (

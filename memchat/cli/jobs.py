@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import Json, Limit, User, group, open_store
 from memchat.errors import NotFound
 
@@ -42,24 +42,24 @@ def status(
         found = mc.jobs(user=user, status=state, limit=limit)
         found = [job for job in found if app in (None, job.app)]
         if as_json:
-            show.print_records(found)
+            tables.print_records(found)
             return
         counts = mc.count_jobs(user=user)
         if any(counts.values()):
             print(", ".join(f"{count} {name}" for name, count in counts.items()))
         for gone in mc.gone_holders(user=user):
             print(gone.told)
-        show.print_table(
+        tables.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
             [
                 (
                     job.id,
                     job.kind,
-                    show.app_name(job.app),
+                    tables.app_name(job.app),
                     job.target_id,
                     job.status,
                     job.attempts,
-                    show.time(job.run_at, mc.settings.zone) if job.status == "pending" else "",
+                    tables.time(job.run_at, mc.settings.zone) if job.status == "pending" else "",
                     job.error_message or "",
                 )
                 for job in found
@@ -74,14 +74,14 @@ def run(user: User, app: AnyApp = None) -> None:
     with open_store() as mc:
         waiting = len(mc.jobs(user=user, status="pending"))
         if waiting:
-            show.notice(f"{waiting} waiting …")
+            tables.notice(f"{waiting} waiting …")
         result = mc.run_jobs(user=user)
         for outcome in result.learned:
-            print(show.learned(outcome))
+            print(tables.learned(outcome))
         failed = {job.id: job for job in result.failed}
         print(f"{result.done} done, {len(failed)} failed")
         for job in failed.values():
-            show.error(show.failed(job))
+            tables.error(tables.failed(job))
         if failed:
             raise typer.Exit(1)
 

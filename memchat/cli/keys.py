@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import Json, group, settings
 
 app = group("Set, list and remove the keys of model providers, in keys.toml of the data folder.")
@@ -29,7 +29,7 @@ def put(context: typer.Context, name: Name) -> None:
 
     variable = keys.variable_of(name)
     if context.args:
-        show.error(
+        tables.error(
             f"a key is never given as an argument; run memchat keys set {name} and paste it there, "
             "and take it out of your shell's history"
         )
@@ -39,7 +39,7 @@ def put(context: typer.Context, name: Name) -> None:
     print(f"{variable} is kept in {set_to.home / keys.FILE}")
     origin = set_to.keys.origin(variable)
     if origin not in (None, keys.FILE):
-        show.notice(f"the one of the {origin} comes before it, as long as it is set there")
+        tables.notice(f"the one of the {origin} comes before it, as long as it is set there")
 
 
 @app.command("list")
@@ -51,9 +51,9 @@ def listed(as_json: Json = False) -> None:
     set_to = settings()
     found = keys.listed(set_to.home, set_to.keys)
     if as_json:
-        show.print_json([to_json(key) for key in found])
+        tables.print_json([to_json(key) for key in found])
         return
-    show.print_table(
+    tables.print_table(
         ("key", "provider", "from", "state"),
         [(k.name, k.provider, k.origin, "set" if k.used else "set, but not used") for k in found],
         none="no key is set; memchat keys set openai keeps one",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memchat.cli import elsewhere, show
+from memchat.cli import other_mentions, tables
 from memchat.cli.options import (
     TYPES,
     App,
@@ -95,21 +95,23 @@ def list_memories(
             for state in mc.embedding_states([m.id for m in found], user=user, app=app)
         }
         if as_json:
-            show.print_json([_with_embedding(m, vectors[m.id]) for m in found])
+            tables.print_json([_with_embedding(m, vectors[m.id]) for m in found])
             return
         total = mc.count_memories(**chosen)
         zone = mc.settings.zone
         today = datetime.now(zone).date()
-        rows = [show.memory_row(memory, zone, today) for memory in found]
-        headings: tuple[str, ...] = show.MEMORY_HEADINGS
+        rows = [tables.memory_row(memory, zone, today) for memory in found]
+        headings: tuple[str, ...] = tables.MEMORY_HEADINGS
         if status in VECTOR_STATUSES:
             headings += ("vector",)
-            rows = [(*row, show.vector(vectors[m.id])) for row, m in zip(rows, found, strict=True)]
-        show.print_table(
+            rows = [
+                (*row, tables.vector(vectors[m.id])) for row, m in zip(rows, found, strict=True)
+            ]
+        tables.print_table(
             headings,
             rows,
             none=f"no memories of {user} in {app} (status {status})",
-            more=show.more_line(len(found), offset, total),
+            more=tables.more_line(len(found), offset, total),
         )
 
 
@@ -119,21 +121,21 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
     with open_store() as mc:
         memory = mc.memory(memory_id, user=user, app=app)
         if as_json:
-            show.print_json(_everything(mc, memory, user, app))
+            tables.print_json(_everything(mc, memory, user, app))
             return
         (state,) = mc.embedding_states([memory_id], user=user, app=app)
         _print_memory(mc, memory, state)
         for evidence in mc.evidence(memory_id, user=user, app=app):
             title = f", {evidence.session_title}" if evidence.session_title else ""
             print(
-                show.plain(
+                tables.plain(
                     f"said      “{' '.join(evidence.quote.split())}” ({evidence.role}, "
-                    f"{show.time(evidence.said_at, mc.settings.zone)}, "
+                    f"{tables.time(evidence.said_at, mc.settings.zone)}, "
                     f"session {evidence.session_id}{title})"
                 )
             )
         for event in _told(mc.history(memory_id, user=user, app=app)):
-            print(show.plain(f"history   {_event(mc, event)}"))
+            print(tables.plain(f"history   {_event(mc, event)}"))
 
 
 @app.command()
@@ -272,10 +274,10 @@ def delete(
         memory = mc.memory(number, user=user, app=app)
         confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
         found = None if keep_transcript else mc.elsewhere([number], user=user, app=app)
-        blank = found if everywhere else elsewhere.ask(mc, found, yes=yes)
+        blank = found if everywhere else other_mentions.ask(mc, found, yes=yes)
         mc.delete(number, user=user, app=app, keep_transcript=keep_transcript, blank=blank)
-        show.notice(f"forgot memory {number}")
-        elsewhere.tell(mc, found, blank)
+        tables.notice(f"forgot memory {number}")
+        other_mentions.tell(mc, found, blank)
 
 
 @app.command()
@@ -312,13 +314,13 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
     with open_store() as mc:
         events = mc.history(memory_id, user=user, app=app)
         if as_json:
-            show.print_records(events)
+            tables.print_records(events)
             return
-        show.print_table(
+        tables.print_table(
             ("at", "what", "by", "why", "change"),
             [
                 (
-                    show.time(event.at, mc.settings.zone),
+                    tables.time(event.at, mc.settings.zone),
                     event.kind,
                     event.actor,
                     event.cause,
@@ -368,18 +370,18 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
         "value": memory.value,
         "key": memory.key,
         "type": memory.memory_type,
-        "state": show.memory_state(memory, today),
+        "state": tables.memory_state(memory, today),
         "user": memory.user,
-        "app": show.app_name(memory.app),
+        "app": tables.app_name(memory.app),
         "from": memory.starts_at or "",
         "until": memory.expires_at or "(no end)",
-        "created": f"{show.time(memory.created_at, zone)}, {memory.created_by}",
-        "updated": show.time(memory.updated_at, zone),
-        "seen": f"{times}, last {show.time(memory.last_seen_at, zone)}",
+        "created": f"{tables.time(memory.created_at, zone)}, {memory.created_by}",
+        "updated": tables.time(memory.updated_at, zone),
+        "seen": f"{times}, last {tables.time(memory.last_seen_at, zone)}",
     }
     if memory.starts_at is None:
         del lines["from"]
-    lines["vector"] = show.vector(state)
+    lines["vector"] = tables.vector(state)
     if memory.pinned:
         lines["pinned"] = "at hand in every chat"
     if memory.sensitive:
@@ -387,7 +389,7 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
     if memory.replaced_by is not None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():
-        print(show.plain(f"{name:<9} {content}"))
+        print(tables.plain(f"{name:<9} {content}"))
 
 
 def _told(events: list[Event]) -> list[Event]:
@@ -397,7 +399,7 @@ def _told(events: list[Event]) -> list[Event]:
 def _event(mc: MemChat, event: Event) -> str:
     why = f" ({event.cause})" if event.cause else ""
     what = f"{event.kind} by {event.actor}{why}"
-    return f"{show.time(event.at, mc.settings.zone)} {what} {_difference(event)}".rstrip()
+    return f"{tables.time(event.at, mc.settings.zone)} {what} {_difference(event)}".rstrip()
 
 
 def _difference(event: Event) -> str:

@@ -117,16 +117,16 @@ def open_store() -> MemChat:
 
 def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:
     """Return if the person agrees. Without a terminal to ask on, only ``--yes`` agrees."""
-    from memchat.cli import show
+    from memchat.cli import tables
 
     if yes:
         return
     if not sys.stdin.isatty():
-        show.error(f"nothing was done; {why}, so add --yes to agree")
+        tables.error(f"nothing was done; {why}, so add --yes to agree")
         raise typer.Exit(2)
-    print(f"{show.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
+    print(f"{tables.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        show.error("nothing was done")
+        tables.error("nothing was done")
         raise typer.Exit(1)
 
 
@@ -135,11 +135,11 @@ def embed_now(mc: MemChat) -> None:
 
     The row is safe and its id printed, so a failure here is a notice and not an error.
     """
-    from memchat.cli import show
+    from memchat.cli import tables
     from memchat.errors import MemChatError
 
     sys.stdout.flush()
     try:
         mc.embed_pending()
     except MemChatError as error:
-        show.error(f"saved, but not yet searchable by meaning: {error}")
+        tables.error(f"saved, but not yet searchable by meaning: {error}")

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import Json, group, open_store, settings
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.memory.reembed import Reembedded
+    from memchat.memory.embedding.migration import Reembedded
 
 app = group("See and change the embedding services of the store.")
 
@@ -26,9 +26,9 @@ def listed(as_json: Json = False) -> None:
     with open_store() as mc:
         found, plugins = mc.services(), mc.embedding_plugins()
     if as_json:
-        show.print_records([*found, *plugins])
+        tables.print_records([*found, *plugins])
         return
-    show.print_table(
+    tables.print_table(
         ("id", "service", "version", "dimensions", "reads", "state", "vectors", "lacking"),
         [
             (s.id, s.name, s.version, s.dimensions, s.max_tokens, s.state, s.vectors, s.lacking)
@@ -38,7 +38,7 @@ def listed(as_json: Json = False) -> None:
     )
     for plugin in plugins:
         package = f"{plugin.package} {plugin.version}"
-        print(show.plain(f"installed: {plugin.name}/…, from the package {package}"))
+        print(tables.plain(f"installed: {plugin.name}/…, from the package {package}"))
 
 
 @app.command()
@@ -56,9 +56,9 @@ def use(
     with open_store() as mc:
         lacking = mc.use_service(name, force=force)
     if as_json:
-        show.print_json({"service": name, "queued": lacking})
+        tables.print_json({"service": name, "queued": lacking})
         return
-    print(show.plain(f"{name} is in use"))
+    print(tables.plain(f"{name} is in use"))
     if lacking:
         print(f"{counted(lacking, 'text')} without a vector of it; memchat jobs run makes them")
     _say_what_is_set(name)
@@ -99,7 +99,7 @@ def migrate(
         finally:
             line.end()
     if as_json:
-        show.print_json(to_json(done))
+        tables.print_json(to_json(done))
     else:
         _say(done)
     if not done.switched:
@@ -129,7 +129,7 @@ def fetch(
         finally:
             line.end()
     if as_json:
-        show.print_json({"model": name, "folder": str(folder), "bytes": size})
+        tables.print_json({"model": name, "folder": str(folder), "bytes": size})
         return
     print(f"{name} is in {folder}" + (f", {size / 1e6:,.1f} MB fetched" if size else " already"))
     print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
@@ -150,30 +150,30 @@ def remove(
     with open_store() as mc:
         removed = mc.remove_service(name, force=force)
     if as_json:
-        show.print_json({"service": name, "removed": removed})
+        tables.print_json({"service": name, "removed": removed})
     else:
-        print(show.plain(f"{name} is removed, with {counted(removed, 'vector')}"))
+        print(tables.plain(f"{name} is removed, with {counted(removed, 'vector')}"))
 
 
 def _say(done: Reembedded) -> None:
     if done.before is None and not done.embedded:
-        print(show.plain(f"{done.service} is in use"))
+        print(tables.plain(f"{done.service} is in use"))
         return
     cost = "" if not done.cost_usd else f", ${done.cost_usd:.4f}"
     texts = counted(done.embedded, "text")
-    print(show.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
+    print(tables.plain(f"{texts} embedded with {done.service} ({done.tokens:,} tokens{cost})"))
     for what, reason in done.refused.items():
-        show.error(f"{what} has no vector of it: {reason}")
+        tables.error(f"{what} has no vector of it: {reason}")
     if done.switched:
-        print(show.plain(f"{done.service} is in use"))
+        print(tables.plain(f"{done.service} is in use"))
         if done.before is not None:
             print(
-                show.plain(
+                tables.plain(
                     f"the vectors of {done.before} are kept; memchat services rm {done.before}"
                 )
             )
     else:
-        show.error(
+        tables.error(
             f"{done.before or 'words alone'} stays in use; mend these texts and run it again, or "
             f"leave them to words with memchat services use {done.service} --force"
         )
@@ -186,6 +186,6 @@ def _say_what_is_set(name: str) -> None:
     set_to = settings()
     named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
     if named and set_to.embed_model not in (name, embedding_name(name)):
-        show.notice(
+        tables.notice(
             f"MEMCHAT_EMBED_MODEL still names {set_to.embed_model}; unset it, or set it to {name}"
         )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import (
     App,
     Json,
@@ -39,14 +39,14 @@ def list_sessions(
     with open_store() as mc:
         found = mc.sessions(user=user, app=app, limit=limit, offset=offset)
         if as_json:
-            show.print_records(found)
+            tables.print_records(found)
             return
-        show.print_table(
+        tables.print_table(
             ("id", "started", "messages", "state", "title"),
             [
                 (
                     session.id,
-                    show.time(session.started_at, mc.settings.zone),
+                    tables.time(session.started_at, mc.settings.zone),
                     session.message_count,
                     session.status,
                     session.title or "",
@@ -74,23 +74,23 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
                 "usage": [to_json(total) for total in usage],
                 "refusals": [to_json(refusal) for refusal in refusals],
             }
-            show.print_json(to_json(session) | whole)
+            tables.print_json(to_json(session) | whole)
             return
         zone = mc.settings.zone
-        lines = [f"{show.time(session.started_at, zone)}  {session.title or '(no title)'}"]
+        lines = [f"{tables.time(session.started_at, zone)}  {session.title or '(no title)'}"]
         if session.summary:
             lines.append(session.summary)
         for message in messages:
             mark = "" if message.status == "complete" else f" ({message.status})"
-            head = f"{message.role}, {show.time(message.created_at, zone)}{mark}"
+            head = f"{message.role}, {tables.time(message.created_at, zone)}{mark}"
             lines += ["", f"{head}  #{message.id}"]
             lines.append(message.content)
         if usage:
-            lines += ["", *(f"used  {show.used(total)}" for total in usage)]
+            lines += ["", *(f"used  {tables.used(total)}" for total in usage)]
         if refusals:
-            refused = show.not_kept(refusals, show.command("sessions keep", app))
+            refused = tables.not_kept(refusals, tables.command("sessions keep", app))
             lines += ["", *(f"not kept  {line}" for line in refused)]
-        show.page(show.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+        tables.page(tables.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
 @app.command()
@@ -166,11 +166,11 @@ def delete(
         remove = partial(remove, user=user, app=app, keep_memories=keep_memories)
         _show_undone(remove(dry_run=True))
         if dry_run:
-            show.notice("a dry run: nothing was deleted")
+            tables.notice("a dry run: nothing was deleted")
             return
         confirm(question, yes=yes)
         remove()
-        show.notice(f"deleted {what}")
+        tables.notice(f"deleted {what}")
 
 
 def _show_undone(undone: Undone) -> None:
@@ -180,4 +180,4 @@ def _show_undone(undone: Undone) -> None:
         ("stays, known from elsewhere too", undone.kept),
     ):
         for memory in found:
-            print(show.plain(f"{what}: {memory.id}  {memory.key}: {memory.value}"))
+            print(tables.plain(f"{what}: {memory.id}  {memory.key}: {memory.value}"))

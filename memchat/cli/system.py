@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import ENV_FILE, Json, open_store, settings
 from memchat.config.addresses import shown
 from memchat.config.names import ADDRESS_NAMES, VARIABLES
@@ -59,16 +59,16 @@ def doctor(
         repaired = mc.repair() if repair else []
         checks = mc.doctor() + [Check("settings", "note", line) for line in _unread()]
     if as_json and repair:
-        show.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
+        tables.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
     elif as_json:
-        show.print_records(checks)
+        tables.print_records(checks)
     else:
         for line in repaired or (["nothing was out of step"] if repair else []):
             print(f"repaired {line}" if repaired else f"ok       repair: {line}")
         for check in checks:
-            print(show.plain(f"{check.state:<8} {check.name}: {check.detail}"))
+            print(tables.plain(f"{check.state:<8} {check.name}: {check.detail}"))
             if check.remedy:
-                print(show.plain(f"{'':<8} → {check.remedy}"))
+                print(tables.plain(f"{'':<8} → {check.remedy}"))
     if any(check.state == "problem" for check in checks):
         raise typer.Exit(1)
 
@@ -89,22 +89,22 @@ def config(as_json: Json = False) -> None:
         for name, value, variable in values
     ]
     if as_json:
-        show.print_json(rows)
+        tables.print_json(rows)
     else:
-        show.print_table(
+        tables.print_table(
             ("setting", "value", "from", "variable"),
             [["" if cell is None else cell for cell in row.values()] for row in rows],
             none="",
         )
     for line in [*set_to.foreign_addresses(), *_unread()]:
-        show.notice(line)
+        tables.notice(line)
 
 
 def env_file(path: Path) -> EnvFile:
     """The file that ``--env-file`` names, after one line on what in it memchat does not know."""
     found = read_env_file(path)
     if found.ignored:
-        show.notice(
+        tables.notice(
             f"ignored in {found.name}, as memchat knows no such names: {', '.join(found.ignored)}"
         )
     return found

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import show
+from memchat.cli import tables
 from memchat.cli.options import App, Json, User, open_store
 from memchat.types import Given, Usage, Why, to_json
 
@@ -65,11 +65,11 @@ def why(
         if not_relevant is not None or relevant is not None:
             _judge(mc, found, not_relevant, relevant, user=user, app=app)
         elif as_json:
-            show.print_json(to_json(found))
+            tables.print_json(to_json(found))
         else:
             zone = mc.settings.zone
             lines = _sent(found) if prompt else _explained(found, zone, everything=everything)
-            show.page(show.plain("\n".join(lines)), shutil.get_terminal_size().lines)
+            tables.page(tables.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
 def _judge(
@@ -78,17 +78,17 @@ def _judge(
     session_id = found.reply.session_id
     if out is not None:
         memory = mc.mute(out, session_id, user=user, app=app)
-        print(show.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
+        print(tables.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
     if back is not None:
         memory = mc.unmute(back, session_id, user=user, app=app)
-        print(show.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
+        print(tables.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
 
 
 def _explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
     reply = found.reply
-    said = show.shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
+    said = tables.shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
     lines = [
-        f"reply   #{reply.id}, {show.time(reply.created_at, zone)}, session {reply.session_id}",
+        f"reply   #{reply.id}, {tables.time(reply.created_at, zone)}, session {reply.session_id}",
         f"to      {said}",
         f"memory  {_counted(found)}",
     ]
@@ -132,7 +132,7 @@ def _line(line: Given, zone: ZoneInfo) -> list[str]:
     facts = [_how(line), f"{hit.tokens} tokens"]
     if line.said_at is not None:
         where = f", session {line.session_id}" if line.session_id is not None else ", by hand"
-        facts.append(f"said {show.time(line.said_at, zone)}{where}")
+        facts.append(f"said {tables.time(line.said_at, zone)}{where}")
     lines = [f"{mark}{hit.id}  {hit.text}", f"    {' · '.join(facts)}"]
     if line.since is not None:
         lines.append(f"    since then: {line.since}")

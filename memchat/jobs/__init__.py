@@ -19,12 +19,12 @@ from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, origin
 from memchat.jobs.backfill import Backfill, Backfilled
 from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
-from memchat.memory import elsewhere, forget
-from memchat.memory.elsewhere import Chosen
-from memchat.memory.learn import Learner
-from memchat.memory.meaning import Meaning
-from memchat.memory.today import settle, to_settle
-from memchat.store import apps, hidden, holders, inbox, jobs, memories, sessions
+from memchat.memory.embedding.space import EmbeddingSpace
+from memchat.memory.extraction.learner import Learner
+from memchat.memory.facts.in_force import settle, to_settle
+from memchat.memory.forgetting import other_mentions, purge
+from memchat.memory.forgetting.other_mentions import MentionsToBlank
+from memchat.store import apps, hidden, inbox, job_holders, jobs, memories, sessions
 from memchat.store.database import Database
 from memchat.store.jobs import Claim
 from memchat.types import Job, Learned, Progress, Scope, Session
@@ -62,7 +62,7 @@ class Worker:
         settings: Settings,
         clock: Callable[[], datetime],
         learner: Learner,
-        meaning: Callable[[], tuple[Meaning | None, str | None]],
+        meaning: Callable[[], tuple[EmbeddingSpace | None, str | None]],
         drop_vectors: Callable[[Connection, Iterable[int]], None],
     ) -> None:
         """``drop_vectors`` takes the saved vectors of scope rows from memory and disk."""
@@ -89,7 +89,7 @@ class Worker:
         if "forget" in kinds:
             while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
                 self._forget(claimed, done)
-                forget.scrub(self._database)
+                purge.scrub(self._database)
         if "extract" in kinds:
             while claimed := self._claim("extract", user, target_id):
                 self._read(claimed[0], self._learner.learn, done)
@@ -115,7 +115,7 @@ class Worker:
         """Whether anything is due, or in the hands of a process that is no more."""
         with self._database.read() as tx:
             due = jobs.due(tx, None, self._clock())
-            left = holders.any_gone(tx)
+            left = job_holders.any_gone(tx)
         if due and due <= _EMBEDDED and self._meaning()[0] is None:
             return left  # they wait for a service
         return bool(due) or left
@@ -193,11 +193,11 @@ class Worker:
             )
 
         # Before it ends without work: a process that ended meanwhile may have left some.
-        return claimed() or (claimed() if holders.free_gone(tx, kind) else [])
+        return claimed() or (claimed() if job_holders.free_gone(tx, kind) else [])
 
     def _free_abandoned(self) -> None:
         with self._database.write() as tx:
-            holders.free_gone(tx)
+            job_holders.free_gone(tx)
             jobs.give_up_on_killers(tx, self._clock(), self._settings.retry_minutes)
 
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
@@ -222,13 +222,15 @@ class Worker:
         with self._database.write() as tx:
             # The words first: what was merged into a memory goes with it, in that one's way.
             for keep in (False, True):
-                in_this_way = (c for c in claimed if (c.how == forget.KEEP_TRANSCRIPT) == keep)
+                in_this_way = (c for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep)
                 ids = {claim.target_id for claim in in_this_way}
                 due = [m for m in hidden.listed(tx, app_ids) if m.id in ids] if ids else []
-                self._drop_vectors(tx, forget.forget(tx, due, zone, now, keep_transcript=keep))
+                self._drop_vectors(tx, purge.forget(tx, due, zone, now, keep_transcript=keep))
             for claim in claimed:
-                if (chosen := Chosen.load(claim.how)) is not None:
-                    self._drop_vectors(tx, elsewhere.blank(tx, claim.app_id, chosen, zone, now))
+                if (chosen := MentionsToBlank.load(claim.how)) is not None:
+                    self._drop_vectors(
+                        tx, other_mentions.blank(tx, claim.app_id, chosen, zone, now)
+                    )
             jobs.finish_all(tx, claimed, now)
 
     def _read(self, claimed: Claim, read: Callable[[Claim], Learned], done: JobsDone) -> None:
@@ -300,7 +302,7 @@ class Worker:
         for app_ids in due:
             with self._database.write() as tx:
                 settle(tx, app_ids, zone, now)
-        forget.scrub(self._database)
+        purge.scrub(self._database)
 
 
 def close_session(tx: Connection, session: Session, now: datetime) -> None:

@@ -13,8 +13,8 @@ from datetime import datetime
 
 from memchat.config import Settings
 from memchat.jobs.embed import Embedded, Embedding, Kind, Take
-from memchat.memory.meaning import Meaning
-from memchat.store import gaps, jobs
+from memchat.memory.embedding.space import EmbeddingSpace
+from memchat.store import jobs, unembedded
 from memchat.store.database import Database
 from memchat.types import Job, Progress
 
@@ -43,7 +43,7 @@ class Backfill:
     database: Database
     settings: Settings
     clock: Callable[[], datetime]
-    meaning: Meaning
+    meaning: EmbeddingSpace
     taking: Callable[[Kind, datetime], Take]
     """Gives what claims jobs of a kind that were due at a moment."""
     wait: Callable[[float], bool]
@@ -53,9 +53,9 @@ class Backfill:
         """Embed all that is lacking, by ``batch`` texts; each is tried once."""
         began, started = self.clock(), time.monotonic()
         with self.database.write() as tx:
-            total = gaps.count(tx, self.meaning.service_id)
+            total = unembedded.count(tx, self.meaning.service_id)
             if total:
-                gaps.queue(tx, self.meaning.service_id, began)
+                unembedded.queue(tx, self.meaning.service_id, began)
         runs: list[Embedded] = []
 
         def tell(*now: Embedded) -> None:
@@ -78,7 +78,7 @@ class Backfill:
             if found.down is not None:
                 break
         with self.database.read() as tx:
-            left = gaps.count(tx, self.meaning.service_id)
+            left = unembedded.count(tx, self.meaning.service_id)
             failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
         # The same words count wherever they occur, though they are made once.
         done, down = max(0, total - left), runs[-1].down

@@ -17,10 +17,10 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError, origin
-from memchat.memory import moments
-from memchat.memory.ask import Answer, Asking, Made, asked_pause
-from memchat.memory.meaning import Meaning
-from memchat.memory.pipeline import Finished, Pipeline
+from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, Made, asked_pause
+from memchat.memory.embedding.pipeline import Finished, Pipeline
+from memchat.memory.embedding.space import EmbeddingSpace
+from memchat.memory.recall import turn_texts
 from memchat.providers.failures import foreign
 from memchat.providers.limits import Paused
 from memchat.store import embeddings, jobs, memories, services, usage
@@ -48,7 +48,7 @@ Take = Callable[[Connection, int, int], list[Claim]]
 
 
 @dataclass(slots=True)
-class Batch:
+class EmbeddingBatch:
     """Jobs in hand, with the texts that they lack the vectors of, by hash, under their targets."""
 
     claims: list[Claim]
@@ -86,7 +86,7 @@ class Embedding:
     database: Database
     settings: Settings
     clock: Callable[[], datetime]
-    meaning: Meaning
+    meaning: EmbeddingSpace
     kind: Kind
     batch: int = BATCH
     seen: Callable[[Embedded], None] = lambda _: None
@@ -106,7 +106,7 @@ class Embedding:
 
         What is in hand when this is broken off is given back, without counting the try.
         """
-        asking = Asking(self._embed, self.batch)
+        asking = BatchSplitter(self._embed, self.batch)
         service = self.meaning.embedder.service
         turn = partial(self._turn, take)
         try:
@@ -139,7 +139,9 @@ class Embedding:
         self.result.pause = None
         return not broken_off
 
-    def _turn(self, take: Take, finished: Finished[Batch], wanted: int) -> list[Batch]:
+    def _turn(
+        self, take: Take, finished: Finished[EmbeddingBatch], wanted: int
+    ) -> list[EmbeddingBatch]:
         """Write what is finished and take so many batches, in one transaction."""
         if not finished and wanted <= 0:
             return []
@@ -174,7 +176,7 @@ class Embedding:
     def _size(self) -> int:
         return self.batch if self.kind == "embed" else CONVERSATIONS
 
-    def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[Batch]:
+    def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
         """The claims in batches, with what they lack."""
         if not claims:
             return []
@@ -184,17 +186,19 @@ class Embedding:
             missing = embeddings.missing(tx, service_id, targets)
             lacking = {target: {key: text} for target, _, text, key in missing}
         else:
-            lacking = {target: moments.lacking(tx, target, zone, service_id) for target in targets}
+            lacking = {
+                target: turn_texts.lacking(tx, target, zone, service_id) for target in targets
+            }
         alone = claims[0].attempt > jobs.FULL_TRIES
         more = alone or len(claims) == asked
         batches = []
         for i in range(0, len(claims), self._size):
             some = claims[i : i + self._size]
             theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
-            batches.append(Batch(some, theirs, more, alone))
+            batches.append(EmbeddingBatch(some, theirs, more, alone))
         return batches
 
-    def _write(self, tx: Connection, batch: Batch, answer: Answer) -> Embedded:
+    def _write(self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer) -> Embedded:
         now = self.clock()
         faults = {
             target: next(answer.faults[key] for key in texts if key in answer.faults)
@@ -210,7 +214,7 @@ class Embedding:
         else:
             zone, service_id = self.settings.zone, self.meaning.service_id
             for claimed in [*done, *bad]:
-                moments.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
+                turn_texts.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
         reasons: dict[str, list[int]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], Paused):
@@ -247,7 +251,9 @@ class Embedding:
                 # Its words, or the service in use, changed while their vector was made.
                 jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
 
-    def _keep_usage(self, tx: Connection, batch: Batch, answer: Answer, now: datetime) -> None:
+    def _keep_usage(
+        self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
+    ) -> None:
         """Each app bears the part of the cost that its part of the texts is."""
         sizes: dict[int, int] = {}
         for claimed in batch.claims:
@@ -276,9 +282,9 @@ class Embedding:
         self.seen(result)
 
 
-def _together(finished: Finished[Batch]) -> tuple[Batch, Answer]:
+def _together(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, EmbeddingAnswer]:
     """Several batches as one: it costs half to write them so."""
-    whole, all_of_it = Batch([], {}), Answer()
+    whole, all_of_it = EmbeddingBatch([], {}), EmbeddingAnswer()
     for batch, answer in finished:
         whole.claims += batch.claims
         whole.lacking |= batch.lacking

@@ -17,7 +17,15 @@ from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
 from memchat.providers.failures import Call, ContextOverflow, translate, unusable
 from memchat.providers.keys import find_key
-from memchat.providers.lite import LOCAL, Finish, cost_usd, failures, gemini_client, litellm, warm
+from memchat.providers.litellm_calls import (
+    LOCAL,
+    Finish,
+    cost_usd,
+    failures,
+    gemini_client,
+    litellm,
+    warm,
+)
 from memchat.tokens import estimate_tokens
 from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 

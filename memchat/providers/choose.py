@@ -92,7 +92,7 @@ def embedder(settings: Settings) -> Embedder | None:
             keys=settings.keys,
         )
     if provider == FASTEMBED:
-        from memchat.providers.fast import FastEmbedder
+        from memchat.providers.fastembed import FastEmbedder
 
         folder = model_folder(settings, model)
         return FastEmbedder(_bare(model), folder, dimensions=settings.embed_dimensions)
@@ -201,7 +201,7 @@ def _state_minilm() -> State:
 
 
 def _state_fast(model: str, settings: Settings) -> State:
-    from memchat.providers.fast import installed, lacking
+    from memchat.providers.fastembed import installed, lacking
 
     if not installed():
         return None, "fastembed is not installed", "run pip install fastembed"

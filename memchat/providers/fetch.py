@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from memchat import disk
 from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.providers.fast import (
+from memchat.providers.fastembed import (
     NOT_INSTALLED,
     POOLING,
     PROMPTS,

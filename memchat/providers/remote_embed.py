@@ -11,9 +11,9 @@ from memchat.config.names import provider_of
 from memchat.providers.batches import embed_all
 from memchat.providers.failures import Call, translate, unusable
 from memchat.providers.keys import find_key
-from memchat.providers.known import sizes
+from memchat.providers.known_models import sizes
 from memchat.providers.limits import PER_MINUTE, bucket
-from memchat.providers.lite import LOCAL, cost_usd, failures, litellm
+from memchat.providers.litellm_calls import LOCAL, cost_usd, failures, litellm
 from memchat.tokens import estimate_tokens
 from memchat.types import Service, Usage
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from memchat.store import names, plain
+from memchat.store import names, raw_sql
 from memchat.store.schema import apps, memories, sessions
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
@@ -29,13 +29,13 @@ def find(tx: Connection, scope: Scope) -> ScopeIds:
     """The scope's rows, without making any. Raises ScopeError where there are none and its names
     hold what cannot be seen."""
     sql = "SELECT name, id FROM apps WHERE user = ? AND name IN (?, ?)"
-    found: dict[str, int] = dict(plain.rows(tx, sql, scope.user, scope.app, EVERY_APP))
+    found: dict[str, int] = dict(raw_sql.rows(tx, sql, scope.user, scope.app, EVERY_APP))
     _check(found, scope)
     return ScopeIds(found.get(scope.app), found.get(EVERY_APP))
 
 
 def _check_user(tx: Connection, user: str) -> None:
-    if not plain.rows(tx, "SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
+    if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
         names.refuse_hidden(user, "user")
 
 
@@ -134,7 +134,7 @@ def beside(tx: Connection, app_id: int) -> list[int]:
     sql = (
         "SELECT a.id FROM apps here JOIN apps a USING (user) WHERE here.id = ? AND a.id != here.id"
     )
-    return [row[0] for row in plain.rows(tx, sql, app_id)]
+    return [row[0] for row in raw_sql.rows(tx, sql, app_id)]
 
 
 def remove(tx: Connection, app_id: int) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, selec
 from memchat.store import jobs as queue
 from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
 from memchat.store.schema import jobs, memories
-from memchat.store.standing import Standing
+from memchat.store.values_in_force import Standing
 from memchat.types import Job, Memory, Wanted
 
 _m = memories.c

@@ -7,7 +7,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, insert, select
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import changes
 
 Kind = Literal["messages", "sessions"]
@@ -25,7 +25,7 @@ def record(tx: Connection, app_id: int, kind: Kind, ids: Collection[int]) -> Non
 def latest(tx: Connection, kind: Kind, app_id: int) -> int:
     """The number of the scope's newest change of this kind; 0 where there is none."""
     sql = "SELECT max(id) FROM changes WHERE app_id = ? AND kind = ?"
-    return plain.rows(tx, sql, app_id, kind)[0][0] or 0
+    return raw_sql.rows(tx, sql, app_id, kind)[0][0] or 0
 
 
 def since(tx: Connection, kind: Kind, app_id: int, change_id: int) -> list[int]:

@@ -12,7 +12,7 @@ from datetime import date
 from sqlalchemy import Connection
 
 from memchat.language.secrets import find_secrets
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.types import EVERY_APP
 
 _TABLES = ("memories", "inbox", "refusals")
@@ -25,7 +25,7 @@ def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]])
     ``unwanted`` is given all the cues there are, and gives those that are to go.
     """
     found = {
-        table: plain.rows(
+        table: raw_sql.rows(
             tx,
             f"SELECT t.id, t.cues FROM apps here JOIN apps a ON a.user = here.user"
             f" JOIN {table} t ON t.app_id = a.id WHERE here.id = ? AND t.cues != ''",
@@ -39,7 +39,7 @@ def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]])
         for row_id, cues in rows:
             left = " ".join(cue for cue in cues.split() if cue not in gone)
             if left != cues:
-                plain.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
+                raw_sql.rows(tx, f"UPDATE {table} SET cues = ? WHERE id = ?", left, row_id)
                 if table == "memories":
                     changed.add(int(row_id))
     return changed
@@ -59,7 +59,7 @@ class Lacking:
 
 def lacking(tx: Connection, today: date) -> list[Lacking]:
     """The facts in use today that have no cues, of everybody whose memory is on."""
-    found = plain.rows(
+    found = raw_sql.rows(
         tx,
         "SELECT m.id, m.app_id, m.key, m.value, m.sensitive FROM memories m"
         " JOIN apps a ON a.id = m.app_id"
@@ -80,7 +80,7 @@ def give(tx: Connection, fact: Lacking, words: Sequence[str]) -> bool:
     if not words:
         return False
     same = "id = ? AND active = 1 AND cues = '' AND key = ? AND value = ?"
-    there = plain.rows(tx, f"SELECT 1 FROM memories WHERE {same}", fact.id, fact.key, fact.value)
+    there = raw_sql.rows(tx, f"SELECT 1 FROM memories WHERE {same}", fact.id, fact.key, fact.value)
     if there:
-        plain.rows(tx, "UPDATE memories SET cues = ? WHERE id = ?", " ".join(words), fact.id)
+        raw_sql.rows(tx, "UPDATE memories SET cues = ? WHERE id = ?", " ".join(words), fact.id)
     return bool(there)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, and_, delete, func, or_, select
 
-from memchat.store import plain, services
+from memchat.store import raw_sql, services
 from memchat.store.schema import embeddings, memories, messages, searched, sessions, utc_text
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def put(
     at = f"{utc_text(now)[:19]}Z"
     rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
     if rows and services.stands(tx, service_id):
-        plain.many(tx, _PUT, rows)
+        raw_sql.many(tx, _PUT, rows)
 
 
 def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
@@ -74,7 +74,7 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
         "SELECT hash, embedding FROM embeddings"
         " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
     )
-    rows = plain.rows(tx, sql, plain.listed(hashes), service_id)
+    rows = raw_sql.rows(tx, sql, raw_sql.listed(hashes), service_id)
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
@@ -83,10 +83,10 @@ def of_memories(
 ) -> Held:
     """A scope row's searched memories, or only those of ``ids``, with their vectors."""
     if ids is None:
-        batches = plain.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
+        batches = raw_sql.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
         return _held(batches)
     among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
-    return _held([plain.rows(tx, among, service_id, app_id, plain.listed(ids))])
+    return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.listed(ids))])
 
 
 def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:

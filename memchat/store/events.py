@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, update
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import UtcTime, memory_events, utc_text
 from memchat.types import Event
 
@@ -41,7 +41,7 @@ def record(
     new: dict[str, Any] | None = None,
 ) -> None:
     """Write one event, in the transaction of the change itself."""
-    plain.insert(
+    raw_sql.insert(
         tx,
         "memory_events",
         memory_id=memory_id,
@@ -73,9 +73,9 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
         " new, detail FROM memory_events WHERE memory_id = ? ORDER BY id"
     )
     found = []
-    for row in plain.rows(tx, sql, memory_id):
+    for row in raw_sql.rows(tx, sql, memory_id):
         fields = [*row]
-        fields[3] = plain.at(fields[3])
+        fields[3] = raw_sql.at(fields[3])
         fields[9:] = map(_load, fields[9:])
         found.append(Event(*fields))
     return found
@@ -95,7 +95,7 @@ def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
         " WHERE memory_id IN (SELECT value FROM json_each(?)) AND kind = 'edit' AND actor = 'user'"
         " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
     )
-    return {row[0]: plain.at(row[1]) for row in plain.rows(tx, sql, plain.listed(memory_ids))}
+    return {row[0]: raw_sql.at(row[1]) for row in raw_sql.rows(tx, sql, raw_sql.listed(memory_ids))}
 
 
 def of_session(tx: Connection, session_id: int) -> list[Event]:
@@ -108,7 +108,7 @@ def of_session(tx: Connection, session_id: int) -> list[Event]:
 def latest(tx: Connection, app_id: int) -> int:
     """The id of the scope's newest event; 0 where there is none."""
     sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
-    return plain.rows(tx, sql, app_id)[0][0] or 0
+    return raw_sql.rows(tx, sql, app_id)[0][0] or 0
 
 
 def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
@@ -124,7 +124,7 @@ def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
     )
-    return {row[0] for row in plain.rows(tx, sql, plain.listed(memory_ids))}
+    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(memory_ids))}
 
 
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import fact_list_lines, fact_lists
 
 _f = fact_lists.c
@@ -58,7 +58,7 @@ def keep(
     added = tx.execute(insert(fact_lists).values(**values).returning(_f.id))
     list_id = int(added.scalar_one())
     rows = [(list_id, n, i, text) for n, (i, text) in enumerate(lines)]
-    plain.many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
+    raw_sql.many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
     return list_id
 
 
@@ -72,12 +72,12 @@ def get(tx: Connection, list_id: int) -> FactList:
 def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
     """What models wrote in the conversations that were sent a list with this memory, replies,
     titles and summaries: the conversation's id, the text, and whether it describes the whole."""
-    return plain.rows(tx, _TEXTS, memory_id)
+    return raw_sql.rows(tx, _TEXTS, memory_id)
 
 
 def sent_anywhere(tx: Connection, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories have a line in a list or in a receipt."""
-    return {row[0] for row in plain.rows(tx, _SENT_ANYWHERE, plain.listed(memory_ids))}
+    return {row[0] for row in raw_sql.rows(tx, _SENT_ANYWHERE, raw_sql.listed(memory_ids))}
 
 
 def drop(tx: Connection, memory_id: int) -> None:

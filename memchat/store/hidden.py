@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy import Connection, update
 
-from memchat.store import events, keywords, plain
+from memchat.store import events, keywords, raw_sql
 from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
 from memchat.store.memory_rows import PLAIN, plain_memory
@@ -22,7 +22,7 @@ def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
     keywords.remove(tx, "memories", [memory.id])
     before = {"inactive_reason": memory.inactive_reason, "replaced_by": memory.replaced_by}
     sql = "UPDATE memories SET active = 0, inactive_reason = ?, updated_at = ? WHERE id = ?"
-    plain.rows(tx, sql, FORGOTTEN, utc_text(cause.at), memory.id)
+    raw_sql.rows(tx, sql, FORGOTTEN, utc_text(cause.at), memory.id)
     events.record(tx, memory.id, app_id, "hide", cause, old=before)
 
 
@@ -44,7 +44,7 @@ def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
 
 def there(tx: Connection, ids: Collection[int]) -> set[int]:
     """Which of these memories, of whatever scope, are not purged; hidden ones are among them."""
-    return {row[0] for row in plain.rows(tx, _THERE, plain.listed(ids))}
+    return {row[0] for row in raw_sql.rows(tx, _THERE, raw_sql.listed(ids))}
 
 
 def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
@@ -54,9 +54,9 @@ def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -
         f"{PLAIN} WHERE m.app_id IN (SELECT value FROM json_each(?))"
         f" AND m.inactive_reason = '{FORGOTTEN}'"
     )
-    scopes = plain.listed(app_ids)
+    scopes = raw_sql.listed(app_ids)
     if sha1 is None:
-        found = plain.rows(tx, f"{hidden} ORDER BY m.id", scopes)
+        found = raw_sql.rows(tx, f"{hidden} ORDER BY m.id", scopes)
     else:
-        found = plain.rows(tx, f"{hidden} AND m.sha1 = ?", scopes, sha1)
+        found = raw_sql.rows(tx, f"{hidden} AND m.sha1 = ?", scopes, sha1)
     return [plain_memory(row) for row in found]

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import apps, inbox, messages
 from memchat.types import EVERY_APP, InboxItem, MemoryType
 
@@ -121,14 +121,14 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
     """The words of every item of a scope row; of the shared row, of every app of its user."""
-    rows = plain.rows(tx, _TEXTS, app_id, EVERY_APP)
+    rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of every proposal of a scope row; of the shared row, of every app of its
     user."""
-    rows = plain.rows(tx, _FACTS, app_id, EVERY_APP)
+    rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
     return {item_id: (key, value) for item_id, key, value in rows}
 
 

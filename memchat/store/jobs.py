@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from memchat.config import RETRY_MINUTES
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import apps, jobs, utc_text
 from memchat.types import Job
 
@@ -84,7 +84,7 @@ def enqueue(
     """
     at = utc_text(now)
     due_at = utc_text(run_at or now)
-    plain.rows(tx, _ENQUEUE, kind, app_id, source, target_id, how, due_at, at, at)
+    raw_sql.rows(tx, _ENQUEUE, kind, app_id, source, target_id, how, due_at, at, at)
 
 
 def claim(
@@ -259,7 +259,7 @@ def due(tx: Connection, user: str | None, now: datetime) -> set[str]:
         " AND j.run_at <= ?1 AND (j.lease_until IS NULL OR j.lease_until < ?1)"
         " AND (?2 IS NULL OR a.user = ?2)"
     )
-    return {row[0] for row in plain.rows(tx, sql, utc_text(now), user)}
+    return {row[0] for row in raw_sql.rows(tx, sql, utc_text(now), user)}
 
 
 def owners(tx: Connection) -> list[str]:

@@ -22,7 +22,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from memchat.store import plain
+from memchat.store import raw_sql
 
 Kind = Literal["memories", "messages", "sessions"]
 Hit = tuple[int, float]
@@ -180,7 +180,7 @@ def held_by_more(tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, 
     if not any_of:
         return False
     found = f"SELECT rowid FROM {kind}_fts WHERE {kind}_fts MATCH ? LIMIT ?"
-    return int(plain.rows(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
+    return int(raw_sql.rows(tx, f"SELECT count(*) FROM ({found})", any_of, most + 1)[0][0]) > most
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
@@ -198,7 +198,7 @@ def stems(words: Iterable[str]) -> dict[str, str]:
 def _rows(tx: Connection, kind: Kind, match: str) -> list[int]:
     # As one text: making a tuple of each row takes longer than finding it.
     sql = f"SELECT json_group_array(rowid) FROM {kind}_fts WHERE {kind}_fts MATCH ?"
-    found: list[int] = json.loads(plain.rows(tx, sql, match)[0][0])
+    found: list[int] = json.loads(raw_sql.rows(tx, sql, match)[0][0])
     return found
 
 
@@ -217,7 +217,7 @@ def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> No
     """Index a row, or index it anew."""
     remove(tx, kind, [row_id])
     sql = f"INSERT INTO {kind}_fts (rowid, text) VALUES (?, ?)"
-    plain.rows(tx, sql, row_id, _indexed(_scope(app_id), text))
+    raw_sql.rows(tx, sql, row_id, _indexed(_scope(app_id), text))
 
 
 def write_turn(
@@ -228,13 +228,13 @@ def write_turn(
     remove(tx, "messages", [row_id])
     name = _scope(app_id, reply)
     sql = "INSERT INTO messages_fts (rowid, text, context) VALUES (?, ?, ?)"
-    plain.rows(tx, sql, row_id, _indexed(name, text), _indexed(name, context))
+    raw_sql.rows(tx, sql, row_id, _indexed(name, text), _indexed(name, context))
 
 
 def remove(tx: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
     """Take rows out. Their words leave the file's bytes only with ``scrub``."""
     for row_id in row_ids:
-        plain.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
+        raw_sql.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
 
 
 def scrub(tx: Connection) -> None:
@@ -250,7 +250,7 @@ def scrub(tx: Connection) -> None:
 
 def astray(tx: Connection, kind: Kind, wanted: Mapping[int, Words]) -> set[int]:
     """The ids whose rows are lacking, are too many, or hold another text or scope."""
-    held = dict(plain.rows(tx, f"SELECT rowid, text FROM {kind}_fts"))
+    held = dict(raw_sql.rows(tx, f"SELECT rowid, text FROM {kind}_fts"))
     right = {i: _indexed(_scope(w.app_id, w.reply), w.text) for i, w in wanted.items()}
     return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
 
@@ -258,12 +258,12 @@ def astray(tx: Connection, kind: Kind, wanted: Mapping[int, Words]) -> set[int]:
 def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
     """The rows of a scope that are indexed with any word; all rows of the kind are read for it."""
     sql = f"SELECT rowid FROM {kind}_fts WHERE text GLOB ?"
-    return {row[0] for row in plain.rows(tx, sql, f"{app_id}[qr]*")}
+    return {row[0] for row in raw_sql.rows(tx, sql, f"{app_id}[qr]*")}
 
 
 def count(tx: Connection, kind: Kind) -> int:
     """How many rows of a kind are indexed."""
-    return int(plain.rows(tx, f"SELECT count(*) FROM {kind}_fts")[0][0])
+    return int(raw_sql.rows(tx, f"SELECT count(*) FROM {kind}_fts")[0][0])
 
 
 def _scope(app_id: int, reply: bool = False) -> str:

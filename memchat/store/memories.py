@@ -14,11 +14,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
 
-from memchat.store import events, keywords, plain, states
+from memchat.store import events, keywords, raw_sql, states
 from memchat.store.events import Cause
 from memchat.store.memory_rows import PLAIN, plain_memory
 from memchat.store.schema import apps, memories, searched, utc_text
-from memchat.store.standing import Standing
+from memchat.store.values_in_force import Standing
 from memchat.types import EVERY_APP, CreatedBy, Memory, MemoryType
 
 _m = memories.c
@@ -79,7 +79,7 @@ def insert_new(
     ``instead_of`` is the memory whose place it is to take on its first day.
     """
     now, said_at = utc_text(cause.at), utc_text(new.said_at)
-    memory_id = plain.insert(
+    memory_id = raw_sql.insert(
         tx,
         "memories",
         app_id=app_id,
@@ -299,18 +299,18 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     """Memories of these scope rows by id; foreign and unknown ids are left out."""
     if not ids or not app_ids:
         return {}
-    rows = plain.rows(tx, _BY_IDS, plain.listed(ids), plain.listed(app_ids))
+    rows = raw_sql.rows(tx, _BY_IDS, raw_sql.listed(ids), raw_sql.listed(app_ids))
     return {row[0]: plain_memory(row) for row in rows}
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
     """The scope row a known memory belongs to."""
-    return int(plain.rows(tx, "SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
+    return int(raw_sql.rows(tx, "SELECT app_id FROM memories WHERE id = ?", memory_id)[0][0])
 
 
 def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The row with this very fact, active or not; an active one first, then the scope's own."""
-    found = plain.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", plain.listed(app_ids), sha1)
+    found = raw_sql.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", raw_sql.listed(app_ids), sha1)
     rows = map(plain_memory, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
@@ -318,7 +318,7 @@ def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
 def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, newest said first."""
     sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return [plain_memory(row) for row in plain.rows(tx, sql, plain.listed(app_ids), key)]
+    return [plain_memory(row) for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), key)]
 
 
 def values_of(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
@@ -327,7 +327,7 @@ def values_of(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[in
         "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
     )
-    return plain.rows(tx, sql, plain.listed(app_ids), key)
+    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids), key)
 
 
 def sensitive_words(
@@ -339,7 +339,7 @@ def sensitive_words(
         " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
         " AND (expires_at IS NULL OR expires_at >= ?)"
     )
-    return plain.rows(tx, sql, plain.listed(app_ids), plain.listed(back), today.isoformat())
+    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids), raw_sql.listed(back), today.isoformat())
 
 
 def listed(
@@ -409,7 +409,7 @@ def pinned(
 
 def in_use(tx: Connection, app_id: int) -> Iterator[Memory]:
     """The active rows of a scope row, read one by one: who has enough stops."""
-    for row in plain.each(tx, f"{PLAIN} WHERE m.app_id = ? AND m.active = 1", app_id):
+    for row in raw_sql.each(tx, f"{PLAIN} WHERE m.app_id = ? AND m.active = 1", app_id):
         yield plain_memory(row)
 
 
@@ -422,7 +422,9 @@ def count_told(
         " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
         " AND id NOT IN (SELECT value FROM json_each(?))"
     )
-    found = plain.rows(tx, sql, plain.listed(app_ids), today.isoformat(), plain.listed(without))
+    found = raw_sql.rows(
+        tx, sql, raw_sql.listed(app_ids), today.isoformat(), raw_sql.listed(without)
+    )
     return int(found[0][0])
 
 
@@ -457,7 +459,7 @@ def many_so_far(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None
         "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
     )
-    found = plain.rows(tx, sql, plain.listed(app_ids), key)
+    found = raw_sql.rows(tx, sql, raw_sql.listed(app_ids), key)
     return bool(found[0][0]) if found else None
 
 
@@ -468,7 +470,7 @@ def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int
         "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND expires_at < ?"
     )
-    return [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), today.isoformat())]
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), today.isoformat())]
 
 
 def due_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, ...]]:

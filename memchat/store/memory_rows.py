@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.types import Memory
 
 PLAIN = """
@@ -22,10 +22,10 @@ def plain_memory(row: Sequence[Any]) -> Memory:
     """The record of a row that ``PLAIN`` gave."""
     fields = [*row]
     for place in _TIMES:
-        fields[place] = plain.at(fields[place])
+        fields[place] = raw_sql.at(fields[place])
     for place in _FLAGS:
         fields[place] = bool(fields[place])
     for place in _DAYS:
-        fields[place] = plain.day(fields[place])
+        fields[place] = raw_sql.day(fields[place])
     fields[_CUES] = tuple(fields[_CUES].split())
     return Memory(*fields)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.store import plain
+from memchat.store import raw_sql
 
 _IN = "IN (SELECT value FROM json_each(?))"
 _SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
@@ -21,13 +21,13 @@ def scopes(tx: Connection, app_id: int) -> list[int]:
         "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
         " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
     )
-    return [row[0] for row in plain.rows(tx, sql, app_id)]
+    return [row[0] for row in raw_sql.rows(tx, sql, app_id)]
 
 
 def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
     """How many messages the conversations of these scopes have."""
     sql = f"SELECT count(*) {_SAID}"
-    return int(plain.rows(tx, sql, plain.listed(app_ids))[0][0])
+    return int(raw_sql.rows(tx, sql, raw_sql.listed(app_ids))[0][0])
 
 
 def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
@@ -41,7 +41,7 @@ def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]
-    return [row[0] for row in plain.rows(tx, sql, plain.listed(app_ids), *patterns)]
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), *patterns)]
 
 
 def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
@@ -50,7 +50,7 @@ def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
     )
-    return plain.rows(tx, sql, plain.listed(app_ids))
+    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids))
 
 
 def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
@@ -61,8 +61,8 @@ def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
         " AND inactive_reason NOT IN ('superseded', 'forgotten')"
         f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
     )
-    scopes_ = plain.listed(app_ids)
-    return [row[0] for row in plain.rows(tx, sql, scopes_, scopes_)]
+    scopes_ = raw_sql.listed(app_ids)
+    return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_)]
 
 
 def waiting(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
@@ -78,6 +78,6 @@ def refused(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
 def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
     sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
     return [
-        (row[0], row[1], plain.at(row[2]), "\n".join(filter(None, row[3:])))
-        for row in plain.rows(tx, sql, plain.listed(app_ids))
+        (row[0], row[1], raw_sql.at(row[2]), "\n".join(filter(None, row[3:])))
+        for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids))
     ]

@@ -7,13 +7,13 @@ import secrets
 from sqlalchemy import Connection, delete
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import meta
 
 
 def get(tx: Connection, key: str) -> str | None:
     """The value under a key."""
-    found = plain.rows(tx, "SELECT value FROM meta WHERE key = ?", key)
+    found = raw_sql.rows(tx, "SELECT value FROM meta WHERE key = ?", key)
     return found[0][0] if found else None
 
 

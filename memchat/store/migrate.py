@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 
 from memchat import disk
 from memchat.errors import SchemaError, StoreError
-from memchat.store import upkeep
+from memchat.store import repair
 from memchat.store.keywords import Kind
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -76,4 +76,4 @@ def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
     config.attributes["connection"] = tx
     command.upgrade(config, "head")
     for kind in get_args(Kind):
-        upkeep.mend_words(tx, kind)
+        repair.mend_words(tx, kind)

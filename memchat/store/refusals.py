@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, or_, select
 
-from memchat.store import plain
+from memchat.store import raw_sql
 from memchat.store.schema import refusals
 from memchat.types import EVERY_APP, MemoryType, Refusal
 
@@ -107,14 +107,14 @@ def get(tx: Connection, app_ids: Sequence[int], refusal_id: int) -> Refusal | No
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
     """The words of every refusal of a scope row; of the shared row, of every app of its user."""
-    rows = plain.rows(tx, _TEXTS, app_id, EVERY_APP)
+    rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
     return {refusal_id: "\n".join(filter(None, words)) for refusal_id, *words in rows}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of every refusal of a scope row; of the shared row, of every app of its
     user."""
-    rows = plain.rows(tx, _FACTS, app_id, EVERY_APP)
+    rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
     return {refusal_id: (key, value) for refusal_id, key, value in rows}
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, select
 
-from memchat.store import meta, plain
+from memchat.store import meta, raw_sql
 from memchat.store.schema import embeddings, services
 from memchat.types import Service, ServiceInfo
 
@@ -62,12 +62,12 @@ def get(tx: Connection, service_id: int) -> Service | None:
 
 def stands(tx: Connection, service_id: int) -> bool:
     """Whether it is still registered: asked before each search."""
-    return bool(plain.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
+    return bool(raw_sql.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
 
 
 def ids(tx: Connection) -> list[int]:
     """The ids of all of them."""
-    return [row[0] for row in plain.rows(tx, "SELECT id FROM services")]
+    return [row[0] for row in raw_sql.rows(tx, "SELECT id FROM services")]
 
 
 def every(tx: Connection) -> dict[int, Service]:

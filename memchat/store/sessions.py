@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
-from memchat.store import changes, embeddings, keywords, plain
+from memchat.store import changes, embeddings, keywords, raw_sql
 from memchat.store.schema import apps, jobs, messages, sessions
 from memchat.types import Session
 
@@ -185,7 +185,7 @@ def description(tx: Connection, session_id: int) -> tuple[str | None, str | None
 
 def any_in(tx: Connection, app_id: int) -> bool:
     """Whether the app has any conversation."""
-    return bool(plain.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
+    return bool(raw_sql.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
 
 def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, delete, func, select
 
-from memchat.store import meta, plain
+from memchat.store import meta, raw_sql
 from memchat.store.schema import tombstones, utc_text
 
 Mark = tuple[str, str]
@@ -22,7 +22,7 @@ def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now
     The id is 0 for what never was a memory.
     """
     key, at = meta.hash_key(tx), utc_text(now)
-    plain.many(
+    raw_sql.many(
         tx,
         "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
         " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
@@ -38,20 +38,20 @@ def exhume(tx: Connection, memory_id: int) -> None:
 
 def any_in(tx: Connection, app_id: int) -> bool:
     """Whether anything was forgotten in a scope."""
-    return bool(plain.rows(tx, "SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
+    return bool(raw_sql.rows(tx, "SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
 
 
 def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
-    scopes, key = plain.listed(app_ids), meta.hash_key(tx)
+    scopes, key = raw_sql.listed(app_ids), meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
-        plain.rows(
+        raw_sql.rows(
             tx,
             "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
             " AND hash IN (SELECT value FROM json_each(?))",
-            *(scopes, kind, plain.listed(hashes)),
+            *(scopes, kind, raw_sql.listed(hashes)),
         )
 
 

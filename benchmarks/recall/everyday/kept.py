@@ -11,9 +11,9 @@ from typing import Literal
 from benchmarks.recall.everyday.lives import Life, Stated
 from benchmarks.recall.stores import store
 from memchat import MemChat
-from memchat.memory import render
-from memchat.memory.consolidate import Consolidation, Fact, search_text
-from memchat.memory.gate import keys
+from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.gate.checks import keys
+from memchat.memory.recall import render
 from memchat.providers import Embedder
 from memchat.store import apps
 from memchat.store.events import Cause

@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.recall.everyday.kept import Cues, Kept, kept
 from benchmarks.recall.everyday.lives import STYLES, Life, Request, notes
-from memchat.memory import render
+from memchat.memory.recall import render
 from memchat.prompts import Prompts
 from memchat.providers import Embedder
 from memchat.tokens import estimate_tokens

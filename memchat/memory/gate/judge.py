@@ -12,13 +12,13 @@ from zoneinfo import ZoneInfo
 
 from memchat.language.secrets import mask
 from memchat.language.text import normal_value
-from memchat.memory.candidate import Candidate, Quote
-from memchat.memory.gate import (
+from memchat.memory.extraction.candidate import Candidate, Quote
+from memchat.memory.gate.checks import (
     content,
     link,
     orders,
     quotes,
-    reference,
+    references,
     repeats,
     shape,
     signals,
@@ -34,7 +34,7 @@ Check = Callable[[Case], None]
 CHECKS: tuple[Check, ...] = (
     shape.check,
     quotes.check,
-    reference.check,
+    references.check,
     link.check,
     content.check,
     withheld.check,

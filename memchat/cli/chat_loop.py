@@ -1,0 +1,257 @@
+"""``memchat chat`` and ``memchat recall``."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import tables
+from memchat.cli.options import App, Json, Limit, User, open_store
+from memchat.errors import MemChatError, StoreFull
+from memchat.types import to_json
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from memchat.app import MemChat
+    from memchat.chat import Chat, Reply
+    from memchat.types import Hit, Scope
+
+GOODBYES = ("", "exit", "quit")
+
+
+def chat(
+    user: User,
+    app: App = "default",
+    incognito: Annotated[
+        bool, typer.Option("--incognito", help="Use no memory and leave nothing behind.")
+    ] = False,
+    resume: Annotated[
+        int | None,
+        typer.Option("--resume", metavar="ID", help="Go on with this session.", show_default=False),
+    ] = None,
+) -> None:
+    """Talk; when the conversation ends, what matters is remembered.
+
+    “Remember that …”, “forget …” (it shows what, and asks) and “what do you remember about me?”
+    are carried out at once.
+
+    An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
+    Without a terminal each line of standard input is one turn.
+    """
+    with open_store() as mc:
+        first_time = not any(item.sessions for item in mc.apps(user=user))
+        began = mc.now
+        conversation = mc.session(user=user, app=app, incognito=incognito, resume=resume)
+        try:
+            _greet(mc, conversation, app=app, first_time=first_time)
+            answered = _talk(conversation)
+            _end(mc, conversation, began)
+        finally:
+            # However it ended, nothing that was said stays in an open session.
+            conversation.end(wait=False)
+    if not answered and not tables.on_terminal():
+        raise typer.Exit(1)
+
+
+def recall(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
+    user: User,
+    app: App = "default",
+    limit: Limit = 10,
+    confident: Annotated[
+        bool, typer.Option("--confident", help="Only what surely has to do with it.")
+    ] = False,
+    min_score: Annotated[
+        float | None,
+        typer.Option("--min-score", metavar="X", help="Only hits with this score or a higher one."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Search the memories and past conversations by meaning and words, best first.
+
+    Behind what surely has to do with the question come the best of the rest, under "Less sure:".
+    """
+    with open_store() as mc:
+        found = mc.recall(query, user=user, app=app, limit=limit)
+        if found.degraded:
+            tables.notice(found.degraded)
+        hits = [
+            hit
+            for hit in (found.confident if confident else found.hits)
+            if min_score is None or hit.score >= min_score
+        ]
+        if as_json:
+            tables.print_json([to_json(hit) for hit in hits])
+        else:
+            _print_hits(hits)
+
+
+def _print_hits(hits: Sequence[Hit]) -> None:
+    """The hits as one table, with a line where the confident ones end."""
+    tables.print_table(
+        ("score", "kind", "id", "session", "text"),
+        [(f"{hit.score:.3f}", hit.kind, hit.id, hit.session_id or "", hit.text) for hit in hits],
+        none="nothing is known about this",
+        divide=(sum(hit.confident for hit in hits), "Less sure:"),
+    )
+
+
+def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> None:
+    for line in mc.foreign_addresses():
+        tables.notice(line)
+    if conversation.notice:
+        tables.notice(conversation.notice)
+    if first_time and conversation.memory.on:
+        tables.notice(
+            "Memory is on: when a conversation ends, what you said about yourself is kept in "
+            f"{mc.settings.home}. `memchat memories list` shows it, `memchat apps off` switches "
+            "it off, `memchat chat --incognito` leaves one conversation out."
+        )
+    elif not conversation.memory.on and not conversation.incognito:
+        tables.notice(f"Nothing is remembered: {conversation.memory.reason}.")
+    if conversation.session_id is not None:
+        session = mc.find_session(
+            conversation.session_id, user=conversation.scope.user, app=conversation.scope.app
+        )
+        tables.notice(f"Going on with session {session.id} “{session.title or ''}”.")
+    if tables.on_terminal():
+        tables.notice(f"{mc.settings.chat_model}, app {app}. An empty line ends the conversation.")
+
+
+def _talk(conversation: Chat) -> bool:
+    """Turn after turn until the person is done; whether every turn was answered."""
+    answered, told = True, set[str]()
+    try:
+        while (text := _next_turn()).strip().lower() not in GOODBYES:
+            answered = _turn(conversation, text, told) and answered
+    except (EOFError, KeyboardInterrupt):
+        if tables.on_terminal():
+            print()
+    return answered
+
+
+def _next_turn() -> str:
+    """What the person says next. Raises EOFError at the end of the input."""
+    if tables.on_terminal():
+        import readline  # noqa: F401  (gives input() line editing and whole pasted paragraphs)
+
+        return input("> ")
+    line = sys.stdin.readline()
+    if not line:
+        raise EOFError
+    return line.rstrip("\r\n")
+
+
+def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
+    """Say one thing and print the reply as it arrives; whether there was one.
+
+    ``told`` holds what was said of the search before, so that it is said once.
+    """
+    try:
+        reply = conversation.send(text)
+        _stream(reply)
+    except KeyboardInterrupt:
+        print(flush=True)
+        tables.notice("(stopped)")
+        return True
+    except MemChatError as error:
+        tables.error(str(error))
+        return False
+    if reply.cut:
+        tables.notice(reply.cut)
+    if reply.shown.degraded and reply.shown.degraded not in told:
+        told.add(reply.shown.degraded)
+        tables.notice(reply.shown.degraded)
+    if used := tables.remembered(reply.shown):
+        tables.notice(used)
+    if done := _done(reply):
+        tables.notice(done)
+    return True
+
+
+def _done(reply: Reply) -> str:
+    """What a turn did to the memory, by code's own count: a model's words prove nothing."""
+    forgotten = sum(change.kind == "forgotten" for change in reply.done)
+    lines = [
+        f"{change.kind} #{change.memory.id} {change.memory.key}"
+        for change in reply.done
+        if change.memory is not None
+    ]
+    lines += [f"forgotten {forgotten}"] if forgotten else []
+    return f"memory: {', '.join(lines)}" if lines else ""
+
+
+def _stream(reply: Reply) -> None:
+    started = False
+    try:
+        for piece in reply:
+            print(tables.plain(piece), end="", flush=True)
+            started = True
+        print(flush=True)
+    except MemChatError:
+        if started:
+            print(flush=True)
+        raise
+    finally:
+        # Whatever cut it, the part that came is kept now, not when Python clears up.
+        reply.stop()
+
+
+def _end(mc: MemChat, conversation: Chat, began: datetime) -> None:
+    """End the session, wait for its extraction, and say what was saved, what waits and what was
+    not kept since it ``began``."""
+    later = "the conversation is kept and is read again later, or now by `memchat jobs run`"
+    if conversation.session_id is not None and conversation.memory.on:
+        tables.notice("Reading the conversation …")
+    try:
+        outcome = conversation.end(wait=True)
+    except KeyboardInterrupt:
+        tables.error(f"stopped; {later}")
+        raise
+    except StoreFull:
+        raise  # closing the conversation meets it again: it is said once, by the command itself
+    except MemChatError as error:
+        tables.error(f"{error}; {later}")
+        return
+    if conversation.failure is not None:
+        tables.error(f"{conversation.failure}; {later}")
+        return
+    if outcome is not None:
+        print(tables.learned(outcome, kept_only=True), flush=True)
+    if conversation.session_id is not None and conversation.memory.on:
+        there = mc, conversation.scope, conversation.session_id, began
+        for line in [*_changed(*there), *_left_open(*there)]:
+            print(line, flush=True)
+
+
+def _changed(mc: MemChat, scope: Scope, session_id: int, began: datetime) -> list[str]:
+    """What this conversation replaced or ended since it ``began``, each with what undoes it."""
+    where = {"user": scope.user, "app": scope.app}
+    lessons = mc.lessons(session_id, **where).values()
+    lines = []
+    for memory in [change.memory for changes in lessons for change in changes]:
+        gone = [] if memory is None else mc.replaced(memory.id, **where)
+        if memory is not None and memory.inactive_reason == "ended":
+            gone = [memory]
+        undo = tables.command("memories restore", scope.app)
+        lines += [tables.changed(old, memory, undo) for old in gone[:1] if old.updated_at >= began]
+    return lines
+
+
+def _left_open(mc: MemChat, scope: Scope, session_id: int, began: datetime) -> list[str]:
+    """What this conversation leaves for the person to decide."""
+    where = {"user": scope.user, "app": scope.app}
+    said = {message.id for message in mc.messages(session_id, **where)}
+    lines = []
+    for item in mc.inbox(**where):
+        if item.created_at >= began and (item.message_id is None or item.message_id in said):
+            yes, no = (tables.command(f"inbox {verb}", scope.app) for verb in ("accept", "reject"))
+            asks = tables.plain(mc.question(item, **where))
+            lines.append(f"waits: {asks} yes: {yes} {item.id}, no: {no} {item.id}")
+    refusals = [r for r in mc.refusals(**where, session_id=session_id) if r.created_at >= began]
+    refused = tables.not_kept(refusals, tables.command("sessions keep", scope.app))
+    return lines + [f"not kept: {line}" for line in refused]

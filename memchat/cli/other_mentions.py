@@ -1,0 +1,81 @@
+"""What else speaks of a memory that is being forgotten: shown, asked about, and counted."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from memchat.cli import tables
+from memchat.types import Elsewhere, Place
+
+if TYPE_CHECKING:
+    from memchat.app import MemChat
+
+LISTED = 10
+"""Places that are listed without being asked for."""
+_NAMES = {
+    "title": "title of session {id}",
+    "summary": "summary of session {id}",
+    "memory": "memory {id}",
+    "inbox": "inbox item {id}",
+    "refusal": "proposal not kept, {id}",
+}
+
+
+def ask(mc: MemChat, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
+    """The places that the person wants blanked, too; none without a terminal to ask on."""
+    if found is None or yes or not sys.stdin.isatty():
+        return None
+    print(f"It is also spoken of elsewhere: {found.counted}.", file=sys.stderr)
+    if any(place.kind in ("memory", "inbox", "refusal") for place in found.places):
+        print("Blanking forgets a memory and drops a proposal as a whole.", file=sys.stderr)
+    said = _answer("Blank these too? [y/N/show]")
+    if said in ("s", "show"):
+        _list(mc, found, len(found.places))
+        said = _answer("Blank which of them? [all/none, or their numbers]")
+    if said in ("y", "yes", "a", "all"):
+        return found
+    places = _numbered(found, said)
+    return replace(found, places=places) if places else None
+
+
+def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> None:
+    """What was blanked with the memory, and what still speaks of it."""
+    if found is None:
+        return
+    if blanked is not None:
+        tables.notice(f"blanked with it: {blanked.counted}")
+    gone = blanked.places if blanked is not None else ()
+    left = replace(found, places=tuple(place for place in found.places if place not in gone))
+    if not left.places:
+        return
+    tables.notice(f"it is still spoken of elsewhere: {left.counted}")
+    if not sys.stdin.isatty():
+        _list(mc, left, LISTED)
+    tables.notice(
+        "to blank these as well, add the memory again by hand and delete it with --everywhere"
+    )
+
+
+def _answer(question: str) -> str:
+    print(f"{question} ", end="", file=sys.stderr, flush=True)
+    return sys.stdin.readline().strip().lower()
+
+
+def _numbered(found: Elsewhere, said: str) -> tuple[Place, ...]:
+    """The places that were named by their numbers; none where anything else was said."""
+    parts = said.replace(",", " ").split()
+    if not all(part.isdecimal() and 1 <= int(part) <= len(found.places) for part in parts):
+        return ()
+    return tuple(found.places[n - 1] for n in sorted({int(part) for part in parts}))
+
+
+def _list(mc: MemChat, found: Elsewhere, most: int) -> None:
+    for number, place in enumerate(found.places[:most], 1):
+        what = _NAMES.get(place.kind, "{kind} in session {session}")
+        what = what.format(id=place.id, kind=place.kind, session=place.session_id)
+        day = tables.time(place.at, mc.settings.zone)
+        print(tables.plain(f"{number:>4}. {day}  {what}: “{place.text}”"), file=sys.stderr)
+    if len(found.places) > most:
+        print(f"      and {len(found.places) - most} more", file=sys.stderr)

@@ -1,0 +1,142 @@
+"""``worker`` and ``backfill``: the queue's work as a process, and vectors for what has none."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import tables
+from memchat.cli.options import Yes, confirm, open_store
+
+if TYPE_CHECKING:
+    from memchat.app import MemChat
+    from memchat.jobs.backfill import Backfilled
+
+MOST_FAILURES = 20
+"""Failures that are printed one by one."""
+
+
+def worker(
+    once: Annotated[
+        bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
+    ] = False,
+) -> None:
+    """Do queued work as it becomes due, for everybody, until Ctrl-C or a signal to end.
+
+    Each piece of work is a line on standard error, with numbers and no words of yours. What is in
+    hand is ended first; a second Ctrl-C gives it back to the queue.
+    """
+    with logged_to_stderr(), open_store() as mc:
+        if once:
+            done = mc.run_jobs()
+            print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
+            if done.failed:
+                raise typer.Exit(1)
+            return
+        _stop_on_signals(mc)
+        tables.notice("waiting for work; Ctrl-C ends it")
+        mc.work()
+        tables.notice("ended; what waits is kept in the queue")
+
+
+def backfill(
+    batch: Annotated[
+        int, typer.Option("--batch", min=1, max=2048, help="Texts that are sent together.")
+    ] = 100,
+    cues: Annotated[
+        bool, typer.Option("--cues", help="Ask for words to find facts by that have none, first.")
+    ] = False,
+    yes: Yes = False,
+) -> None:
+    """Make the vectors that are missing: of memories, past messages and summaries.
+
+    What has one is skipped, so it can be broken off and run again at any time. The exit code is 1
+    if anything failed or is left.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    with open_store() as mc:
+        if cues:
+            _fill_cues(mc, yes=yes)
+        told = _stop_on_signals(mc)
+        line = ProgressLine()
+        try:
+            result = mc.backfill(batch=batch, seen=line.tell)
+        finally:
+            line.end()
+        print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
+        _print_failures(result)
+        if told:
+            raise typer.Exit(130)
+        if result.left or result.failed:
+            raise typer.Exit(1)
+
+
+def _fill_cues(mc: MemChat, *, yes: bool) -> None:
+    """Give facts cues that have none, once the person agrees to what that sends and costs."""
+    plan = mc.cue_plan()
+    if not plan.facts:
+        print("no fact is without cues")
+        return
+    print(f"{plan.facts} facts have no cues")
+    if plan.asked:
+        price = "of unknown price" if plan.cost_usd is None else f"for about ${plan.cost_usd:.4f}"
+        print(f"{plan.asked} are sent to {plan.model}: about {plan.tokens} tokens, {price}")
+        confirm("Ask for their cues?", yes=yes, why="facts are sent and it may cost money")
+    print(f"{mc.backfill_cues()} facts have cues now")
+
+
+def _print_failures(result: Backfilled) -> None:
+    single = [job for job in result.failed if job.error_message != result.stopped]
+    for job in sorted(single, key=lambda job: job.id)[:MOST_FAILURES]:
+        tables.error(tables.failed(job))
+    if len(single) > MOST_FAILURES:
+        tables.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
+    if result.stopped is not None:
+        tables.error(f"stopped: {result.stopped}")
+
+
+def _stop_on_signals(mc: MemChat) -> list[int]:
+    """The first signal lets what is in hand come to its end, the second breaks it off.
+
+    Gives a list that the signal's number is put into.
+    """
+    told: list[int] = []
+
+    def first(number: int, frame: FrameType | None) -> None:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.default_int_handler)
+        told.append(number)
+        mc.stop_work()
+
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, first)
+    return told
+
+
+@contextmanager
+def logged_to_stderr() -> Iterator[None]:
+    """Write memchat's log to standard error meanwhile, a line each."""
+    import logging
+
+    class Plain(logging.Formatter):
+        """A line each; what a provider answered does not drive the terminal."""
+
+        def formatMessage(self, record: logging.LogRecord) -> str:
+            return tables.plain(" ".join(super().formatMessage(record).split()))
+
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
+    log = logging.getLogger("memchat")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

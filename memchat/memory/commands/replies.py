@@ -1,0 +1,238 @@
+"""What code itself says in a conversation about memory: every such sentence stands here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from zoneinfo import ZoneInfo
+
+from memchat.memory.commands import confirmation
+from memchat.memory.commands.confirmation import Confirmation
+from memchat.memory.recall import render
+from memchat.types import (
+    EVERY_APP,
+    MEMORY_TYPES,
+    Change,
+    Elsewhere,
+    Hit,
+    Memory,
+    MemorySwitch,
+    Message,
+    Scope,
+)
+
+INCOGNITO = {
+    "remember": "This conversation is incognito: I will not remember this. Say it in another one.",
+    "forget": "This conversation is incognito: nothing that is kept is touched from here. "
+    "`memchat memories delete ID` forgets it.",
+    "list": "This conversation is incognito: nothing that is remembered is read here. "
+    "`memchat memories list` shows it.",
+}
+OFF = {
+    "remember": "{reason}, so I will not remember this. `memchat apps on` switches it on.",
+    "forget": "{reason}, so I do not look into it. `memchat memories delete ID` forgets what was "
+    "kept before.",
+    "list": "{reason}, so I do not look into it. `memchat memories list` shows what was kept "
+    "before.",
+}
+LATER = "Not saved yet: I read our conversation when it ends, and note it then if I can."
+NOT_DONE = "That did not work: nothing was saved or forgotten. Please say it again."
+UNWANTED = "Not saved: you asked for it not to be."
+KEPT = "Nothing was forgotten."
+LEFT = "All else stays as it is."
+STILL_ASKED = "Nothing was forgotten yet."
+NOTHING_FOUND = "I remember nothing about that, so there is nothing to forget."
+NOTHING_KNOWN = "I remember nothing about you yet."
+ALSO_MOST = 5
+"""Other places that a reply quotes."""
+_HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetChoice:
+    """Memories that a person is asked to forget, as they were shown, and the turn that asked."""
+
+    scope: Scope
+    turn: Message
+    memories: tuple[Memory, ...]
+    elsewhere: Elsewhere | None = None
+    """Once they are forgotten: what else speaks of them, and is asked about now."""
+    home: int = 0
+    """The scope row that the first of them was in."""
+
+    def answered_by(self, message: str) -> Confirmation | None:
+        """What a message agrees to forget, and what else it says; None where it is no answer."""
+        return confirmation.read(message, self.memories)
+
+
+@dataclass(frozen=True, slots=True)
+class CodeReply:
+    """What code says in a reply, and what it did."""
+
+    text: str = ""
+    changes: tuple[Change, ...] = ()
+    hits: tuple[Hit, ...] = ()
+    """The memories that the text quotes: they go on the reply's receipt."""
+    choice: ForgetChoice | None = None
+    """The question it ends with."""
+
+    def __add__(self, other: CodeReply) -> CodeReply:
+        lines = [words for words in (self.text, other.text) if words]
+        return CodeReply(
+            "\n".join(dict.fromkeys(lines)),
+            self.changes + other.changes,
+            self.hits + other.hits,
+            other.choice or self.choice,
+        )
+
+
+def off(kind: str, switch: MemorySwitch) -> CodeReply:
+    """Why nothing is done while memory takes no part."""
+    if switch.reason == "incognito":
+        return CodeReply(INCOGNITO[kind])
+    return CodeReply(OFF[kind].format(reason=f"{switch.reason[:1].upper()}{switch.reason[1:]}"))
+
+
+def later() -> CodeReply:
+    """Words without a fact that code could read out of them."""
+    return CodeReply(LATER)
+
+
+def unwanted() -> CodeReply:
+    """A model wanted to save what the person did not."""
+    return CodeReply(UNWANTED)
+
+
+def kept() -> CodeReply:
+    """A no."""
+    return CodeReply(KEPT)
+
+
+def nothing_found() -> CodeReply:
+    """Nothing to forget."""
+    return CodeReply(NOTHING_FOUND)
+
+
+def remembered(changes: Sequence[Change]) -> CodeReply:
+    """What became of words to be remembered, each with the reason where it was not saved."""
+    return CodeReply("\n".join(_outcome(change) for change in changes), tuple(changes))
+
+
+def forgotten(count: int, wanted: int) -> CodeReply:
+    """How many memories went; never their words."""
+    text = f"Forgotten: {_counted(count)}."
+    if count < wanted:
+        text += f" {_counted(wanted - count)} had changed meanwhile and stayed."
+    return CodeReply(text, tuple(Change("forgotten", None) for _ in range(count)))
+
+
+def also(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
+    """What else speaks of what was forgotten, as it would read, and whether to blank it."""
+    shown = found.places[:ALSO_MOST]
+    lines = [f"It is also spoken of elsewhere: {found.counted}."]
+    lines += [f"- {render.day(place.at, zone)}, {place.kind}: “{place.text}”" for place in shown]
+    if len(found.places) > len(shown):
+        lines.append(f"and {len(found.places) - len(shown)} more.")
+    if any(place.kind == "memory" for place in found.places):
+        lines.append("Another memory would be forgotten as a whole.")
+    lines.append("Blank all of these, too? (yes or no)")
+    return CodeReply("\n".join(lines), choice=choice)
+
+
+def blanked(found: Elsewhere) -> CodeReply:
+    """What was blanked; never its words."""
+    return CodeReply(f"Blanked: {found.counted}.")
+
+
+def left() -> CodeReply:
+    """A no to blanking anything else."""
+    return CodeReply(LEFT)
+
+
+def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:
+    """What was found, numbered, and whether to forget it."""
+    found = choice.memories
+    lines = [f"I found {_counted(len(found) + more)}:"]
+    lines += [f"{n}. {_line(memory, zone)}" for n, memory in enumerate(found, 1)]
+    if more:
+        lines.append(f"and {more} more; `memchat memories clear` forgets all of them at once.")
+    if len(found) == 1:
+        lines.append("Forget it for good? (yes or no)")
+    else:
+        lines.append(f"Forget these {len(found)} for good? (yes, no, or the numbers)")
+    return CodeReply("\n".join(lines), hits=_quoted(found, zone), choice=choice)
+
+
+def asked_again(choice: ForgetChoice, zone: ZoneInfo) -> CodeReply:
+    """The question once more, after a message that was no plain answer to it."""
+    once_more = question(choice, 0, zone)
+    return replace(once_more, text=f"{STILL_ASKED} {once_more.text}")
+
+
+def listing(found: Sequence[Memory], most: int, zone: ZoneInfo) -> CodeReply:
+    """All that is remembered, by type, newest first; what is beyond ``most`` is only counted."""
+    if not found:
+        return CodeReply(NOTHING_KNOWN)
+    shown = found[:most]
+    lines = [f"I remember {_counted(len(found))} about you."]
+    for kind in MEMORY_TYPES:
+        rows = [memory for memory in shown if memory.memory_type == kind]
+        lines += [f"{_HEADINGS[kind]}:"] if rows else []
+        lines += [f"- {_line(memory, zone)}" for memory in rows]
+    if len(found) > most:
+        lines.append(f"and {len(found) - most} more: `memchat memories list` shows them all.")
+    return CodeReply("\n".join(lines), hits=_quoted(shown, zone))
+
+
+def _outcome(change: Change) -> str:
+    fact = f"{change.memory.key}: {change.memory.value}" if change.memory is not None else ""
+    if change.memory is not None and change.memory.starts_at is not None:
+        fact += f" (from {change.memory.starts_at.isoformat()})"
+    if change.memory is not None and change.memory.expires_at is not None:
+        fact += f" (until {change.memory.expires_at.isoformat()})"
+    if change.kind == "review":
+        why = change.reason or ""
+        stop = "" if why.endswith("?") else "."
+        return f"Not saved yet: {why}{stop} It waits for your yes: `memchat inbox list`."
+    if change.kind == "refused":
+        return f"Not saved: {change.reason}."
+    if change.kind == "repeated":
+        return f"I knew that already: {fact}."
+    if change.kind == "ended":
+        return f"Noted as over: {fact}."
+    before = f" (before: {change.before})" if change.before is not None else ""
+    return f"Saved: {fact}{before}."
+
+
+def _line(memory: Memory, zone: ZoneInfo) -> str:
+    """A memory with its id and its days."""
+    days = [f"said {render.day(memory.said_at, zone)}"]
+    if memory.expires_at is not None:
+        days.append(f"until {memory.expires_at.isoformat()}")
+    if not memory.active:
+        days.append(memory.inactive_reason or "inactive")
+    if memory.app == EVERY_APP:
+        days.append("in every app")
+    return f"#{memory.id} {memory.key}: {memory.value} ({', '.join(days)})"
+
+
+def _quoted(found: Sequence[Memory], zone: ZoneInfo) -> tuple[Hit, ...]:
+    return tuple(
+        Hit(
+            kind="memory",
+            id=memory.id,
+            text=render.line(memory, zone),
+            score=1.0,
+            cosine=None,
+            bm25=None,
+            channel="listed",
+            tokens=0,
+            memory=memory,
+            said_at=memory.said_at,
+        )
+        for memory in found
+    )
+
+
+def _counted(count: int) -> str:
+    return "1 memory" if count == 1 else f"{count} memories"

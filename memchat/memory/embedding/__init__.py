@@ -1,0 +1,1 @@
+"""Vectors: the store's embedding space, time limits, batches, changing the service, repair."""

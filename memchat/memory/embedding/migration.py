@@ -1,0 +1,265 @@
+"""Making a second service's vectors beside those in use, and changing to it when all are there.
+
+Search goes on in the old service's vectors meanwhile, also for what is written now; that is caught
+up with before the change. Each batch is a transaction of its own, so a killed run loses at most the
+two in hand, and the next goes on behind it. The change itself is one row, in a transaction that
+has seen that nothing is lacking.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from memchat import processes
+from memchat.config import Settings
+from memchat.errors import InputError, MemChatError, ProviderError, StoreError
+from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, embedded
+from memchat.memory.embedding.pipeline import Finished, Pipeline
+from memchat.memory.embedding.space import shortened
+from memchat.memory.recall import turn_texts
+from memchat.store import embeddings, messages, services, sessions, unembedded
+from memchat.store.database import Database
+from memchat.store.unembedded import KINDS, Gap, Kind
+from memchat.types import Progress, Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Embedder
+
+log = logging.getLogger(__name__)
+
+BATCH = 100
+PASSES = 5
+"""After so many times through the rows, the few that are still new are left to the queue."""
+LEASE_SECONDS = 300.0
+WAITS = (1, 2, 4, 8, 16)
+"""Seconds before the next try where a provider is busy or fails; its own wish, where longer."""
+LONGEST_WAIT = 120.0
+"""Seconds; one that wants more ends the run, which goes on when it is run again."""
+
+
+@dataclass(slots=True)
+class Reembedded:
+    """What a run towards a service did."""
+
+    service: str
+    before: str | None
+    """The service that was in use when it began."""
+    embedded: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    """What the service refused, as ``memory 7``, and why."""
+    switched: bool = False
+    tokens: int = 0
+    cost_usd: float | None = 0.0
+    """None where a price is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationBatch:
+    """Gaps that are filled together, and their texts by hash."""
+
+    gaps: list[Gap]
+    texts: dict[str, str]
+    more: bool = True
+    alone: bool = False
+
+
+class Reembedding:
+    """One run towards one service, which ``embedder`` makes the vectors of."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        embedder: Embedder,
+        service_id: int,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._embedder = embedder
+        self._service_id = service_id
+        self._sleep = sleep
+        self._owner = processes.new_owner()
+        self._refused: set[str] = set()
+        with database.read() as tx:
+            in_use = services.in_use(tx)
+            before = services.get(tx, in_use) if in_use not in (None, service_id) else None
+        self._done = Reembedded(embedder.service.name, before.name if before else None)
+
+    def run(self, tell: Callable[[Progress], None]) -> Reembedded:
+        """Embed what lacks a vector, again and again until nothing does, then change the service.
+
+        Raises StoreError where another process is at it or has called it off, and what the service
+        raises when it refuses every text, or fails at each of several tries.
+        """
+        self._begin()
+        idle = passes = 0
+        try:
+            self._index()
+            while not self._done.switched and idle < 2:
+                before = self._done.embedded
+                self._pass(tell)
+                self._questions()
+                passes += 1
+                self._switch(patient=passes < PASSES)
+                idle = idle + 1 if self._done.embedded == before else 0
+        finally:
+            with self._database.write() as tx:
+                services.let_go(tx, self._owner)
+        return self._done
+
+    def _begin(self) -> None:
+        with self._database.write() as tx:
+            held = services.lease(tx)
+            if held is not None and held[1] > self._clock() and not processes.is_gone(held[0]):
+                raise StoreError(
+                    "another memchat is making these vectors now; see memchat services list"
+                )
+            services.expect(tx, self._service_id)
+            services.hold(tx, self._owner, self._clock(), LEASE_SECONDS)
+
+    def _index(self) -> None:
+        """What an older version read and nobody indexed since is given its texts."""
+        with self._database.read() as tx:
+            found = unembedded.unindexed(tx)
+        for session_id in found:
+            with self._database.write() as tx:
+                turn_texts.write(tx, session_id, self._settings.zone, None, {}, self._clock())
+
+    def _pass(self, tell: Callable[[Progress], None]) -> None:
+        """Once through everything that lacks a vector."""
+        with self._database.read() as tx:
+            total = unembedded.total(tx)
+            begun_at = total - unembedded.count(tx, self._service_id)
+        begun, done = time.monotonic(), begun_at
+        tell(Progress(done, total, 0.0, begun_at))
+        places = dict.fromkeys(KINDS, 0)
+
+        def turn(finished: Finished[MigrationBatch], wanted: int) -> list[MigrationBatch]:
+            nonlocal done
+            if not finished and wanted <= 0:
+                return []
+            with self._database.write() as tx:
+                self._still_wanted(tx)
+                written = self._write(tx, [answer for _, answer in finished])
+                taken = self._take(tx, places, wanted * BATCH)
+            self._note(finished, written)
+            done += sum(len(batch.gaps) for batch, _ in finished)
+            tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
+            return taken
+
+        asking = BatchSplitter(partial(embedded, self._embedder), BATCH)
+        down = Pipeline(self._embedder.service, asking, turn, self._waited).run()
+        if down is not None:
+            raise down
+
+    def _take(self, tx: Connection, places: dict[Kind, int], limit: int) -> list[MigrationBatch]:
+        """The next batches, behind the places where those before them ended."""
+        for kind in KINDS:
+            found = (
+                unembedded.after(tx, self._service_id, kind, places[kind], limit) if limit else []
+            )
+            if found:
+                places[kind] = found[-1].id
+                cut = (found[i : i + BATCH] for i in range(0, len(found), BATCH))
+                return [MigrationBatch(some, self._texts(tx, some)) for some in cut]
+        return []
+
+    def _texts(self, tx: Connection, found: Sequence[Gap]) -> dict[str, str]:
+        texts: dict[str, str] = {}
+        for gap in found:
+            words = gap.text
+            if gap.kind == "session":
+                session = sessions.by_id(tx, gap.id)
+                zone = self._settings.zone
+                words = turn_texts.summary_text(session[0], gap.hash, zone) if session else None
+            if words is None:
+                self._refuse(gap, "its words are not kept as they were embedded")
+            elif gap.hash not in self._refused:
+                texts[gap.hash] = words
+        return texts
+
+    def _write(self, tx: Connection, answers: Sequence[EmbeddingAnswer]) -> int:
+        """How many vectors there are."""
+        made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
+        embeddings.put(tx, self._service_id, made.items(), self._clock())
+        embeddings.drop_unused(tx, list(made))  # of words that went meanwhile
+        return len(made)
+
+    def _note(self, finished: Finished[MigrationBatch], written: int) -> None:
+        self._done.embedded += written
+        for batch, answer in finished:
+            for usage in answer.spent:
+                self._spent(usage)
+            if answer.down is None:
+                for gap in batch.gaps:
+                    if gap.hash in answer.faults:
+                        self._refuse(gap, str(answer.faults[gap.hash]))
+
+    def _refuse(self, gap: Gap, reason: str) -> None:
+        self._refused.add(gap.hash)
+        self._done.refused[f"{gap.kind} {gap.id}"] = reason
+
+    def _waited(self, error: MemChatError, times: int) -> bool:
+        """Whether the service may answer later, and was waited for."""
+        if not isinstance(error, ProviderError) or not error.retryable or times >= len(WAITS):
+            return False
+        wait = max(WAITS[times], error.retry_after or 0)
+        if wait > LONGEST_WAIT:
+            return False
+        log.warning("trying again in a while: %s", error)
+        self._sleep(wait)
+        return True
+
+    def _questions(self) -> None:
+        """The vectors of messages not read yet: by them their reading finds what is known."""
+        with self._database.read() as tx:
+            in_use = services.in_use(tx)
+            asked = {embeddings.query_hash(w): w for w in map(shortened, messages.unread(tx))}
+            have = embeddings.get(tx, in_use, list(asked)) if in_use is not None else {}
+            have = {h: v for h, v in have.items() if h in asked}
+            lacking = have.keys() - embeddings.get(tx, self._service_id, list(have)).keys()
+        for hashed in sorted(lacking):
+            try:
+                vector, usage = self._embedder.embed_query(asked[hashed])
+            except (ProviderError, InputError) as error:
+                log.warning("a question has no vector: %s", error)  # words will do
+                continue
+            self._spent(usage)
+            with self._database.write() as tx:
+                self._still_wanted(tx)
+                embeddings.put(tx, self._service_id, [(hashed, vector)], self._clock())
+
+    def _switch(self, *, patient: bool) -> None:
+        """Change the service where nothing is lacking. Where people write all the time, what they
+        wrote in the last moments is queued instead, as it would be after the change."""
+        with self._database.write() as tx:
+            self._still_wanted(tx)
+            left = unembedded.count(tx, self._service_id)
+            if left and (patient or self._refused or left > BATCH):
+                return
+            unembedded.queue(tx, self._service_id, self._clock())
+            services.use(tx, self._service_id)
+            self._done.switched = True
+
+    def _still_wanted(self, tx: Connection) -> None:
+        if services.coming(tx) != self._service_id:
+            raise StoreError(
+                "another memchat called this change off; see memchat services list, then migrate"
+            )
+        services.hold(tx, self._owner, self._clock(), LEASE_SECONDS)
+
+    def _spent(self, usage: Usage) -> None:
+        self._done.tokens += usage.prompt_tokens
+        so_far, more = self._done.cost_usd, usage.cost_usd
+        self._done.cost_usd = None if so_far is None or more is None else so_far + more

@@ -1,0 +1,189 @@
+"""The embedding services of a store: looking at them, changing between them, removing one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings, embedding_name
+from memchat.errors import ConfigError, InputError, MemChatError, NotFound
+from memchat.memory.embedding.migration import Reembedded, Reembedding
+from memchat.providers import choose, plugins
+from memchat.store import apps, embeddings, meta, services, unembedded
+from memchat.store.database import Database
+from memchat.types import PluginInfo, Progress, ServiceInfo
+from memchat.vectors import index
+
+if TYPE_CHECKING:
+    from memchat.providers import Embedder
+
+REMOVED_AT_ONCE = 2_000
+"""Vectors deleted in one transaction: other writers wait for no more than that."""
+
+
+class EmbeddingServices:
+    """The verbs on the services of one store."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        given: Embedder | None,
+    ) -> None:
+        """``given`` is an embedder that the settings cannot name."""
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._given = given
+
+    def infos(self) -> list[ServiceInfo]:
+        """Every service of the store, in the order they came."""
+        with self._database.read() as tx:
+            return services.infos(tx, {i: unembedded.count(tx, i) for i in services.every(tx)})
+
+    def plugins(self) -> list[PluginInfo]:
+        """The providers that other packages bring, by name."""
+        return plugins.listed()
+
+    def use(self, name: str, *, force: bool) -> int:
+        """Search a service's vectors from now on, in one transaction; how many texts lack one.
+
+        Raises InputError where some do and ``force`` does not say to leave these to the queue.
+        """
+        with self._database.write() as tx:
+            service_id = self._find(tx, name)
+            lacking = unembedded.count(tx, service_id)
+            if lacking and not force:
+                raise InputError(
+                    f"of {name} a vector is lacking for {lacking} of {unembedded.total(tx)} texts; "
+                    f"run memchat services migrate {name}, or add --force to leave these to the "
+                    "queue and to words"
+                )
+            if lacking:
+                unembedded.queue(tx, service_id, self._clock())
+            services.use(tx, service_id)
+        return lacking
+
+    def fetch(self, name: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
+        """Bring the files of a model that fastembed runs to this machine; see ``fetch``."""
+        return choose.fetch(self._settings, name, tell)
+
+    def migrate(
+        self,
+        name: str | None,
+        *,
+        dimensions: int | None,
+        max_tokens: int | None,
+        tell: Callable[[Progress], None],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> Reembedded:
+        """Make a service's vectors beside those in use, then change to it. See ``Reembedding``.
+
+        Where it is in use already, nothing is done: what it lacks is the queue's to make.
+        """
+        embedder = self._embedder(name, dimensions, max_tokens)
+        with self._database.write() as tx:
+            service_id = services.register(tx, embedder.service, self._clock())
+            if services.in_use(tx) == service_id:
+                return Reembedded(embedder.service.name, None, switched=True)
+            self._unlink(tx, service_id)  # what was saved does not tell of what is made now
+        run = Reembedding(self._database, self._settings, self._clock, embedder, service_id, sleep)
+        try:
+            return run.run(tell)
+        except MemChatError:
+            self._unless_begun(service_id)
+            raise
+
+    def _unless_begun(self, service_id: int) -> None:
+        """Forget a service that made no vector before it failed: a missing key begins no change."""
+        with self._database.write() as tx:
+            if services.lease(tx) is None and not embeddings.any_of(tx, service_id):
+                services.remove(tx, service_id)
+
+    def remove(self, name: str, *, force: bool) -> int:
+        """Delete a service with its vectors; how many. What they were made of stays.
+
+        Raises InputError for the one in use, or coming, unless ``force`` says so.
+        """
+        removed = 0
+        last: str | None = ""
+        with self._database.write() as tx:
+            service_id = self._find(tx, name)
+            state = next(i.state for i in services.infos(tx, {}) if i.id == service_id)
+            if state == "in use" and not force:
+                raise InputError(
+                    f"{name} is in use; change to another with memchat services migrate, or add "
+                    "--force to search by words only until there are vectors again"
+                )
+            if state == "coming" and not force:
+                raise InputError(f"the store is changing to {name}; add --force to call that off")
+            if state == "coming":
+                services.give_up(tx)
+        while last is not None:
+            with self._database.write() as tx:
+                last, count = services.drop_vectors(tx, service_id, last, REMOVED_AT_ONCE)
+            removed += count
+        with self._database.write() as tx:
+            services.remove(tx, service_id)
+            self._unlink(tx, service_id)
+        return removed
+
+    def _find(self, tx: Connection, name: str) -> int:
+        """The service of this name or number."""
+        known = services.every(tx)
+        if name.isdecimal() and int(name) in known:
+            return int(name)
+        found = [i for i, service in known.items() if service.name == embedding_name(name)]
+        if len(found) > 1:
+            numbers = " or ".join(map(str, found))
+            raise InputError(f"{name} stands for several services; give its number: {numbers}")
+        if not found:
+            raise NotFound(f"this store knows no service {name}; see memchat services list")
+        return found[0]
+
+    def _embedder(
+        self, name: str | None, dimensions: int | None, max_tokens: int | None
+    ) -> Embedder:
+        """What makes the vectors of the named service; without a name of the one that is coming,
+        else of the one that the settings name."""
+        with self._database.read() as tx:
+            coming = services.coming(tx)
+            stored = services.get(tx, coming) if coming is not None and name is None else None
+            if name is not None and name.isdecimal():
+                stored = services.get(tx, self._find(tx, name))
+        given = self._given
+        if given is not None and (
+            given.service.same_space(stored)
+            if stored is not None
+            else name in (None, given.service.name)
+        ):
+            return given
+        if stored is not None:
+            found, why_not = choose.embedder_of(self._settings, stored)
+        else:
+            found, why_not = choose.embedder_or_why(self._named(name, dimensions, max_tokens))
+        if found is None:
+            raise ConfigError(f"there is nothing to change to: {why_not}")
+        return found
+
+    def _named(self, name: str | None, dimensions: int | None, max_tokens: int | None) -> Settings:
+        """The settings with this model; what they say of sizes is about the model they name."""
+        named = embedding_name(name) if name is not None else self._settings.embed_model
+        if named != self._settings.embed_model:
+            unsaid = {"embed_dimensions": dimensions, "embed_max_tokens": max_tokens}
+            return self._settings.with_(embed_model=named, **unsaid)
+        return self._settings.with_(
+            embed_dimensions=dimensions or self._settings.embed_dimensions,
+            embed_max_tokens=max_tokens or self._settings.embed_max_tokens,
+        )
+
+    def _unlink(self, tx: Connection, service_id: int) -> None:
+        store_id = meta.store_id(tx)
+        for app_id in apps.every_id(tx):
+            index.unlink(self._settings.home, store_id, [service_id], app_id)

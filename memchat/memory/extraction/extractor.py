@@ -1,0 +1,184 @@
+"""Asking the cheap model what a conversation taught: one call a window, one repair, no more.
+
+What the model sees is data in one fenced JSON object: the turns to read, the turns before them, the
+facts that may be meant, and the keys in use, each within its budget of characters.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from memchat.errors import ExtractionError
+from memchat.memory.extraction import candidate
+from memchat.memory.extraction.candidate import MAX_FACTS, ExtractionAnswer
+from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate.types import KnownFact
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.types import ChatMessage, Usage
+
+log = logging.getLogger(__name__)
+
+KNOWN_LIMIT = 2_000
+KEYS_LIMIT = 1_000
+MORE_ROUNDS = 3
+"""How often a full answer is asked for the rest."""
+REST = "Now the facts after these that are still missing, if any."
+_BAD_ANSWER_SHOWN = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One turn, or a piece of a very long one, as the model is shown it."""
+
+    id: str
+    role: str
+    said: str
+    words: str
+
+    def to_json(self) -> dict[str, str]:
+        marked = quoted_text.mark_quoted(self.words)
+        return {"id": self.id, "role": self.role, "said": self.said, "text": marked}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What one call is to read."""
+
+    transcript: tuple[Line, ...]
+    context: tuple[Line, ...] = ()
+
+
+@dataclass(slots=True)
+class Extraction:
+    """Answers of a call and its follow-ups, with what they took."""
+
+    answers: list[ExtractionAnswer] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+
+
+class Extractor:
+    """The extraction call for one model and set of prompts."""
+
+    def __init__(self, model: ChatModel, prompts: Prompts, zone: ZoneInfo) -> None:
+        self.model = model
+        self.instructions = prompts.render("extract", limit=str(MAX_FACTS))
+        self._schema = candidate.json_schema()
+        self._zone = zone
+
+    def read(
+        self, window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]
+    ) -> Extraction:
+        """Read one window. ``known`` comes nearest first, each with the day it was learnt.
+
+        Raises ProviderError when the provider fails, ExtractionError when its answer is of no use
+        even after one repair.
+        """
+        done = Extraction()
+        seen: set[str] = set()
+        chat = [
+            ChatMessage("system", self._system()),
+            ChatMessage("user", render_data(window, known, keys)),
+        ]
+        for _ in range(1 + MORE_ROUNDS):
+            answer, reply = self._ask(chat, done)
+            new = [item for item in answer.facts if item.model_dump_json() not in seen]
+            seen |= {item.model_dump_json() for item in new}
+            done.answers.append(answer.model_copy(update={"facts": tuple(new)}))
+            if not new or not (answer.more or len(answer.facts) >= MAX_FACTS):
+                break
+            chat += [ChatMessage("assistant", reply), ChatMessage("user", REST)]
+        return done
+
+    def _system(self) -> str:
+        if self.model.schema_mode:
+            return self.instructions
+        shape = json.dumps(self._schema, separators=(",", ":"))
+        return f"{self.instructions}\nIts JSON schema: {shape}\n"
+
+    def _ask(self, chat: list[ChatMessage], done: Extraction) -> tuple[ExtractionAnswer, str]:
+        reply = self._complete(chat, done)
+        try:
+            return _parsed(reply), reply
+        except ExtractionError as error:
+            reason = str(error)
+        repair = [
+            *chat,
+            ChatMessage("assistant", reply[:_BAD_ANSWER_SHOWN] or "(nothing)"),
+            ChatMessage(
+                "user", f"That could not be used: {reason} Answer with the JSON object alone."
+            ),
+        ]
+        reply = self._complete(repair, done)
+        return _parsed(reply), reply
+
+    def _complete(self, chat: Sequence[ChatMessage], done: Extraction) -> str:
+        completion = self.model.complete(chat, purpose="extract", schema=self._schema)
+        done.usage.append(completion.usage)
+        return completion.text
+
+
+def _parsed(reply: str) -> ExtractionAnswer:
+    answer = candidate.parse(reply)
+    if answer.broken:
+        log.warning("%d items of an answer could not be read", len(answer.broken))
+    return answer
+
+
+def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]) -> str:
+    """The fenced data object. No text in it can close the fence: ``<`` is written as an escape."""
+    data = {
+        "transcript": [line.to_json() for line in window.transcript],
+        "context": [line.to_json() for line in window.context],
+        "known": _known(known),
+        "keys": _keys(keys),
+    }
+    return fenced(data)
+
+
+def fenced(data: dict[str, Any]) -> str:
+    """Data as one JSON object between two marks that no text in it can know."""
+    mark = secrets.token_hex(4)
+    return f'<data mark="{mark}">\n{_sent(data)}\n</data mark="{mark}">'
+
+
+def _sent(data: dict[str, Any]) -> str:
+    return json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
+    kept: list[dict[str, Any]] = []
+    room = KNOWN_LIMIT
+    for fact, learned in known:
+        item = {
+            "id": fact.id,
+            "type": fact.memory_type,
+            "key": fact.key,
+            "value": fact.value,
+            "holds": "many" if fact.many else "one",
+            "learned": learned,
+        }
+        if fact.starts is not None:
+            item["starts"] = fact.starts.isoformat()
+        room -= len(_sent(item)) + 2
+        if room < 0:
+            break
+        kept.append(item)
+    return kept
+
+
+def _keys(keys: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    room = KEYS_LIMIT
+    for key in keys:
+        room -= len(key) + 4
+        if room < 0:
+            break
+        kept.append(key)
+    return kept

@@ -1,0 +1,262 @@
+"""The second look: one more call of the extraction model, for what only a reader can tell.
+
+Each proposal is sent with the words it rests on and the conversation around them, as fenced data.
+The model answers ``holds``, ``not`` or ``unclear``; what it leaves out is unclear. It never sees
+what code refused or what only a person may decide.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from memchat.errors import ExtractionError
+from memchat.language.secrets import Secret, find_secrets, mask
+from memchat.memory.extraction.candidate import find_object
+from memchat.memory.extraction.extractor import fenced
+from memchat.memory.gate.checks.quoted_text import mark_quoted
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.types import ChatMessage, Role, Usage
+
+log = logging.getLogger(__name__)
+
+BATCH = 20
+WHOLE = 2_400
+"""Characters of a conversation that is sent whole; of a longer one, what stands near the words."""
+_NEAR = 500
+_BAD_ANSWER_SHOWN = 2_000
+Answer = Literal["holds", "not", "unclear"]
+
+WHY = {
+    "joke": "it was said in play or irony",
+    "supposition": "it was an if, a wish or an idea",
+    "somebody_else": "it is about somebody else, or in their words",
+    "withdrawn": "it was taken back",
+    "question": "it was asked, not said",
+    "never_said": "the words do not say it",
+    "wrong_slot": "the words say something else than that",
+    "wrong_target": "the words are about something else than what it would change",
+}
+"""What a person is told of each reason for a ``not``."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaidBefore:
+    """One message as the second look is shown it."""
+
+    id: str
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """One proposal to look at again."""
+
+    said: tuple[tuple[str, int, int], ...]
+    """(message id, start, end) of each sentence that it rests on."""
+    key: str
+    value: str
+    relation: str
+    known: str | None = None
+    """The known fact that ``relation`` speaks of, as "key: value"."""
+    until: str | None = None
+    starts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LookAnswer:
+    """What the model said of one proposal."""
+
+    answer: Answer
+    reason: str = ""
+    """Why not, in words for a person."""
+    now: str | None = None
+    """The whole value that holds now, where a part of a list changed."""
+
+
+UNCLEAR = LookAnswer("unclear")
+
+
+@dataclass(slots=True)
+class SecondLook:
+    """The call, for one model and set of prompts. ``usage`` is what it took; with ``masks`` the
+    model is shown no secrets."""
+
+    model: ChatModel
+    prompts: Prompts
+    masks: bool = False
+    usage: list[Usage] = field(default_factory=list)
+
+    def ask(self, doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> list[LookAnswer]:
+        """A look for each doubt, in their order. Raises ProviderError where the provider fails."""
+        if self.masks:
+            doubts, messages = masked(doubts, messages)
+        found: list[LookAnswer] = []
+        for start in range(0, len(doubts), BATCH):
+            found += self._batch(doubts[start : start + BATCH], messages)
+        return found
+
+    def _batch(self, doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> list[LookAnswer]:
+        chat = [
+            ChatMessage("system", self._system()),
+            ChatMessage("user", fenced(_data(doubts, messages))),
+        ]
+        ids = [f"c{number}" for number in range(1, len(doubts) + 1)]
+        reply = self._complete(chat)
+        try:
+            return read(reply, ids)
+        except ExtractionError as error:
+            again = f"That could not be used: {error} Answer with the JSON object alone."
+        shown = reply[:_BAD_ANSWER_SHOWN] or "(nothing)"
+        chat += [ChatMessage("assistant", shown), ChatMessage("user", again)]
+        try:
+            return read(self._complete(chat), ids)
+        except ExtractionError as error:
+            log.warning("a second look could not be read: %s", error)
+            return [UNCLEAR] * len(doubts)
+
+    def _system(self) -> str:
+        instructions = self.prompts.render("verify")
+        if self.model.schema_mode:
+            return instructions
+        shape = json.dumps(json_schema(), separators=(",", ":"))
+        return f"{instructions}\nIts JSON schema: {shape}\n"
+
+    def _complete(self, chat: Sequence[ChatMessage]) -> str:
+        completion = self.model.complete(chat, purpose="verify", schema=json_schema())
+        self.usage.append(completion.usage)
+        return completion.text
+
+
+def read(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
+    """The looks in a model's reply, for these ids; raises ExtractionError where it holds none."""
+    data, _ = find_object(reply, {"verdicts"})
+    items = data.get("verdicts") if data else None
+    if not isinstance(items, list):
+        raise ExtractionError("the answer holds no JSON object with a list 'verdicts'.")
+    found = {str(item.get("id")): _look(item) for item in items if isinstance(item, dict)}
+    return [found.get(name, UNCLEAR) for name in ids]
+
+
+def masked(
+    doubts: Sequence[Doubt], messages: Sequence[SaidBefore]
+) -> tuple[list[Doubt], list[SaidBefore]]:
+    """The same with each secret replaced by its kind; the places of the words move along."""
+    found = {message.id: find_secrets(message.text) for message in messages}
+    hidden = [
+        replace(
+            doubt,
+            said=tuple((name, *_moved(found[name], a, b)) for name, a, b in doubt.said),
+            value=mask(doubt.value),
+            known=doubt.known and mask(doubt.known),
+        )
+        for doubt in doubts
+    ]
+    return hidden, [replace(message, text=mask(message.text)) for message in messages]
+
+
+def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
+    """Where a span lies once secrets are masked. One that cuts a secret takes its whole mask."""
+    moved_start, moved_end = start, end
+    for secret in found:
+        longer = len(f"[{secret.kind}]") - (secret.end - secret.start)
+        if secret.end <= start:
+            moved_start += longer
+        elif secret.start < start:
+            moved_start -= start - secret.start
+        if secret.end <= end:
+            moved_end += longer
+        elif secret.start < end:
+            moved_end += longer + secret.end - end
+    return moved_start, moved_end
+
+
+def json_schema() -> dict[str, Any]:
+    """The answer's schema as strict modes want it."""
+    maybe = {"type": ["string", "null"]}
+    fields: dict[str, Any] = {
+        "id": {"type": "string"},
+        "answer": {"type": "string", "enum": ["holds", "not", "unclear"]},
+        "why": {"type": ["string", "null"], "enum": [*WHY, None]},
+        "now": maybe,
+    }
+    one = {
+        "type": "object",
+        "properties": fields,
+        "required": list(fields),
+        "additionalProperties": False,
+    }
+    return {
+        "type": "object",
+        "properties": {"verdicts": {"type": "array", "items": one}},
+        "required": ["verdicts"],
+        "additionalProperties": False,
+    }
+
+
+def _look(item: dict[str, Any]) -> LookAnswer:
+    answer = str(item.get("answer")).strip().casefold()
+    if answer == "holds":
+        now = item.get("now")
+        now = " ".join(now.split()) if isinstance(now, str) else ""
+        return LookAnswer("holds", now=None if now.casefold() in ("", "null", "none") else now)
+    if answer == "not":
+        return LookAnswer(
+            "not", WHY.get(str(item.get("why")).strip().casefold(), WHY["never_said"])
+        )
+    return UNCLEAR
+
+
+def _data(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> dict[str, Any]:
+    by_id = {message.id: message for message in messages}
+    candidates = []
+    for number, doubt in enumerate(doubts, 1):
+        words = (mark_quoted(by_id[name].text, start, end) for name, start, end in doubt.said)
+        fields = {
+            "id": f"c{number}",
+            "from": ", ".join(dict.fromkeys(name for name, _, _ in doubt.said)),
+            "words": " … ".join(words),
+            "fact": f"{doubt.key}: {doubt.value}" if doubt.value else doubt.key,
+            "is": doubt.relation,
+            "known": doubt.known,
+            "starts": doubt.starts,
+            "until": doubt.until,
+        }
+        candidates.append({name: value for name, value in fields.items() if value})
+    return {"messages": list(_shown(doubts, messages)), "candidates": candidates}
+
+
+def _shown(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> Iterator[dict[str, str]]:
+    """The conversation, or of a long one the quoted messages with their neighbours."""
+    whole = sum(len(message.text) for message in messages) <= WHOLE
+    places = {message.id: place for place, message in enumerate(messages)}
+    spots: dict[int, list[tuple[int, int]]] = {}
+    for doubt in doubts:
+        for name, start, end in doubt.said:
+            spots.setdefault(places[name], []).append((start, end))
+    beside = {at for place in spots for at in (place - 1, place + 1, place + 2)}
+    for place, message in enumerate(messages):
+        if whole or place in spots:
+            text = mark_quoted(message.text) if whole else _near(message.text, spots[place])
+        elif place in beside:
+            text = _near(message.text, [(0, 0), (len(message.text), len(message.text))])
+        else:
+            continue
+        yield {"id": message.id, "who": message.role, "text": text}
+
+
+def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:
+    """The parts of a long message around some places, marked as the whole message tells."""
+    windows: list[tuple[int, int]] = []
+    for start, end in sorted(spots):
+        first, last = max(0, start - _NEAR), min(len(text), end + _NEAR)
+        if windows and first <= windows[-1][1]:
+            first, last = windows[-1][0], max(last, windows.pop()[1])
+        windows.append((first, last))
+    shown = " … ".join(mark_quoted(text, first, last) for first, last in windows)
+    return ("…" if windows[0][0] else "") + shown + ("…" if windows[-1][1] < len(text) else "")

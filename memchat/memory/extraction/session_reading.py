@@ -1,0 +1,293 @@
+"""A session while it is being read: its turns, what was shown with them, what was proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date
+from typing import TYPE_CHECKING
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection
+
+from memchat.memory.embedding.space import EmbeddingSpace, shortened
+from memchat.memory.extraction import windows
+from memchat.memory.extraction.candidate import Candidate
+from memchat.memory.extraction.extractor import Line, Window
+from memchat.memory.extraction.proposals import known_fact
+from memchat.memory.extraction.second_look_verdicts import postponed
+from memchat.memory.facts.in_force import as_of
+from memchat.memory.forgetting import tombstone_marks
+from memchat.memory.gate.checks import keys
+from memchat.memory.gate.types import KnownFact, Turn, Verdict
+from memchat.store import (
+    apps,
+    embeddings,
+    fact_lists,
+    keywords,
+    memories,
+    messages,
+    prompts,
+    succession,
+)
+from memchat.store.values_in_force import Standing
+from memchat.types import Memory, Message, Scope, Session, Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+NEAREST = 5
+_BY_MEANING = 0.7
+_LOOKED_AT = 20
+"""Replaced values are found too: they point at the one in use, and take no place from it."""
+PROFILE_MOST = 15
+MESSAGES_ASKED = 60
+"""User messages of a window whose neighbours are looked up: its first and last."""
+
+
+def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
+    """The lines of memory that the replies among these turns were given: what was found for each,
+    and the lists of facts that were sent whatever was asked."""
+    lines: list[str] = []
+    lists: set[int] = set()
+    for turn in turns:
+        if turn.role != "assistant":
+            continue
+        lines += [hit.text for hit in messages.receipt(tx, turn.id)]
+        sent = prompts.of_reply(tx, turn.id)
+        if sent is not None and sent.list_id is not None:
+            lists.add(sent.list_id)
+    for list_id in sorted(lists):
+        lines += [words for _, words in fact_lists.get(tx, list_id).lines]
+    return lines
+
+
+@dataclass(slots=True)
+class Reading:
+    """A session as far as it has been read."""
+
+    session: Session
+    app_id: int
+    turns: list[Message]
+    first_unread: int
+    known: dict[str, KnownFact] = field(default_factory=dict)
+    """Every fact that was shown, by the short id it keeps through all windows."""
+    injected: list[str] = field(default_factory=list)
+    verdicts: list[Verdict] = field(default_factory=list)
+    usage: list[Usage] = field(default_factory=list)
+    vectors: dict[str, Vectors] = field(default_factory=dict)
+    """Of the user's messages in the window that is read now, by query hash."""
+    title: str | None = None
+    summary: str = ""
+    by_key: set[str] = field(default_factory=set)
+    """Short ids of the facts that were not shown, and that a proposal's key named."""
+    look_failed: bool = False
+    """Whether the provider failed at the second look."""
+
+    @property
+    def scope(self) -> Scope:
+        return Scope(self.session.user, self.session.app)
+
+    @property
+    def last_id(self) -> int:
+        return self.turns[-1].id
+
+    def as_judged(self) -> list[Turn]:
+        """The turns as the gate wants them, unmarked."""
+        return [
+            Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
+            for i, m in enumerate(self.turns)
+        ]
+
+    def linked(self, tx: Connection, item: Candidate) -> Candidate:
+        """A proposal that may be about a fact that was not shown, pointed at it by its very key:
+        an end at the one value, a new value of a slot that holds one at the value there is."""
+        points = item.to in self.known
+        alone = item.relation in ("new", "updates") and not points and not item.many
+        if not alone and (item.relation != "ends" or points):
+            return item
+        ids = apps.find(tx, self.scope).ids
+        rows = memories.with_key(tx, ids, keys.canonical(item.key))
+        shown = {fact.memory_id for fact in self.known.values()}
+        if len(rows) != 1 or (alone and (rows[0].many or rows[0].id in shown)):
+            return item
+        short = {fact.memory_id: fact.id for fact in self.known.values()}
+        fact = known_fact(short.get(rows[0].id, f"k{len(self.known) + 1}"), rows[0])
+        self.known[fact.id] = fact
+        self.by_key.add(fact.id)
+        return item.model_copy(update={"to": fact.id, "relation": "updates" if alone else "ends"})
+
+    def unlinked(self, verdict: Verdict) -> Verdict:
+        """A verdict whose target only its key had named, as a fact of its own."""
+        item = verdict.candidate
+        if item.relation != "updates" or item.to not in self.by_key:
+            return verdict
+        alone = item.model_copy(update={"to": None, "relation": "new"})
+        return replace(verdict, candidate=alone, outcome="accept", reasons=())
+
+    def in_force(self) -> list[int]:
+        """The places of the verdicts that no later one, of another window, has overtaken."""
+        late = [v.candidate for v in self.verdicts if v.outcome in ("accept", "doubt")]
+        gone = {item.to for item in late if item.relation in ("updates", "ends")}
+        return [n for n in range(len(self.verdicts)) if f"p{n + 1}" not in gone]
+
+    def postpone(self, places: Iterable[int]) -> None:
+        """Leave verdicts to a second look that comes later."""
+        for n in places:
+            self.verdicts[n] = postponed(self.verdicts[n])
+
+    def stored(self) -> set[tuple[int, str, str]]:
+        """Id, key and value of the known facts that were in the store when they were shown."""
+        known = self.known.values()  # what the session proposed itself has a negative id
+        return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
+
+    def sources(self, verdict: Verdict) -> tuple[list[str], str]:
+        """What the value of a verdict may take its words from: the messages, the known fact."""
+        by_id = {turn.id: turn.content for turn in self.turns}
+        target = self.known.get(verdict.candidate.to or "")
+        messages = [by_id[proof.message_id] for proof in verdict.spans]
+        return messages, target.value if target is not None else ""
+
+    def only_unread(self, verdict: Verdict) -> Verdict:
+        """Refuse proof from turns that an earlier extraction has read; they are context now."""
+        read_to = self.session.extracted_to
+        new = any(p.role == "user" and p.message_id > read_to for p in verdict.spans)
+        if new or not verdict.spans:
+            return verdict
+        reason = "its words were read by an earlier extraction"
+        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+
+    def unless_forgotten(self, tx: Connection, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+        """Refuse what would only wait for a person who had it forgotten after it was said."""
+        if verdict.outcome != "review":
+            return verdict
+        item = verdict.candidate
+        said = {turn.id: turn.created_at for turn in self.turns}
+        proofs = [(p.message_id, p.quote) for p in verdict.spans]
+        said_at = max((said[i] for i, _ in proofs), default=self.turns[-1].created_at)
+        if tombstone_marks.stand(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
+            return verdict
+        reason = "it was forgotten on request"
+        return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
+
+    def show(
+        self,
+        tx: Connection,
+        meaning: EmbeddingSpace | None,
+        window: Window,
+        today: date,
+        zone: ZoneInfo,
+    ) -> list[tuple[KnownFact, str]]:
+        """The facts a window may speak of, each with the day it was learnt.
+
+        What earlier windows proposed, then the stored ones: nearest to each user message, profile.
+        """
+        ids = apps.find(tx, self.scope).ids
+        near = self._near(tx, meaning, ids, window)
+        # What is near to a replaced value may speak of the one that is there now.
+        standing = as_of(tx, ids, today)
+        now = self._present(tx, ids, list(near), standing)
+        for found, memory in now.items():
+            near[memory.id] = max(near.get(memory.id, 0.0), near[found])
+        rows = {memory.id: memory for memory in now.values()}
+        ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
+        profile = memories.listed(
+            tx,
+            ids,
+            status="active",
+            today=today,
+            memory_types=("profile",),
+            limit=PROFILE_MOST,
+            standing=standing,
+        )
+        ordered += [m for m in profile if m.id not in near]
+        short = {fact.memory_id: fact.id for fact in self.known.values()}
+        for memory in ordered:
+            short.setdefault(memory.id, f"k{len(short) + 1}")
+        stored = [
+            (known_fact(short[m.id], m), m.said_at.astimezone(zone).date().isoformat())
+            for m in ordered
+            if m.active
+        ]
+        shown = [*self._proposed(), *stored]
+        self.known |= {fact.id: fact for fact, _ in shown}
+        return shown
+
+    def ask(self, meaning: EmbeddingSpace | None, window: Window) -> None:
+        """Have the vectors of the user's messages, before ``show`` and outside of any transaction.
+
+        The chat waits only so long for them: those that it did without are made here, so that what
+        is shown does not depend on how busy the machine was.
+        """
+        self.vectors = {}
+        if meaning is not None:
+            self.vectors, spent = meaning.questions(self._asked(window))
+            self.usage += [replace(one, purpose="embed") for one in spent]
+
+    @staticmethod
+    def _present(
+        tx: Connection, ids: Sequence[int], found: Sequence[int], standing: Standing
+    ) -> dict[int, Memory]:
+        """For each of these memories the one that stands in its place today."""
+        now = succession.present(tx, ids, found)
+        places = {i: standing.in_place_of(memory.id) for i, memory in now.items()}
+        rows = memories.by_ids(tx, ids, sorted(set(places.values())))
+        return {i: standing.seen(rows[place]) for i, place in places.items()}
+
+    def _near(
+        self, tx: Connection, meaning: EmbeddingSpace | None, ids: Sequence[int], window: Window
+    ) -> dict[int, float]:
+        """Memory id → how near it is to any of the user's messages."""
+        near: dict[int, float] = {}
+        for words in self._asked(window):
+            vector = self.vectors.get(embeddings.query_hash(words))
+            found = self._found(tx, meaning, ids, words, vector)
+            in_use = succession.present(tx, ids, [i for i, _ in found])
+            nearest: dict[int, float] = {}
+            for found_id, score in found:
+                if found_id in in_use and len(nearest) < NEAREST:
+                    nearest.setdefault(in_use[found_id].id, score)
+            for memory_id, score in nearest.items():
+                near[memory_id] = max(near.get(memory_id, 0.0), score)
+        return near
+
+    def _found(
+        self,
+        tx: Connection,
+        meaning: EmbeddingSpace | None,
+        ids: Sequence[int],
+        words: str,
+        vector: Vectors | None,
+    ) -> list[tuple[int, float]]:
+        """Memory ids with their scores, best first. By meaning and by words: a long message that
+        says one short thing among others is near to none, and still names what it changes."""
+        terms = keywords.query_terms(words)
+        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_LOOKED_AT))
+        best = max(bm25.values(), default=1.0) or 1.0
+        cosine: dict[int, float] = {}
+        if meaning is not None and vector is not None:
+            cosine = dict(meaning.index.search(tx, ids, vector, _LOOKED_AT))
+            unscored = [i for i in bm25 if i not in cosine]
+            cosine |= meaning.index.scores(tx, ids, vector, unscored)
+        scores = {
+            i: _BY_MEANING * cosine.get(i, 0.0) + (1 - _BY_MEANING) * bm25.get(i, 0.0) / best
+            for i in bm25.keys() | cosine.keys()
+        }
+        return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
+
+    def _asked(self, window: Window) -> list[str]:
+        by_id = {windows.turn_id(i, m): m for i, m in enumerate(self.turns)}
+        asked: list[Line] = [line for line in window.transcript if line.role == "user"]
+        if len(asked) > MESSAGES_ASKED:
+            asked = asked[: MESSAGES_ASKED // 2] + asked[-MESSAGES_ASKED // 2 :]
+        return [shortened(by_id[line.id].content) for line in asked]
+
+    def _proposed(self) -> list[tuple[KnownFact, str]]:
+        """What earlier windows proposed: not in the store yet, but known to the next window."""
+        proposed = []
+        for n, verdict in enumerate(self.verdicts, 1):
+            if verdict.outcome in ("accept", "doubt"):
+                item = verdict.candidate
+                fact = KnownFact(f"p{n}", -n, item.type, item.key, item.value, item.many)
+                proposed.append((fact, "in this conversation"))
+        return proposed

@@ -1,0 +1,125 @@
+"""Cues for facts that have none, as facts of older versions: asked of the extraction model.
+
+Each batch is written before the next is asked for, so a run that was broken off goes on where it
+was. Sensitive facts and those with a secret are sent to nobody; they get the cues of their key.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from memchat.language.secrets import find_secrets
+from memchat.language.text import content_words
+from memchat.memory.extraction.candidate import plain_cues
+from memchat.memory.facts import cues
+from memchat.memory.forgetting import redaction, replies_in_flight
+from memchat.prompts import Prompts
+from memchat.providers import ChatModel
+from memchat.providers.litellm_calls import cost_usd
+from memchat.store import cues as rows
+from memchat.store import usage
+from memchat.store.cues import Lacking
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.tokens import estimate_tokens
+from memchat.types import ChatMessage, CuePlan, Usage
+
+BATCH = 20
+"""Facts of one app that are asked about together."""
+ANSWER_TOKENS = 45
+"""About what the answer takes for one fact."""
+
+
+class _Answer(BaseModel):
+    model_config = ConfigDict(strict=True)
+    cues: dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CueBackfill:
+    """One run over a whole store."""
+
+    database: Database
+    clock: Callable[[], datetime]
+    zone: ZoneInfo
+    prompts: Prompts
+    model: ChatModel
+
+    def plan(self) -> CuePlan:
+        """How many facts have no cues, and what asking for these takes about."""
+        lacking = self._lacking()
+        sent = [batch for batch in _batches(lacking) if self._asks(batch[0])]
+        asked = sum(len(batch) for batch in sent)
+        came = asked * ANSWER_TOKENS
+        prompt = sum(
+            estimate_tokens(message.content) for batch in sent for message in self._request(batch)
+        )
+        cost = cost_usd(self.model.name, prompt, came) if asked else 0.0
+        return CuePlan(len(lacking), asked, prompt + came, cost, self.model.name)
+
+    def run(self) -> int:
+        """Ask and write, batch after batch; how many facts have cues now that had none.
+
+        Raises ProviderError where the model fails; what was written stays.
+        """
+        return sum(self._fill(batch) for batch in _batches(self._lacking()))
+
+    def _lacking(self) -> list[Lacking]:
+        today = self.clock().astimezone(self.zone).date()
+        with self.database.read() as tx:
+            return rows.lacking(tx, today)
+
+    def _asks(self, fact: Lacking) -> bool:
+        return not self.model.stand_in and not fact.private
+
+    def _fill(self, batch: Sequence[Lacking]) -> int:
+        found: dict[int, tuple[str, ...]] = {}
+        spent: Usage | None = None
+        if self._asks(batch[0]):
+            answer = self.model.complete(self._request(batch), purpose="extract")
+            found, spent = _read(answer.text, batch), answer.usage
+        now = self.clock()
+        with self.database.write() as tx:
+            given = {fact: found.get(fact.id) or cues.of_key(fact.key) for fact in batch}
+            written = [fact.id for fact, some in given.items() if rows.give(tx, fact, some)]
+            read = {(fact.id, fact.key, fact.value) for fact in batch}
+            changed = replies_in_flight.strip_cues(tx, batch[0].app_id, read).union(written)
+            redaction.reindex(tx, changed, self.zone, Cause(now, "model", "cues"))
+            if spent is not None:
+                usage.add(tx, batch[0].app_id, None, spent, now)
+        return len(written)
+
+    def _request(self, batch: Sequence[Lacking]) -> list[ChatMessage]:
+        facts = [{"id": str(fact.id), "key": fact.key, "value": fact.value} for fact in batch]
+        data = json.dumps({"facts": facts}, ensure_ascii=False)
+        return [ChatMessage("system", self.prompts.text("cues")), ChatMessage("user", data)]
+
+
+def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
+    """Facts of one app together, private ones by themselves."""
+    groups: dict[tuple[int, bool], list[Lacking]] = {}
+    for fact in lacking:
+        groups.setdefault((fact.app_id, fact.private), []).append(fact)
+    for group in groups.values():
+        for start in range(0, len(group), BATCH):
+            yield group[start : start + BATCH]
+
+
+def _read(text: str, batch: Sequence[Lacking]) -> dict[int, tuple[str, ...]]:
+    """The cues of an answer by the fact's id; of one that cannot be read, none."""
+    try:
+        answer = _Answer.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
+    except ValidationError:
+        return {}
+    values = {str(fact.id): content_words(fact.value) for fact in batch}
+    return {
+        int(i): tuple(w for w in plain_cues(words) if w not in values[i] and not find_secrets(w))
+        for i, words in answer.cues.items()
+        if i in values
+    }

@@ -1,0 +1,190 @@
+"""What word patterns can say about meaning: each a signal that a reader should look, never more.
+
+A signal holds or refuses nothing by itself. The lists are data, one file a language; a language
+without lists gives a signal of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from memchat.language import markers
+from memchat.language.text import (
+    Span,
+    fold,
+    next_sentence,
+    says,
+    sentence_around,
+)
+from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate.checks.link import NO_WORD_OF_CHANGE
+from memchat.memory.gate.types import Case, Turn
+
+_AROUND = 400
+"""Characters beside a span from which its language is told."""
+_ENGLISH_I = re.compile(r"(?<!\w)I (?=[a-z])")
+_CLAUSE = re.compile(
+    r"[,;:.!?、，。！？]|\s[-–—]\s|(?<!\w)(?:and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|ve|ama|и|но|а)(?!\w)"
+)
+_LABEL = re.compile(r"^[^\w\n]*(?:\w+ )?(\w+) ?: *", re.MULTILINE)
+_DENYING_SLOT = re.compile(
+    r"dislike|avoid|hate|aversion|allerg|intoleran|restrict|former|free|past|previous|quit|sober|vegan|vegetari"
+)
+"""Slots that deny something by their name: a negation in the quote belongs there."""
+_BESIDE = ("negation", "supposition", "reported", "question", "withdrawn", "fiction")
+_LINES = 3
+_NEAR = 4_000
+"""Characters beside a quote, and of the next message, in which something may stand beside it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A quote where it stands, all folded."""
+
+    turn: Turn
+    span: Span
+    clause: str
+    sentence: str
+    next: str
+    languages: tuple[str, ...]
+
+
+def check(case: Case) -> None:
+    """Look for every signal, in each place where a quote stands."""
+    value = f"{case.candidate.key.replace('_', ' ')} {fold(case.candidate.value).text}"
+    for place in _places(case):
+        case.signals += _in_words(case, place, value)
+        case.signals += _in_surroundings(case, place)
+
+
+def beside(case: Case) -> bool:
+    """Whether a marker stands in the quoted messages, near the quote in a very long one, or in the
+    next message."""
+    texts = [turn.text[max(0, span.start - _NEAR) : span.end + _NEAR] for turn, span in case.proofs]
+    texts += [t.text[:_NEAR] for turn in case.quoted() for t in _later(case, turn)[:1]]
+    for text in dict.fromkeys(texts):
+        languages = languages_in(text, 0, len(text)) or case.languages
+        if "?" in text or any(_marked(kind, fold(text).text, languages) for kind in _BESIDE):
+            return True
+    return NO_WORD_OF_CHANGE in case.signals
+
+
+def languages_in(text: str, start: int, end: int) -> tuple[str, ...]:
+    """The languages of the words around a span, likeliest first; empty where no list is known."""
+    window = text[max(0, start - _AROUND) : end + _AROUND]
+    found = markers.languages_of(fold(window).text)
+    # "I adore jazz." holds no other function word, and folding takes the capital away.
+    return found or (("en",) if _ENGLISH_I.search(window) else ())
+
+
+def _places(case: Case) -> Iterator[Place]:
+    for turn, span in case.proofs:
+        around = sentence_around(turn.text, span.start, span.end)
+        breaks = [m.span() for m in _CLAUSE.finditer(turn.text, around.start, around.end)]
+        start = max((end for _, end in breaks if end <= span.start), default=around.start)
+        end = min((at for at, _ in breaks if at >= span.end), default=around.end)
+        yield Place(
+            turn,
+            span,
+            fold(turn.text[start:end]).text,
+            fold(around.text).text,
+            fold(next_sentence(turn.text, around.end)).text,
+            languages_in(turn.text, span.start, span.end) or case.languages,
+        )
+
+
+def _in_words(case: Case, place: Place, value: str) -> Iterator[str]:
+    """Signals in the clause and the sentence of the quote."""
+    if case.candidate.relation != "ends":
+        yield from _denial(case, place, value)
+    if _marked("supposition", place.sentence, place.languages) and not _marked(
+        "supposition", value, place.languages
+    ):
+        yield "it may be an if, a wish or a guess"
+    if place.sentence.rstrip(" \"')*_").endswith(("?", "؟")) or _opens("question", place):
+        yield "it stands in a question"
+    for kind in ("reported", "somebody_else"):
+        people = [w for m in _marked(kind, place.sentence, place.languages) for w in m[0].split()]
+        if people and not any(says(value, word) for word in people):
+            yield "it may be about somebody else, or what they say"
+            break
+    if not place.languages:
+        yield "nothing is known about the grammar of this language"
+    if len(re.findall(r"\w+", place.span.text)) < 2 and not case.ref and _is_part(place):
+        yield "the quote is a single word"
+
+
+def _denial(case: Case, place: Place, value: str) -> Iterator[str]:
+    denied = bool(_marked("negation", place.clause, place.languages))
+    carried = bool(_marked("negation", value, place.languages)) or _DENYING_SLOT.search(value)
+    if denied and not carried:
+        yield "a negation stands beside it"
+    elif _marked("negation", fold(case.candidate.value).text, place.languages) and not _marked(
+        "negation", place.sentence, place.languages
+    ):
+        yield "its value denies something, and the words do not"
+
+
+def _in_surroundings(case: Case, place: Place) -> Iterator[str]:
+    """Signals in the message, the one before and the next."""
+    text = place.turn.text
+    if any(a < place.span.start and place.span.end < b for a, b in quoted_text.quoted_spans(text)):
+        yield "it stands in quotation marks"
+    upto = fold(text[: place.span.end]).text
+    played = [upto, *(fold(t.text).text for t in case.turns if _before(t, place.turn))]
+    if any(_marked("fiction", said, place.languages) for said in played):
+        yield "it may be part of a game or of a text to be written"
+    following = [place.next, *(fold(t.text).text for t in _later(case, place.turn)[:1])]
+    if any(_opens_text("withdrawn", said, place.languages) for said in following) or (
+        _marked("withdrawn", place.sentence, place.languages)
+    ):
+        yield "what follows may take it back"
+    if quoted_text.speaks_of_a_text(text) or any(
+        quoted_text.announces_a_text(t.text) for t in case.turns if _before(t, place.turn)
+    ):
+        yield "the message speaks of a text, which may be somebody else's"
+    if text.count("\n") >= _LINES - 1:
+        yield "the message has several lines, as pasted text has"
+    label = _LABEL.search(text, 0, place.span.start)
+    if label is not None and len(label[0]) <= 20:
+        yield "a name and a colon stand before it"
+    if case.ref is None and _answers(case, place):
+        yield "it answers a question that is not cited"
+
+
+def _answers(case: Case, place: Place) -> bool:
+    before = [t for t in case.turns if t.message_id < place.turn.message_id][-1:]
+    return bool(
+        before
+        and before[0].role == "assistant"
+        and "?" in fold(before[0].text).text
+        and _opens("acceptance", place)
+        and not _marked("first_person", place.sentence, place.languages)
+    )
+
+
+def _is_part(place: Place) -> bool:
+    quoted = set(re.findall(r"\w+", fold(place.span.text).text))
+    return bool(set(re.findall(r"\w+", place.sentence)) - quoted)
+
+
+def _before(turn: Turn, other: Turn) -> bool:
+    return turn.role == "user" and turn.message_id < other.message_id
+
+
+def _later(case: Case, turn: Turn) -> list[Turn]:
+    return [t for t in case.turns if t.role == "user" and t.message_id > turn.message_id]
+
+
+def _marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
+    return markers.marked(kind, folded, languages)
+
+
+def _opens(kind: str, place: Place) -> bool:
+    return _opens_text(kind, place.sentence, place.languages)
+
+
+def _opens_text(kind: str, folded: str, languages: tuple[str, ...]) -> bool:
+    return markers.opens_with(kind, folded, languages)

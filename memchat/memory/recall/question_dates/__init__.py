@@ -1,0 +1,1 @@
+"""Questions that name days: which days, and what was said or holds on them."""

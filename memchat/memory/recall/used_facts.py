@@ -1,0 +1,17 @@
+"""Which facts a reply says: those were of use, whatever search made of the message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from memchat.language import text
+from memchat.memory.forgetting.redaction import places
+from memchat.types import Hit
+
+
+def echoed(hits: Iterable[Hit], reply: str) -> set[int]:
+    """The ids of facts whose whole value stands in a reply."""
+    said = text.fold(reply).text
+    facts = [hit.memory for hit in hits if hit.memory is not None]
+    near = [fact for fact in facts if text.normal_value(fact.value) in said]
+    return {fact.id for fact in near if places({fact.value}, reply)}

@@ -1,0 +1,74 @@
+"""Who holds jobs, and which of these processes have ended: their jobs are anybody's again."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select, update
+
+from memchat import processes
+from memchat.store import jobs
+from memchat.store.schema import apps
+from memchat.store.schema import jobs as table
+
+_j = table.c
+
+
+@dataclass(frozen=True, slots=True)
+class DeadHolder:
+    """A process that has ended, and how many jobs it still holds."""
+
+    process: int
+    jobs: int
+
+    @property
+    def told(self) -> str:
+        """One line for people."""
+        theirs = "its job is" if self.jobs == 1 else f"its {self.jobs} jobs are"
+        return f"process {self.process} is gone; {theirs} taken over at the next run"
+
+
+def gone(tx: Connection, user: str | None = None) -> list[DeadHolder]:
+    """The processes of this machine that have ended and still hold jobs of the user, or of
+    anybody."""
+    query = select(_j.lease_owner, func.count()).where(jobs.waits, _j.lease_owner.is_not(None))
+    if user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
+    held: Counter[int] = Counter()
+    for owner, count in tx.execute(query.group_by(_j.lease_owner)):
+        if processes.is_gone(owner):
+            held[processes.number(owner)] += count
+    return [DeadHolder(process, count) for process, count in sorted(held.items())]
+
+
+def any_gone(tx: Connection) -> bool:
+    """Whether anything is in the hands of a process that has ended."""
+    return any(processes.is_gone(owner) for owner in jobs.owners(tx))
+
+
+def free_gone(tx: Connection, kind: str | None = None) -> bool:
+    """Let others have what processes that have ended still hold, of a kind or of any; whether there
+    was anything."""
+    query = select(_j.lease_owner).where(jobs.waits, _j.lease_owner.is_not(None)).distinct()
+    if kind is not None:
+        query = query.where(_j.kind == kind)
+    left = [owner for owner in tx.execute(query).scalars() if processes.is_gone(owner)]
+    for owner in left:
+        jobs.let_go(tx, owner)
+    return bool(left)
+
+
+def finish_unheld(tx: Connection, kind: str, target_ids: Sequence[int], now: datetime) -> None:
+    """Mark the work on these targets done, also what had failed, where no living process has it in
+    hand: who has it finds nothing left to do."""
+    theirs = (_j.kind == kind, _j.source_id.in_(target_ids), _j.status != 0)
+    held = select(_j.lease_owner).where(*theirs, _j.lease_owner.is_not(None)).distinct()
+    for owner in list(tx.execute(held).scalars()):
+        if processes.is_gone(owner):
+            jobs.let_go(tx, owner)
+    done = {"status": 0, "processed_at": now, "error_message": None}
+    free = {"lease_owner": None, "lease_until": None}
+    tx.execute(update(table).where(*theirs, jobs.free(now)).values(**done, **free))
