@@ -9,6 +9,7 @@ import pytest
 from memchat.errors import ProviderError
 from memchat.memory import cue_filling
 from memchat.memory.cues import of_key
+from memchat.store import cues
 from memchat.testing import Broken
 from tests.test_forget import rows_with
 
@@ -53,6 +54,19 @@ def test_sensitive_facts_are_sent_to_nobody(mc, extract_model) -> None:
     assert mc.cue_plan().asked == 0
     assert mc.backfill_cues() == 1
     assert cues_of(mc, asthma) == of_key("health_condition")
+    assert extract_model.requests == []
+
+
+def test_facts_with_a_secret_are_sent_to_nobody_though_they_are_not_marked_sensitive(
+    mc, extract_model
+) -> None:
+    without_cues(mc, ("gate_code", "green"))
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE memories SET value = '4471', sensitive = 0")
+        (row,) = cues.lacking(tx, mc.now.date())
+    assert not row.sensitive, "the store tells what is stored, and judges nothing"
+    assert mc.cue_plan().asked == 0
+    mc.backfill_cues()
     assert extract_model.requests == []
 
 

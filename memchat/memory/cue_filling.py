@@ -75,7 +75,7 @@ class CueFilling:
             return rows.lacking(tx, today)
 
     def _asks(self, fact: Lacking) -> bool:
-        return not self.model.stand_in and not fact.private
+        return not self.model.stand_in and not _private(fact)
 
     def _fill(self, batch: Sequence[Lacking]) -> int:
         found: dict[int, tuple[str, ...]] = {}
@@ -100,11 +100,16 @@ class CueFilling:
         return [ChatMessage("system", self.prompts.text("cues")), ChatMessage("user", data)]
 
 
+def _private(fact: Lacking) -> bool:
+    """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
+    return fact.sensitive or bool(find_secrets(f"{fact.key}: {fact.value}"))
+
+
 def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
     """Facts of one app together, private ones by themselves."""
     groups: dict[tuple[int, bool], list[Lacking]] = {}
     for fact in lacking:
-        groups.setdefault((fact.app_id, fact.private), []).append(fact)
+        groups.setdefault((fact.app_id, _private(fact)), []).append(fact)
     for group in groups.values():
         for start in range(0, len(group), BATCH):
             yield group[start : start + BATCH]

@@ -11,7 +11,6 @@ from datetime import date
 
 from sqlalchemy import Connection
 
-from memchat.language.secrets import find_secrets
 from memchat.store import plain
 from memchat.types import EVERY_APP
 
@@ -53,8 +52,7 @@ class Lacking:
     app_id: int
     key: str
     value: str
-    private: bool
-    """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
+    sensitive: bool
 
 
 def lacking(tx: Connection, today: date) -> list[Lacking]:
@@ -70,7 +68,7 @@ def lacking(tx: Connection, today: date) -> list[Lacking]:
         today.isoformat(),
     )
     return [
-        Lacking(i, app_id, key, value, bool(sensitive or find_secrets(f"{key}: {value}")))
+        Lacking(i, app_id, key, value, bool(sensitive))
         for i, app_id, key, value, sensitive in found
     ]
 
