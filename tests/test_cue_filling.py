@@ -104,6 +104,20 @@ def test_a_word_forgotten_while_the_model_is_asked_comes_back_in_no_cue(mc, extr
     assert rows_with(mc, "peanut") == []
 
 
+def test_an_app_deleted_while_the_model_is_asked_takes_its_facts_and_breaks_nothing(
+    mc, extract_model
+) -> None:
+    (boat,) = without_cues(mc, ("boat", "a red kayak"))
+
+    def answering(_) -> str:
+        mc.delete_app("default", user="ana")
+        return json.dumps({"cues": {str(boat): ["lake"]}})
+
+    extract_model.replies.append(answering)
+    assert mc.backfill_cues() == 0
+    assert rows_with(mc, "kayak") == []
+
+
 def test_facts_of_people_whose_memory_is_off_are_sent_to_nobody(mc, extract_model) -> None:
     without_cues(mc, ("boat", "a red kayak"))
     mc.set_memory(False, user="ana", app="default")
