@@ -118,6 +118,32 @@ def test_an_app_deleted_while_the_model_is_asked_takes_its_facts_and_breaks_noth
     assert rows_with(mc, "kayak") == []
 
 
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda mc, car: mc.delete(car, user="ana"),
+        lambda mc, car: mc.edit(car, user="ana", sensitive=True),
+        lambda mc, car: mc.set_memory(False, user="ana", app="default"),
+        lambda mc, car: mc.set_memory(False, user="ana"),
+    ],
+    ids=["forgotten", "marked sensitive", "memory off for the app", "memory off for the person"],
+)
+def test_what_may_not_be_sent_any_more_is_not_sent_by_a_run_that_began_before(
+    mc, extract_model, monkeypatch, meanwhile
+) -> None:
+    monkeypatch.setattr(cue_filling, "BATCH", 1)
+    boat, car = without_cues(mc, ("boat", "a red kayak"), ("car", "an old Volvo"))
+
+    def answering(_) -> str:
+        meanwhile(mc, car)
+        return json.dumps({"cues": {str(boat): ["lake"]}})
+
+    extract_model.replies.append(answering)
+    assert mc.backfill_cues() == 1
+    (request,) = extract_model.requests
+    assert "Volvo" not in request.messages[1].content
+
+
 def test_facts_of_people_whose_memory_is_off_are_sent_to_nobody(mc, extract_model) -> None:
     without_cues(mc, ("boat", "a red kayak"))
     mc.set_memory(False, user="ana", app="default")
