@@ -143,6 +143,16 @@ def test_a_list_can_be_of_one_type(run: Run) -> None:
     ]
 
 
+def test_a_sensitive_memory_is_marked_in_lists_and_explained_where_it_is_shown(run: Run) -> None:
+    number = add(run, "fact", "boat", "a red kayak")
+    assert "sensitive" not in run("memories", "list").out
+    assert "sensitive" not in run("memories", "show", number).out
+    run("memories", "edit", number, "--sensitive")
+    assert "  active, sensitive  " in run("memories", "list").out
+    explained = "sensitive a chat model gets it only where it fits the message"
+    assert explained in run("memories", "show", number).out
+
+
 def test_an_expired_memory_is_marked_and_only_listed_when_asked_for(run: Run, home: Path) -> None:
     then = datetime(2020, 1, 1, tzinfo=UTC)
     with MemChat(home, clock=lambda: then) as mc:

@@ -1,4 +1,4 @@
-"""``memchat memories delete`` tells what else speaks of a memory, and blanks it where asked to."""
+"""Forgetting by command tells what else speaks of it; ``delete`` blanks that where asked to."""
 
 from __future__ import annotations
 
@@ -62,6 +62,41 @@ def test_what_stays_is_listed_up_to_ten_places_and_counted_beyond(run: Run) -> N
 def test_nothing_is_said_where_nothing_else_speaks_of_it(run: Run) -> None:  # noqa: F811
     number = add(run, "profile", "city", "Lisbon")
     assert run("memories", "delete", number, "--yes").err == f"forgot memory {number}\n"
+
+
+def test_clearing_an_app_tells_what_still_speaks_of_its_memories(
+    run: Run,  # noqa: F811
+    number: str,
+) -> None:
+    add(run, "fact", "old_badge", "Quokkaland badge", "--all-apps")
+    done = run("memories", "clear", "--yes")
+    assert (done.code, done.out) == (0, "1\n")
+    assert "they are still spoken of elsewhere: 2 messages and 1 other memory" in done.err
+    assert "message in session 1: “The party of ·········· was loud.”" in done.err
+    assert "to forget these as well: memchat memories delete, memchat sessions delete" in done.err
+    assert said() == [*LINES]
+
+
+def test_deleting_an_app_tells_of_the_memories_for_every_app_alone(
+    run: Run,  # noqa: F811
+    number: str,
+) -> None:
+    add(run, "fact", "old_badge", "Quokkaland badge", "--all-apps")
+    done = run("apps", "delete", "default", "--yes")
+    assert (done.code, done.out) == (0, "1\n")
+    assert "they are still spoken of elsewhere: 1 other memory" in done.err
+    assert "old badge: ·········· badge" in done.err
+    assert "message" not in done.err
+    assert [m["key"] for m in run("memories", "list", "--json").json] == ["old_badge"]
+
+
+@pytest.mark.parametrize("command", ["memories clear", "apps delete default"])
+def test_where_nothing_else_speaks_of_an_apps_memories_nothing_is_said(
+    run: Run,  # noqa: F811
+    command: str,
+) -> None:
+    add(run, "profile", "city", "Lisbon")
+    assert run(*command.split(), "--yes").err == ""
 
 
 def test_the_words_cannot_be_both_kept_and_blanked(run: Run, number: str) -> None:  # noqa: F811

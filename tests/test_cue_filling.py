@@ -9,6 +9,7 @@ import pytest
 from memchat.errors import ProviderError
 from memchat.memory.facts import cue_backfill
 from memchat.memory.facts.cues import of_key
+from memchat.store import cues
 from memchat.testing import Broken
 from tests.test_forget import rows_with
 
@@ -56,6 +57,19 @@ def test_sensitive_facts_are_sent_to_nobody(mc, extract_model) -> None:
     assert extract_model.requests == []
 
 
+def test_facts_with_a_secret_are_sent_to_nobody_though_they_are_not_marked_sensitive(
+    mc, extract_model
+) -> None:
+    without_cues(mc, ("gate_code", "green"))
+    with mc._database.write() as tx:
+        tx.exec_driver_sql("UPDATE memories SET value = '4471', sensitive = 0")
+        (row,) = cues.lacking(tx, mc.now.date())
+    assert not row.sensitive, "the store tells what is stored, and judges nothing"
+    assert mc.cue_plan().asked == 0
+    mc.backfill_cues()
+    assert extract_model.requests == []
+
+
 def test_a_run_that_breaks_off_keeps_what_it_has_and_goes_on_there(
     mc, extract_model, monkeypatch
 ) -> None:
@@ -88,6 +102,46 @@ def test_a_word_forgotten_while_the_model_is_asked_comes_back_in_no_cue(mc, extr
     assert mc.backfill_cues() == 1
     assert cues_of(mc, baking) == ("cake",)
     assert rows_with(mc, "peanut") == []
+
+
+def test_an_app_deleted_while_the_model_is_asked_takes_its_facts_and_breaks_nothing(
+    mc, extract_model
+) -> None:
+    (boat,) = without_cues(mc, ("boat", "a red kayak"))
+
+    def answering(_) -> str:
+        mc.delete_app("default", user="ana")
+        return json.dumps({"cues": {str(boat): ["lake"]}})
+
+    extract_model.replies.append(answering)
+    assert mc.backfill_cues() == 0
+    assert rows_with(mc, "kayak") == []
+
+
+@pytest.mark.parametrize(
+    "meanwhile",
+    [
+        lambda mc, car: mc.delete(car, user="ana"),
+        lambda mc, car: mc.edit(car, user="ana", sensitive=True),
+        lambda mc, car: mc.set_memory(False, user="ana", app="default"),
+        lambda mc, car: mc.set_memory(False, user="ana"),
+    ],
+    ids=["forgotten", "marked sensitive", "memory off for the app", "memory off for the person"],
+)
+def test_what_may_not_be_sent_any_more_is_not_sent_by_a_run_that_began_before(
+    mc, extract_model, monkeypatch, meanwhile
+) -> None:
+    monkeypatch.setattr(cue_backfill, "BATCH", 1)
+    boat, car = without_cues(mc, ("boat", "a red kayak"), ("car", "an old Volvo"))
+
+    def answering(_) -> str:
+        meanwhile(mc, car)
+        return json.dumps({"cues": {str(boat): ["lake"]}})
+
+    extract_model.replies.append(answering)
+    assert mc.backfill_cues() == 1
+    (request,) = extract_model.requests
+    assert "Volvo" not in request.messages[1].content
 
 
 def test_facts_of_people_whose_memory_is_off_are_sent_to_nobody(mc, extract_model) -> None:

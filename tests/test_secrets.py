@@ -138,6 +138,25 @@ def test_harmless_words_are_rarely_taken_for_a_secret(outcomes) -> None:
     assert sum(one.alarmed for one in harmless) <= secrets.FALSE_ALARMS * len(harmless)
 
 
+@pytest.fixture(scope="module")
+def held_out(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+    return secrets.run(tmp_path_factory.mktemp("held-out"), secrets.corpus(secrets.HELD_OUT))
+
+
+def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored(held_out) -> None:
+    secret = [one for one in held_out if not one.harmless]
+    stored = [one.row["id"] for one in secret if one.places]
+    assert len(secret) == 60
+    assert len(stored) <= secrets.STORED * len(secret), stored
+
+
+def test_hardly_a_harmless_line_that_no_rule_was_made_for_is_taken_for_a_secret(held_out) -> None:
+    harmless = [one for one in held_out if one.harmless]
+    alarms = [one.row["text"] for one in harmless if one.alarmed]
+    assert len(harmless) == 60
+    assert len(alarms) <= secrets.FALSE_ALARMS * len(harmless), alarms
+
+
 def test_the_runner_sees_a_secret_that_was_stored() -> None:
     assert secrets._places("4821", [("inbox", "starts with 4821")])
     assert secrets._places("4821-7730", [("memories", "7730")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import streamlit as st
 
 from memchat.errors import MemChatError
@@ -55,6 +57,7 @@ def show(memory_id: int) -> None:
         f"{ui.plural(matched, 'time')}, given to a model {ui.plural(read, 'time')}"
     )
     _before(memory)
+    _sensitive(memory)
     st.subheader("Where it comes from", anchor=False)
     for n, proof in enumerate(proofs):
         _proof(proof, n)
@@ -72,6 +75,21 @@ def _before(memory: Memory) -> None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.write(f"Not in use: {memory.inactive_reason}{by}.")
         st.button("Use it again", key="restore", on_click=_restore, args=(memory.id,))
+
+
+def _sensitive(memory: Memory) -> None:
+    name = f"sensitive-{memory.id}"
+    st.session_state[name] = memory.sensitive
+    st.checkbox(
+        "Sensitive: a chat model gets it only where it fits the message",
+        key=name,
+        on_change=_mark,
+        args=(memory.id, not memory.sensitive),
+    )
+
+
+def _mark(memory_id: int, sensitive: bool) -> None:
+    ui.attempt(lambda: ui.desk().mc.edit(memory_id, **ui.scope(), sensitive=sensitive))
 
 
 def _restore(memory_id: int) -> None:
@@ -98,12 +116,19 @@ def _event(event: Event) -> None:
     old, new = (event.old or {}), (event.new or {})
     words = ""
     if event.kind == "edit":
-        changed = [name for name in new if old.get(name) != new[name]]
+        # That a fact is not sensitive is not written down.
+        changed = [n for n in {**new, "sensitive": False} if old.get(n) != new.get(n)]
         words = ": " + "; ".join(
-            f"{name.replace('_', ' ')} {old.get(name) or 'none'} → {new[name] or 'none'}"
+            f"{name.replace('_', ' ')} {_shown(name, old)} → {_shown(name, new)}"
             for name in changed
         )
     elif event.kind in ("supersede", "merge") and event.related_id:
         words = f" by memory {event.related_id}"
     who = WHO.get(event.actor, event.actor)
     st.markdown(f"{ui.moment(event.at)}: {what} {who}{ui.literal(words) if words else ''}")
+
+
+def _shown(name: str, fact: dict[str, Any]) -> object:
+    if name == "sensitive":
+        return "yes" if fact.get(name) else "no"
+    return fact.get(name) or "none"

@@ -27,6 +27,7 @@ from memchat.testing import FakeClock, ScriptedModel
 _DATA = Path(__file__).parents[2] / "tests" / "data"
 CORPUS = _DATA / "secrets_corpus.jsonl"
 DEVELOPED_ON = _DATA / "secrets_dev.jsonl"
+HELD_OUT = _DATA / "secrets_heldout.jsonl"
 STORED = 0.05
 """Of lines that the rules were not made for; of the project's own none may be stored."""
 FALSE_ALARMS = 0.02

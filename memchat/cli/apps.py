@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import other_mentions, tables
 from memchat.cli.options import App, Json, User, Yes, confirm, group, open_store
 
 app = group("See the apps, switch their memory on and off, delete them.")
@@ -64,14 +65,18 @@ def off(user: User, name: Name = None, app: App = "default", all_apps: AllApps =
 def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False) -> None:
     """Delete an app with its conversations and memories.
 
-    Prints how many memories went.
+    Prints how many memories went, and which memories for every app speak of them.
     """
     chosen = name or app
     with open_store() as mc:
         confirm(
             f"Delete the app {chosen} of {user}, its conversations and memories, for good?", yes=yes
         )
+        found = other_mentions.of_app(mc, user, chosen)
         print(mc.delete_app(chosen, user=user))
+        if found is not None:  # all but the memories for every app went with the app
+            left = tuple(place for place in found.places if place.kind == "memory")
+            other_mentions.tell_of_app(mc, replace(found, places=left))
 
 
 def _switch(memory_on: bool, user: str, app: str | None) -> None:

@@ -302,10 +302,15 @@ def pin(
 
 @app.command()
 def clear(user: User, app: App = "default", yes: Yes = False) -> None:
-    """Forget all memories of one app for good."""
+    """Forget all memories of one app for good.
+
+    What else speaks of them stays, and is told.
+    """
     with open_store() as mc:
         confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
+        found = other_mentions.of_app(mc, user, app)
         print(mc.clear(user=user, app=app))
+        other_mentions.tell_of_app(mc, found)
 
 
 @app.command()

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 LISTED = 10
 """Places that are listed without being asked for."""
+LOOKED_FOR = 1_000
+"""Memories of an app that is cleared or deleted beyond which nobody looks for what else speaks of
+them: for so many it takes about a second."""
 _NAMES = {
     "title": "title of session {id}",
     "summary": "summary of session {id}",
@@ -56,6 +59,29 @@ def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> Non
     tables.notice(
         "to blank these as well, add the memory again by hand and delete it with --everywhere"
     )
+
+
+def of_app(mc: MemChat, user: str, app: str) -> Elsewhere | None:
+    """What will still speak of an app's own memories once all of them are forgotten; None where
+    nothing will, or where they are too many to look for it."""
+    found = mc.memories(user=user, app=app, status="all", limit=LOOKED_FOR + 1)
+    if not found or len(found) > LOOKED_FOR:
+        return None
+    return mc.elsewhere([m.id for m in found if m.app == app], user=user, app=app)
+
+
+def tell_of_app(mc: MemChat, found: Elsewhere | None) -> None:
+    """What still speaks of an app's memories that were all forgotten."""
+    if found is None or not found.places:
+        return
+    tables.notice(f"they are still spoken of elsewhere: {found.counted}")
+    _list(mc, found, LISTED)
+    kinds = {place.kind for place in found.places}
+    ways = ["memories delete"] if "memory" in kinds else []
+    ways += ["inbox reject"] if "inbox" in kinds else []
+    ways += ["sessions delete"] if kinds & {"message", "reply", "title", "summary"} else []
+    if ways:
+        tables.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")
 
 
 def _answer(question: str) -> str:

@@ -212,12 +212,13 @@ def memory_state(memory: Memory, today: date) -> str:
 
 def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...]:
     """A memory under MEMORY_HEADINGS; ``today`` is the user's day."""
+    state = memory_state(memory, today)
     return (
         memory.id,
         memory.memory_type,
         memory.key,
         memory.value,
-        memory_state(memory, today),
+        f"{state}, sensitive" if memory.sensitive else state,
         memory.said_at.astimezone(zone).date(),
         days(memory),
         app_name(memory.app),

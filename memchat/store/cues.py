@@ -8,14 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.language.secrets import find_secrets
 from memchat.store import raw_sql
 from memchat.types import EVERY_APP
 
 _TABLES = ("memories", "inbox", "refusals")
+_LACKING = (
+    "SELECT m.id, m.app_id, m.key, m.value, m.sensitive FROM memories m"
+    " JOIN apps a ON a.id = m.app_id"
+    " LEFT JOIN apps shared ON shared.user = a.user AND shared.name = ?"
+    " WHERE m.active = 1 AND m.cues = '' AND (m.expires_at IS NULL OR m.expires_at >= ?)"
+    " AND a.memory = 1 AND coalesce(shared.memory, 1) = 1"
+)
 
 
 def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
@@ -53,24 +60,25 @@ class Lacking:
     app_id: int
     key: str
     value: str
-    private: bool
-    """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
+    sensitive: bool
 
 
 def lacking(tx: Connection, today: date) -> list[Lacking]:
     """The facts in use today that have no cues, of everybody whose memory is on."""
-    found = raw_sql.rows(
-        tx,
-        "SELECT m.id, m.app_id, m.key, m.value, m.sensitive FROM memories m"
-        " JOIN apps a ON a.id = m.app_id"
-        " LEFT JOIN apps shared ON shared.user = a.user AND shared.name = ?"
-        " WHERE m.active = 1 AND m.cues = '' AND (m.expires_at IS NULL OR m.expires_at >= ?)"
-        " AND a.memory = 1 AND coalesce(shared.memory, 1) = 1 ORDER BY m.id",
-        EVERY_APP,
-        today.isoformat(),
-    )
+    return _read(raw_sql.rows(tx, f"{_LACKING} ORDER BY m.id", EVERY_APP, today.isoformat()))
+
+
+def still_lacking(tx: Connection, facts: Sequence[Lacking], today: date) -> list[Lacking]:
+    """Those of these facts that ``lacking`` would give again, just as they were."""
+    sql = f"{_LACKING} AND m.id IN (SELECT value FROM json_each(?))"
+    ids = raw_sql.listed(fact.id for fact in facts)
+    there = {*_read(raw_sql.rows(tx, sql, EVERY_APP, today.isoformat(), ids))}
+    return [fact for fact in facts if fact in there]
+
+
+def _read(found: Sequence[Any]) -> list[Lacking]:
     return [
-        Lacking(i, app_id, key, value, bool(sensitive or find_secrets(f"{key}: {value}")))
+        Lacking(i, app_id, key, value, bool(sensitive))
         for i, app_id, key, value, sensitive in found
     ]
 

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
 
+from memchat.store import raw_sql
 from memchat.store.schema import apps, sessions, usage
 from memchat.types import Usage, UsageTotal
 
@@ -19,10 +20,13 @@ def add(
     *,
     message_id: int | None = None,
 ) -> None:
-    """Keep one call; without its session where that was deleted while the call ran.
+    """Keep one call; without its session where that was deleted while the call ran, and nothing
+    where the app was.
 
     ``message_id`` is the reply that it was made for.
     """
+    if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE id = ?", app_id):
+        return
     here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
     tx.execute(
         insert(usage).values(

@@ -106,6 +106,22 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         assert rows(tmp_path, "SELECT value FROM memories WHERE key = 'city' AND active")
 
 
+def test_a_memory_is_marked_sensitive_and_the_mark_taken_off(browser: Any, tmp_path: Path) -> None:
+    with Server(tmp_path) as server:
+        with MemChat(tmp_path / "store") as mc:
+            mc.add("fact", "boat", "a red kayak", **ANA)
+        page = opened(browser.new_page(), f"{server.url}memories")
+        memory = page.locator("[class*=st-key-row-]").filter(has_text="kayak")
+        for marked in (1, 0):
+            memory.get_by_role("button", name="Details").click()
+            details = page.get_by_role("dialog")
+            details.get_by_text("Sensitive: a chat model").click()
+            until(lambda n=marked: rows(tmp_path, "SELECT sensitive FROM memories") == [(n,)])
+            page.keyboard.press("Escape")
+            details.wait_for(state="detached")
+            memory.get_by_text("· sensitive").wait_for(state="visible" if marked else "detached")
+
+
 def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -> None:
     model = answering(Endless())
     with model, Server(tmp_path, **openai(model)) as server:

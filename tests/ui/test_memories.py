@@ -68,6 +68,21 @@ def test_a_memory_is_pinned_and_pinned_ones_are_shown_alone(mc: MemChat) -> None
     assert not mc.memory(kept.id, **ANA).pinned
 
 
+def test_a_memory_is_marked_sensitive_in_its_details_and_the_mark_taken_off(mc: MemChat) -> None:
+    kept = mc.add("fact", "boat", "a red kayak", **ANA)
+    at = app("memories")
+    assert "· sensitive" not in text(at)
+    press(at, f"details-{kept.id}")
+    mark = at.checkbox(key=f"sensitive-{kept.id}")
+    assert mark.label == "Sensitive: a chat model gets it only where it fits the message"
+    mark.check().run()
+    assert mc.memory(kept.id, **ANA).sensitive
+    assert "· sensitive" in text(at) and "changed by you: sensitive no → yes" in text(at)
+    at.checkbox(key=f"sensitive-{kept.id}").uncheck().run()
+    assert not mc.memory(kept.id, **ANA).sensitive
+    assert "· sensitive" not in text(at) and "changed by you: sensitive yes → no" in text(at)
+
+
 def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
     mc.add("profile", "city", "Lisbon", **ANA)
     mc.add("fact", "bike", "green", **ANA)

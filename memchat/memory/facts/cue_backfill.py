@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -66,19 +66,29 @@ class CueBackfill:
     def run(self) -> int:
         """Ask and write, batch after batch; how many facts have cues now that had none.
 
+        A run may take long, so each batch is looked at again before it is sent: what was forgotten
+        or changed meanwhile, or is of an app whose memory was switched off, is left out.
         Raises ProviderError where the model fails; what was written stays.
         """
-        return sum(self._fill(batch) for batch in _batches(self._lacking()))
+        return sum(self._fill(self._still(batch)) for batch in _batches(self._lacking()))
 
     def _lacking(self) -> list[Lacking]:
-        today = self.clock().astimezone(self.zone).date()
         with self.database.read() as tx:
-            return rows.lacking(tx, today)
+            return rows.lacking(tx, self._today())
+
+    def _still(self, batch: Sequence[Lacking]) -> list[Lacking]:
+        with self.database.read() as tx:
+            return rows.still_lacking(tx, batch, self._today())
+
+    def _today(self) -> date:
+        return self.clock().astimezone(self.zone).date()
 
     def _asks(self, fact: Lacking) -> bool:
-        return not self.model.stand_in and not fact.private
+        return not self.model.stand_in and not _private(fact)
 
     def _fill(self, batch: Sequence[Lacking]) -> int:
+        if not batch:
+            return 0
         found: dict[int, tuple[str, ...]] = {}
         spent: Usage | None = None
         if self._asks(batch[0]):
@@ -101,11 +111,16 @@ class CueBackfill:
         return [ChatMessage("system", self.prompts.text("cues")), ChatMessage("user", data)]
 
 
+def _private(fact: Lacking) -> bool:
+    """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
+    return fact.sensitive or bool(find_secrets(f"{fact.key}: {fact.value}"))
+
+
 def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
     """Facts of one app together, private ones by themselves."""
     groups: dict[tuple[int, bool], list[Lacking]] = {}
     for fact in lacking:
-        groups.setdefault((fact.app_id, fact.private), []).append(fact)
+        groups.setdefault((fact.app_id, _private(fact)), []).append(fact)
     for group in groups.values():
         for start in range(0, len(group), BATCH):
             yield group[start : start + BATCH]

@@ -39,6 +39,8 @@ _LEAST_LINE = 4
 _WEAK = 0.5
 """Of the best moment's score that below which others are left out, though there were room."""
 _ALWAYS = Parts(1.0, None, None)
+Words = tuple[str, str]
+"""A fact's key and plain value: what another row may say as well."""
 Turns = Callable[[Sequence[Hit]], list[Hit]]
 """The past turns to tell of beside these facts, the best first."""
 
@@ -99,7 +101,8 @@ class Block:
             tx = search.tx
             mute = _muted(tx, scope_ids, session_id)
             facts = self.recall.facts(tx, scope_ids, mute)
-            listed = self._every(facts, mute)
+            private = facts.sensitive_words()
+            listed = self._every(facts, mute, private)
             limit = max(CANDIDATES, self.settings.top_k) + len(mute)
             # Where not all fit, those that nothing is sure of fill the room, the best first.
             least = 0 if listed is not None else self._most + len(mute)
@@ -114,8 +117,8 @@ class Block:
             if listed is not None:
                 shown = self._trimmed(self._behind(listed, facts.for_model(found), turns))
             else:
-                pinned = self._first(facts, mute, first)
-                others = _told_always([f for f in ranked if not f.confident], facts)
+                pinned = self._first(facts, mute, private, first)
+                others = _told_always([f for f in ranked if not f.confident], private)
                 shown = self._chosen(facts, pinned, found, others, turns, mute)
                 shown = replace(self._trimmed(shown), degraded=degraded(search, scope_ids.own))
         given = {hit.id for hit in (*shown.hits, *shown.listed) if hit.kind == "memory"}
@@ -129,9 +132,10 @@ class Block:
             scope_ids = apps.find(tx, scope)
             mute = _muted(tx, scope_ids, session_id)
             facts = self.recall.facts(tx, scope_ids, mute)
-            if self._every(facts, mute) is not None:
+            private = facts.sensitive_words()
+            if self._every(facts, mute, private) is not None:
                 return []
-            return facts.for_model(self._first(facts, mute))
+            return facts.for_model(self._first(facts, mute, private))
 
     @property
     def _room(self) -> int:
@@ -148,13 +152,15 @@ class Block:
         """Tokens for facts before past turns have theirs."""
         return self._room - min(PAST_TOKENS, int(self.settings.budget_tokens * PAST_SHARE))
 
-    def _every(self, facts: FactSearch, mute: Collection[int]) -> list[Hit] | None:
+    def _every(
+        self, facts: FactSearch, mute: Collection[int], private: Collection[Words]
+    ) -> list[Hit] | None:
         """Each fact by its id, or None where they do not all fit their share.
 
         None of it hangs on the message, so the prompts of a conversation begin alike.
         """
         left = max(self._share, 0)
-        said = facts.sensitive_words()
+        said = {*private}
         lines = []
         for memory in facts.in_force():
             words = _words(memory)
@@ -199,11 +205,15 @@ class Block:
         return Recalled(hits, dropped=left_out, tokens=used, listed=tuple(listed))
 
     def _first(
-        self, facts: FactSearch, mute: Collection[int], first: Sequence[int] = ()
+        self,
+        facts: FactSearch,
+        mute: Collection[int],
+        private: Collection[Words],
+        first: Sequence[int] = (),
     ) -> list[FoundFact]:
         """What a person pinned, then profile and preferences, those of ``first`` before others."""
         place = {memory_id: n for n, memory_id in enumerate(first)}
-        pinned = distinct(_told_always(_unmuted(facts.pinned(), mute), facts))
+        pinned = distinct(_told_always(_unmuted(facts.pinned(), mute), private))
         pinned.sort(key=lambda f: (not f.memory.pinned, place.get(f.memory.id, len(place))))
         return pinned
 
@@ -320,12 +330,12 @@ def _as_listed(found: Sequence[Hit], listed: Sequence[Hit]) -> list[Hit]:
     return list(distinct_hits.values())
 
 
-def _words_of(hit: Hit) -> tuple[str, str]:
+def _words_of(hit: Hit) -> Words:
     assert hit.memory is not None
     return _words(hit.memory)
 
 
-def _words(memory: Memory) -> tuple[str, str]:
+def _words(memory: Memory) -> Words:
     return memory.key, normal_value(memory.value)
 
 
@@ -341,10 +351,9 @@ def _muted(tx: Connection, scope_ids: ScopeIds, session_id: int | None) -> set[i
     return mute
 
 
-def _told_always(facts: Sequence[FoundFact], among: FactSearch) -> list[FoundFact]:
+def _told_always(facts: Sequence[FoundFact], private: Collection[Words]) -> list[FoundFact]:
     """Those that may be told whatever is asked: neither sensitive nor in the words of one that
-    is."""
-    private = among.sensitive_words()
+    is, all of which ``private`` holds."""
     return [fact for fact in facts if _words(fact.memory) not in private]
 
 
