@@ -16,7 +16,7 @@ from memchat.config import MINILM, Settings
 from memchat.doctor import LARGEST, Check
 from memchat.store import embeddings, memories, meta, schema, services
 from memchat.types import Service, UsageTotal
-from tests.conftest import NOON, Opener
+from tests.support.store import NOON, Opener
 
 OPENAI = Service("openai", "text-embedding-3-small", 1536, 8191)
 

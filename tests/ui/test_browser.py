@@ -14,9 +14,18 @@ import pytest
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
-from tests.ui.browser import WAIT, Server, chromium, findings, needs_browser, opened, say, settled
-from tests.ui.seed import seed
-from tests.wire import Endless, OpenAIServer, Pieces, Say
+from tests.support.ui.browser import (
+    WAIT,
+    Server,
+    chromium,
+    findings,
+    needs_browser,
+    opened,
+    say,
+    settled,
+)
+from tests.support.ui.seed import seed
+from tests.support.wire import Endless, OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 PAGES = ("?c=1", "memories", "inbox", "insights", "settings")

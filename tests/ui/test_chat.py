@@ -7,7 +7,7 @@ import time
 import pytest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
 from ui.desk import Desk, Talk
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, press, text
+from tests.support.ui.tab import ANA, app, press, text
 from ui.desk import Desk
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, press, text
+from tests.support.ui.tab import ANA, app, press, text
 
 
 def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:

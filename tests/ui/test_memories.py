@@ -8,7 +8,7 @@ from memchat import MemChat
 from memchat.memory.gate.checks import keys
 from memchat.store import jobs, memories
 from memchat.types import Wanted
-from tests.ui.tab import ANA, app, buttons, press, text, until
+from tests.support.ui.tab import ANA, app, buttons, press, text, until
 from ui import components
 from ui.desk import Desk
 

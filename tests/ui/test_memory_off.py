@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
 
 
 def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(

@@ -6,7 +6,7 @@ from memchat import MemChat
 from memchat.store import apps, refusals
 from memchat.store.refusals import Refused
 from memchat.types import Scope
-from tests.ui.tab import ANA, app, press, text
+from tests.support.ui.tab import ANA, app, press, text
 
 
 def read(mc: MemChat, *refused: Refused) -> int:
