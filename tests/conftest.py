@@ -13,6 +13,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+from tests.support import empty_store
 from tests.support.store import NOON, WAIT, Opener
 
 pytest_plugins = [
@@ -52,7 +53,8 @@ def open_store(
     opened: list[MemChat] = []
 
     def opener(**changes: Any) -> MemChat:
-        settings = Settings(home=tmp_path / "store", timezone="Europe/Berlin", embed_patience=WAIT)
+        home = changes.pop("home", None) or empty_store.place(tmp_path / "store")
+        settings = Settings(home=home, timezone="Europe/Berlin", embed_patience=WAIT)
         given = {"chat_model": chat_model, "extract_model": extract_model, "clock": clock}
         given["embedder"] = changes.pop("embedder", HashEmbedder())
         for name in ("chat_model", "extract_model", "clock"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import InputError, NotFound, ScopeError
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 
@@ -133,7 +134,7 @@ def test_incognito_remembers_within_itself(mc, chat_model) -> None:
 
 
 def tables(mc) -> dict[str, int]:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         names = tx.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars()
         return {n: tx.exec_driver_sql(f'SELECT count(*) FROM "{n}"').scalar() for n in names.all()}
 
@@ -189,7 +190,7 @@ def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: st
     for verb in (mc.apps, mc.wipe):
         with pytest.raises(ScopeError, match="cannot be seen"):
             verb(user=name)
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert tx.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
 
 
@@ -204,14 +205,14 @@ def test_a_character_that_an_emoji_or_a_script_needs_is_part_of_a_name(mc, name:
 def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> None:
     mc.add("profile", "city", "Lisbon", user="ana", app="home")
     mc.session(user="ana", app="home").send("I live in Lisbon.").text
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
         tx.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")
     where = {"user": "ana\u200b", "app": "home\u200b"}
     assert values(mc, **where) == {"Lisbon"}
     assert [app.name for app in mc.apps(user="ana\u200b")] == ["home\u200b"]
     assert mc.add("profile", "job", "nurse", **where).value == "nurse"
-    mc._parts().worker.run()  # which meets them too
+    private.parts(mc).worker.run()  # which meets them too
     with pytest.raises(ScopeError, match="app name"):
         mc.add("profile", "city", "Lisbon", user="ana\u200b", app="other\u200b")
     assert mc.delete_app("home\u200b", user="ana\u200b") == 2

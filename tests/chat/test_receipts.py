@@ -11,6 +11,7 @@ from memchat import MemChat
 from memchat.errors import NotFound, ProviderError
 from memchat.testing import Broken, Calls, ScriptedModel
 from memchat.types import to_json
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.forgetting import learn_zanzibar
@@ -21,7 +22,7 @@ from tests.support.store import Opener, given
 
 def counts(mc: MemChat) -> dict[str, tuple[int, int]]:
     """By value: how often found, how often read by a model."""
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         rows = tx.exec_driver_sql("SELECT value, match_count, read_count FROM memories").all()
     return {value: (matched, read) for value, matched, read in rows}
 
@@ -112,7 +113,7 @@ def test_an_incognito_conversation_stores_none_of_it(mc) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana", incognito=True)
     assert chat.send("Where do I live?").text
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         for table in ("receipts", "prompts", "usage", "messages", "muted"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
     assert counts(mc) == {"Lisbon": (0, 0)}
@@ -360,7 +361,7 @@ def test_deleting_a_conversation_takes_its_receipts_prompts_and_mutes(mc) -> Non
     found = reply_to(mc, "Hi")
     mc.mute(city, found.reply.session_id, user="ana")
     mc.delete_session(found.reply.session_id, user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         for table in ("receipts", "prompts", "muted"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
 

@@ -14,6 +14,7 @@ from memchat.errors import MemChatError
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import Broken, FakeClock, ScriptedModel
 from memchat.types import Message
+from tests.support import empty_store
 from tests.support.store import Opener
 from tests.support.wire import Cut, GeminiServer, OpenAIServer, Pieces, Say, WireServer
 from tests.support.wire.case import HELLO, chat_of
@@ -38,7 +39,7 @@ def server(request: pytest.FixtureRequest, monkeypatch) -> Iterator[WireServer]:
 def wired(server: WireServer, tmp_path: Path, clock: FakeClock) -> Iterator[MemChat]:
     """A store whose chat model is on the wire; memory is off, so that it is asked for replies
     alone."""
-    settings = Settings(home=tmp_path / "store", timezone="Europe/Berlin")
+    settings = Settings(home=empty_store.place(tmp_path / "store"), timezone="Europe/Berlin")
     with MemChat(
         settings=settings,
         chat_model=chat_of(server),

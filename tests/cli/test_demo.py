@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import io
-import subprocess
-import sys
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +12,6 @@ from hypothesis import strategies as st
 
 from memchat import demo
 from memchat.config import load
-from tests.support.paths import ROOT
 
 
 class Terminal(io.StringIO):
@@ -122,13 +118,3 @@ def test_the_conversations_are_told_in_order_with_aware_times() -> None:
     stories = demo.conversations()
     assert [story.at for story in stories] == sorted(story.at for story in stories)
     assert all(story.at.tzinfo is not None and story.turns for story in stories)
-
-
-def test_a_wheel_holds_the_conversations(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = tmp_path.glob("*.whl")
-    inside = [name for name in zipfile.ZipFile(wheel).namelist() if "demo_data" in name]
-    there = sorted(f"memchat/demo_data/{p.name}" for p in (ROOT / "data" / "demo").glob("*.json"))
-    assert sorted(inside) == there

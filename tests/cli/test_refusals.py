@@ -13,6 +13,7 @@ from memchat import MemChat
 from memchat.cli import chat_loop
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.cli import Done, Run
 
@@ -89,7 +90,7 @@ def test_what_only_repeats_is_counted_and_not_listed(hold: Hold, run: Run, home:
     hold("Hello.\n", OWL, fact("I live in Hull", "city", "Hull"), fact("I ski", "hobby", "ski"))
     with (
         MemChat(settings=Settings(home=home, embed_model="none")) as mc,
-        mc._database.write() as tx,
+        private.database(mc).write() as tx,
     ):
         tx.exec_driver_sql(
             "UPDATE refusals SET reason = 'it only repeats what is known already' WHERE id > 1"

@@ -22,6 +22,7 @@ from memchat.store import apps, embeddings, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import Scope
+from tests.support import private
 from tests.support.answers import answer
 from tests.support.conversation import talk
 from tests.support.store import NOON, Opener
@@ -37,10 +38,10 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     mc.add("fact", "car", "the automobile is red", user="ana", app="work")
     mc.embed_pending()
     assert mc.recall("automobile", user="ana", app="work").hits
-    meaning = mc._meaning()[0]
+    meaning = private.meaning(mc)[0]
     texts = [f"fact | shelf | jar {n} holds plum jam" for n in range(199)]
     vectors, _ = meaning.documents(texts)
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana", "home"), NOON)
         for text in texts:
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
@@ -51,11 +52,11 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     best = mc.recall(question, user="ana", app="home").hits[0]
     assert (best.id, best.channel) == (wanted.id, "meaning")
     index = meaning.index
-    with mc._database.read() as tx:
-        home, work = sorted(shard for shard in index._shards if shard[0] == "memories")
+    with private.database(mc).read() as tx:
+        home, work = sorted(shard for shard in private.shards(index) if shard[0] == "memories")
         before = index.ids(tx, work[1])
         index.forget(home[1])
-        assert home not in index._shards and index._shards[work].ids == before
+        assert home not in private.shards(index) and private.shards(index)[work].ids == before
     assert mc.recall(question, user="ana", app="home").hits[0] == best
 
 
@@ -76,7 +77,7 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
         event.remove(Engine, "before_cursor_execute", note)
     asked = [(q, p) for q, p in seen if "FROM memories" in q]
     assert len(asked) >= 3
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         for query, parameters in asked:
             plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", parameters).all()
             steps = [row[3] for row in plan]
@@ -93,7 +94,7 @@ def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
         with pytest.raises(InputError):
             mc.session(user="ana", incognito=True, resume=1)
     mc.run_jobs()
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         dump = "\n".join(tx.connection.driver_connection.iterdump())
     assert "zanzibar" not in (dump + caplog.text).lower() and "quiet" not in dump
     assert mc.usage(user="ana") == [] and mc.sessions(user="ana", app="quiet") == []
@@ -145,7 +146,7 @@ def test_a_store_of_a_newer_version_is_one_line_and_left_alone(
 def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     chat = talk(mc, "I moved to Lisbon.")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         rows = tx.exec_driver_sql(
             "SELECT purpose, session_id, prompt_tokens > 0, completion_tokens > 0, seconds >= 0"
             " FROM usage ORDER BY id"
@@ -165,7 +166,7 @@ def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     with_vector = mc.add("fact", "boat", "the red kayak leaks", user="ana").id
     mc.embed_pending()
     without_vector = mc.add("fact", "canoe", "the red kayak leaks", user="ana").id
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("DELETE FROM jobs")  # its vector never comes
     hits = mc.recall("the red kayak leaks", user="ana").hits
     assert {hit.id for hit in hits} == {with_vector, without_vector}

@@ -16,6 +16,7 @@ from memchat.config import Settings
 from memchat.providers import minilm
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.starts import known, tell
@@ -214,7 +215,7 @@ def a_memory_s_whole_life(open_store: Opener, chat_model: ScriptedModel, **chang
     mc.delete(boat.id, user="ana", app="home")
     assert boat.id not in {hit.id for hit in mc.recall("red boat", user="ana", app="home").hits}
     assert mc.delete_app("home", user="ana") == 13
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         for table in ("memories", "memories_fts", "embeddings"):
             kept_rows = tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
             assert kept_rows == 0, table

@@ -15,6 +15,7 @@ import pytest
 
 from memchat import MemChat, MemChatError, config
 from memchat.testing import FakeClock
+from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.second_look import HOLDS
 from tests.support.store import WAIT
@@ -48,7 +49,11 @@ def mc(
         monkeypatch.delenv(name, raising=False)
     # A question's vector comes before its reply here, so that it never takes a later step's place.
     patience = {"MEMCHAT_EMBED_PATIENCE": str(WAIT)}
-    env = {"MEMCHAT_HOME": str(tmp_path / "store"), "MEMCHAT_TIMEOUT": "1", **patience}
+    env = {
+        "MEMCHAT_HOME": str(empty_store.place(tmp_path / "store")),
+        "MEMCHAT_TIMEOUT": "1",
+        **patience,
+    }
     if isinstance(server, OpenAIServer):
         server.dimensions = 1536
         monkeypatch.setenv("OPENAI_API_KEY", server.key)

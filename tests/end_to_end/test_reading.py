@@ -16,6 +16,7 @@ from memchat.providers import ChatModel
 from memchat.providers.chat import LiteLLMChat
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import sent_data, talk
 from tests.support.secrets import SECRET
@@ -167,8 +168,7 @@ def test_the_first_office_is_the_one_that_the_assistant_named_first(
     with mc.session(user="ana") as chat:
         for line in ("Which offices are there?", "I go to the first office."):
             assert chat.send(line).text
-            if chat._reader is not None:
-                chat._reader.join()
+            private.wait_for_reading(chat)
     (memory,) = mc.memories(user="ana")
     assert memory.value == "office on Mill Street"
 
@@ -188,7 +188,7 @@ def test_per_message_mode_reads_once_a_turn_and_only_after_the_reply(open_store:
             reply = chat.send(f"Line {n}.")
             assert len(extract.requests) == n - 1
             assert reply.text == "Fine."
-            chat._reader.join()
+            private.wait_for_reading(chat)
             assert len(extract.requests) == n
     turn = ["user complete", "assistant complete"]
     assert on_disk == [turn, turn * 2]
@@ -199,9 +199,9 @@ def test_a_conversation_gone_silent_is_ended_and_read_once(mc, extract_model, cl
     chat = mc.session(user="ana")
     assert chat.send("I moved to Lisbon.").text
     clock.advance(seconds=29 * 60)
-    assert chat._renew() and mc.sessions(user="ana")[0].status == "open"
+    assert private.renew(chat) and mc.sessions(user="ana")[0].status == "open"
     clock.advance(seconds=2 * 60)
-    assert not chat._renew()
+    assert not private.renew(chat)
     assert mc.sessions(user="ana")[0].status == "extracted" and values(mc) == {"Lisbon"}
     chat.end()
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
@@ -238,7 +238,7 @@ def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
         extract_model.replies.append(answer(fact(quote, "note", value, memory_type="other")))
         talk(mc, f"{quote}.")
     assert values(mc) == {kept}
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         waiting = tx.exec_driver_sql("SELECT value, reason FROM inbox").all()
     assert [row[0] for row in waiting] == [long] and "280" in waiting[0][1]
     asked = extract_model.requests[0].messages[0].content
@@ -262,6 +262,6 @@ def test_nothing_sensitive_is_ever_saved_whatever_the_model_proposes(open_store:
         talk(mc, *(said for said, _, _ in samples))
         extract.replies.clear()
     assert len(SECRET) >= 30 and mc.memories(user="ana", status="all") == []
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         held = repr(tx.exec_driver_sql("SELECT * FROM inbox").all())
     assert [hidden for _, hidden, _ in SECRET if hidden in held] == []

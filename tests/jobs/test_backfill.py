@@ -19,6 +19,7 @@ from memchat.cli import main
 from memchat.errors import ProviderError
 from memchat.store import unembedded
 from memchat.types import Progress
+from tests.support import private
 from tests.support.answers import answer
 from tests.support.embedding_queue import BAD, Service, add, many, refusing, statuses, vectors
 from tests.support.plugin import CODE, install
@@ -32,9 +33,9 @@ def words_only(open_store: Opener, **more: Any) -> MemChat:
 
 
 def lacking(mc: MemChat) -> int:
-    meaning, _ = mc._meaning()
+    meaning, _ = private.meaning(mc)
     assert meaning is not None
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         return unembedded.count(tx, meaning.service_id)
 
 
@@ -87,7 +88,7 @@ def test_conversations_read_by_an_older_version_get_theirs(
         extract_model.replies.append(answer(summary=f"A talk about fence {number}."))
         with mc.session(user="ana") as chat:
             assert chat.send(f"The fence number {number} needs paint.").text
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
         tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
         tx.exec_driver_sql("DELETE FROM embeddings")
@@ -183,7 +184,7 @@ def test_a_pause_that_the_service_asks_for_is_waited_and_no_try_is_lost(
     service = Service(answer)
     mc = open_store(embedder=service)
     waited: list[float] = []
-    stopping = mc._parts().worker.stopping
+    stopping = private.parts(mc).worker.stopping
     monkeypatch.setattr(stopping, "wait", lambda seconds: bool(waited.append(seconds)))
     seen: list[Progress] = []
     result = mc.backfill(seen=seen.append)

@@ -9,6 +9,7 @@ import pytest
 
 from memchat.errors import StoreError
 from memchat.providers.hashing import SERVICE
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.embedding_queue import Service, add, many, refusing, statuses
 from tests.support.store import Opener
@@ -62,8 +63,7 @@ def test_whatever_way_a_vector_came_its_model_is_told(
     by_hand, edited = add(mc, "by hand", "to be edited")
     with mc.session(user="ana") as chat:
         assert chat.send("I live in Lisbon. I may sing.").text
-    for thread in mc._behind:
-        thread.join()  # it began as the chat did, and may have the first two in hand
+    private.wait_for_work_behind(mc)  # it began as the chat did, and may have the first two in hand
     mc.run_jobs()
     mc.edit(edited, value="edited", user="ana")
     assert statuses(mc, "pending") == [edited]
@@ -150,5 +150,5 @@ def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
     mc = open_store()
     add(mc, "tea")
     for wrong in ("-2", "'done'", "1.5"):
-        with pytest.raises(StoreError), mc._database.write() as tx:
+        with pytest.raises(StoreError), private.database(mc).write() as tx:
             tx.exec_driver_sql(f"UPDATE jobs SET status = {wrong}")

@@ -24,6 +24,7 @@ from memchat.store import apps, embeddings, jobs, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory, text_hash
 from memchat.types import Scope, Usage
+from tests.support import private
 from tests.support.embedding_queue import (
     BAD,
     SPENT,
@@ -105,16 +106,16 @@ def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> Non
     mc = open_store()
     ids = many(mc, 230)
     killer = ids[142]
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         for worker in range(100):
-            jobs.give_up_on_killers(tx, mc._clock())
-            claims = jobs.claim(tx, "embed", f"w{worker}", mc._clock(), 600, limit=100, batch=100)
+            jobs.give_up_on_killers(tx, mc.now)
+            claims = jobs.claim(tx, "embed", f"w{worker}", mc.now, 600, limit=100, batch=100)
             if not claims:
                 break
             if killer in [claimed.target_id for claimed in claims]:
                 jobs.let_go(tx, claims[0].holder)
             else:
-                jobs.finish_all(tx, claims, mc._clock())
+                jobs.finish_all(tx, claims, mc.now)
     failed = mc.jobs(status="failed", limit=500)
     assert [job.target_id for job in failed] == [killer]
     assert "every worker" in (failed[0].error_message or "")
@@ -233,7 +234,7 @@ def test_two_workers_at_the_same_queue_do_nothing_twice(open_store: Opener) -> N
     sent = [text for service in services for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 400
     assert len(statuses(stores[0], "completed")) == 400
-    with stores[0]._database.read() as tx:
+    with private.database(stores[0]).read() as tx:
         done = tx.exec_driver_sql("SELECT count(*) FROM memory_events WHERE kind = 'embed'")
         assert done.scalar_one() == 400
 
@@ -369,7 +370,7 @@ def test_a_service_on_the_network_is_asked_for_several_batches_at_once(open_stor
     assert 2 <= service.most <= CALLS
     assert sorted(map(len, service.asked)) == [100] * 10
     right, _ = HashEmbedder().embed_documents(["note: thing 7"])
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         held = embeddings.get(tx, 1, [text_hash("note: thing 7")])
     assert (held[text_hash("note: thing 7")] == right[0]).all()
 
@@ -395,7 +396,7 @@ def test_calls_that_fall_into_one_pause_wait_once_and_lose_nothing(
     service, waited = Remote(answer), []
     mc = open_store(embedder=service)
     many(mc, 1000)
-    stopping = mc._parts().worker.stopping
+    stopping = private.parts(mc).worker.stopping
     monkeypatch.setattr(stopping, "wait", lambda seconds: bool(waited.append(seconds)))
     result = mc.backfill()
     assert (result.done, result.left, result.failed, result.stopped) == (1000, 0, (), None)
@@ -406,7 +407,7 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
     service = Remote()
     mc = open_store(embedder=service)
     for app in range(6):
-        with mc._database.write() as tx:
+        with private.database(mc).write() as tx:
             own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
@@ -422,7 +423,7 @@ def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_stor
     service = Remote()
     mc = open_store(embedder=service)
     many(mc, 300)
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE jobs SET attempts = 3")
     assert mc.run_jobs().done == 300
     assert service.most == 1 and max(map(len, service.asked)) == 6

@@ -15,6 +15,7 @@ from memchat import MemChat
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import jobs
 from memchat.types import Usage
+from tests.support import private
 from tests.support.cli import Run
 from tests.support.store import Opener
 
@@ -31,8 +32,8 @@ class Gone:
     def takes(self, mc: MemChat, count: int) -> None:
         for n in range(count):
             mc.add("fact", f"note {n}", f"thing {n}", user="ana")
-        with mc._database.write() as tx:
-            assert len(jobs.claim(tx, "embed", self.owner, mc._clock(), 600, limit=count)) == count
+        with private.database(mc).write() as tx:
+            assert len(jobs.claim(tx, "embed", self.owner, mc.now, 600, limit=count)) == count
 
 
 @pytest.fixture
@@ -55,8 +56,8 @@ def test_doctor_names_a_process_that_is_gone_and_still_holds_jobs(mc: MemChat, g
 def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None:
     with MemChat(home, embedder=HashEmbedder()) as mc:
         mc.add("fact", "note", "a thing", user="ana")
-        with mc._database.write() as tx:
-            assert jobs.claim(tx, "embed", gone.owner, mc._clock(), 600)
+        with private.database(mc).write() as tx:
+            assert jobs.claim(tx, "embed", gone.owner, mc.now, 600)
     told = f"process {gone.process} is gone; its job is taken over at the next run"
     assert told in run("jobs", "status").out.splitlines()
     assert "is gone" not in run("jobs", "status", "--user", "bo").out
@@ -64,8 +65,8 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
 
 def test_a_living_holder_and_one_on_another_machine_are_not_named(mc: MemChat) -> None:
     mc.add("fact", "note", "a thing", user="ana")
-    with mc._database.write() as tx:
-        assert jobs.claim(tx, "embed", "another-machine:1:0a1b2c3d", mc._clock(), 600)
+    with private.database(mc).write() as tx:
+        assert jobs.claim(tx, "embed", "another-machine:1:0a1b2c3d", mc.now, 600)
     assert mc.gone_holders() == [] and checks(mc) == [("nothing waits", "")]
     assert mc.run_jobs().done == 0, "its lease still holds"
 

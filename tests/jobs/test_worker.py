@@ -22,6 +22,7 @@ from memchat.errors import ProviderError
 from memchat.jobs import serve
 from memchat.store import jobs
 from memchat.testing import ScriptedModel
+from tests.support import private
 from tests.support.answers import answer
 from tests.support.embedding_queue import Service, add, many, statuses
 from tests.support.store import Opener
@@ -79,7 +80,7 @@ def test_it_ends_sessions_that_were_left_and_reads_them(
 
 def test_while_there_is_nothing_to_do_it_only_looks(open_store: Opener) -> None:
     mc = open_store()
-    worker = mc._parts().worker
+    worker = private.parts(mc).worker
     looks = []
     runs = []
     has_work, run = worker.has_work, worker.run
@@ -103,10 +104,10 @@ def test_a_job_in_the_hands_of_a_dead_process_is_work(open_store: Opener) -> Non
     gone.wait()
     import socket
 
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         owner = f"{socket.gethostname()}:{gone.pid}:x"
-        (claim,) = jobs.claim(tx, "embed", owner, mc._clock(), 600)
-    worker = mc._parts().worker
+        (claim,) = jobs.claim(tx, "embed", owner, mc.now, 600)
+    worker = private.parts(mc).worker
     assert worker.has_work()
     assert worker.run().done == 1
     assert not worker.has_work() and claim.attempt == 1
@@ -116,9 +117,9 @@ def test_vectors_that_nothing_can_make_are_no_work(open_store: Opener) -> None:
     with open_store() as mc:
         mc.add("fact", "drink", "tea", user="ana")
     mc = open_store(embedder=None, embed_model="none")
-    assert not mc._parts().worker.has_work()
+    assert not private.parts(mc).worker.has_work()
     mc.delete(1, user="ana", hold=-1)
-    assert mc._parts().worker.has_work()
+    assert private.parts(mc).worker.has_work()
 
 
 def test_a_store_that_fails_for_a_while_does_not_end_it(
@@ -127,7 +128,7 @@ def test_a_store_that_fails_for_a_while_does_not_end_it(
     from memchat.errors import StoreError
 
     mc = open_store()
-    worker = mc._parts().worker
+    worker = private.parts(mc).worker
     run = worker.run
     failures = [StoreError("the disk is full")] * 2
 

@@ -40,16 +40,18 @@ def test_the_lines_are_as_many_and_as_mixed_as_they_claim() -> None:
     assert {row["lang"] for row in ROWS} >= set(lexicon.codes()) | {"pl"}
 
 
-@pytest.mark.parametrize("row", SECRET, ids=lambda row: str(row["id"]))
-def test_a_secret_of_the_lines_is_masked_whole(row: dict[str, str]) -> None:
-    left = shown(row)
-    told = [part for part in row["secret"].split() if len(part) > 3 or part.isdigit()]
-    assert not [part for part in told if part.strip(",.") in left]
+def test_a_secret_of_the_lines_is_masked_whole() -> None:
+    readable = {}
+    for row in SECRET:
+        told = [part for part in row["secret"].split() if len(part) > 3 or part.isdigit()]
+        left = shown(row)
+        if seen := [part for part in told if part.strip(",.") in left]:
+            readable[row["id"]] = seen
+    assert readable == {}
 
 
-@pytest.mark.parametrize("text", HARMLESS)
-def test_a_harmless_line_is_left_alone(text: str) -> None:
-    assert mask(text) == text
+def test_a_harmless_line_is_left_alone() -> None:
+    assert [text for text in HARMLESS if mask(text) != text] == []
 
 
 @pytest.mark.parametrize("unit", REPEATED)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -7,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.lifecycle import secrets
-from benchmarks.lifecycle.secrets import Outcome
 from memchat.config import load
 from memchat.errors import ConfigError, InputError
 from memchat.language.secrets import find_answered, find_secrets, mask
@@ -86,11 +86,6 @@ def test_every_card_number_with_its_check_digit_is_found(digits: list[int]) -> N
         assert find_secrets(f"my card {number}")
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    return secrets.run(tmp_path_factory.mktemp("secrets"), secrets.corpus())
-
-
 def test_the_corpus_is_as_large_as_it_claims() -> None:
     rows = secrets.corpus()
     assert sum(row["kind"] != "harmless" for row in rows) >= 120
@@ -98,28 +93,21 @@ def test_the_corpus_is_as_large_as_it_claims() -> None:
     assert len({row["lang"] for row in rows}) >= 8
 
 
-def test_no_secret_is_readable_anywhere_but_in_the_transcript(outcomes) -> None:
+def test_no_secret_is_readable_anywhere_but_in_the_transcript(tmp_path: Path) -> None:
+    outcomes = secrets.run(tmp_path, secrets.corpus())
     assert {one.row["id"]: one.places for one in outcomes if one.places} == {}
-
-
-def test_harmless_words_are_rarely_taken_for_a_secret(outcomes) -> None:
+    # Harmless words are rarely taken for a secret.
     harmless = [one for one in outcomes if one.harmless]
     assert sum(one.alarmed for one in harmless) <= secrets.FALSE_ALARMS * len(harmless)
 
 
-@pytest.fixture(scope="module")
-def held_out(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    return secrets.run(tmp_path_factory.mktemp("held-out"), secrets.corpus(secrets.HELD_OUT))
-
-
-def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored(held_out) -> None:
+def test_few_secrets_of_lines_that_no_rule_was_made_for_are_stored(tmp_path: Path) -> None:
+    held_out = secrets.run(tmp_path, secrets.corpus(secrets.HELD_OUT))
     secret = [one for one in held_out if not one.harmless]
     stored = [one.row["id"] for one in secret if one.places]
     assert len(secret) == 60
     assert len(stored) <= secrets.STORED * len(secret), stored
-
-
-def test_hardly_a_harmless_line_that_no_rule_was_made_for_is_taken_for_a_secret(held_out) -> None:
+    # Hardly a harmless line that no rule was made for is taken for a secret.
     harmless = [one for one in held_out if one.harmless]
     alarms = [one.row["text"] for one in harmless if one.alarmed]
     assert len(harmless) == 60
@@ -127,9 +115,13 @@ def test_hardly_a_harmless_line_that_no_rule_was_made_for_is_taken_for_a_secret(
 
 
 def test_the_runner_sees_a_secret_that_was_stored() -> None:
-    assert secrets._places("4821", [("inbox", "starts with 4821")])
-    assert secrets._places("4821-7730", [("memories", "7730")])
-    assert not secrets._places("4821", [("memories", "order 94821")])
+    stored = {
+        ("4821", "inbox", "starts with 4821"): True,
+        ("4821-7730", "memories", "7730"): True,
+        ("4821", "memories", "order 94821"): False,
+    }
+    for (secret, table, words), seen in stored.items():
+        assert bool(secrets._places(secret, [(table, words)])) is seen, words
 
 
 def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_model) -> None:

@@ -86,6 +86,12 @@ def test_neither_torch_nor_sentence_transformers_is_ever_installed():
     assert not {"torch", "sentence-transformers"} & {name for name, _ in PIN.findall(text)}
 
 
+def test_a_wheel_holds_the_conversations(wheel: zipfile.ZipFile) -> None:
+    inside = [name for name in wheel.namelist() if "demo_data" in name]
+    there = sorted(f"memchat/demo_data/{p.name}" for p in (ROOT / "data" / "demo").glob("*.json"))
+    assert sorted(inside) == there
+
+
 def test_the_wheel_carries_every_prompt_and_its_types(wheel):
     names = set(wheel.namelist())
     prompts = {

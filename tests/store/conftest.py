@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from memchat.store.database import Database
+from tests.support import empty_store
 from tests.support.rows import BACKENDS
 
 
 @pytest.fixture(params=sorted(BACKENDS))
 def store(request, tmp_path: Path) -> Iterator[Database]:
-    opened = BACKENDS[request.param](tmp_path)
+    opened = BACKENDS[request.param](empty_store.place(tmp_path))
     yield opened
     opened.close()
 
@@ -39,6 +40,6 @@ def tx(shared_store: Database) -> Iterator:
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "store")
+    opened = Database(empty_store.place(tmp_path / "store"))
     yield opened
     opened.close()

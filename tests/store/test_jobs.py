@@ -16,6 +16,7 @@ from memchat.store.database import Database
 from memchat.store.jobs import Claim
 from memchat.testing import FakeClock, HashEmbedder
 from memchat.types import Job, Scope
+from tests.support import private
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LEASE = 600.0
@@ -483,5 +484,5 @@ def test_a_memory_deleted_while_its_vector_was_made_leaves_no_vector(open_store)
 
     service.embed_documents = slowly
     mc.run_jobs()
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar() == 0

@@ -10,6 +10,7 @@ import pytest
 
 from memchat.store import keywords
 from memchat.store.database import BUSY_SECONDS, Database
+from tests.support import empty_store
 
 DELETIONS = 2_200
 """More than the 2,000 levels that SQLite allows an index; each 'optimize' may add one."""
@@ -19,7 +20,7 @@ DELETIONS = 2_200
 def database(tmp_path: Path) -> Database:
     """Some pages of kept words; in a smaller index nothing ever nests."""
     chance = random.Random(1)
-    database = Database(tmp_path)
+    database = Database(empty_store.place(tmp_path))
     with database.write() as tx:
         for row in range(1, 151):
             words = " ".join(f"w{chance.randrange(10**6)}" for _ in range(12))

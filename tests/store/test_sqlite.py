@@ -30,6 +30,7 @@ from memchat.store import (
 from memchat.store.database import FILE, Database
 from memchat.store.inbox import Held
 from memchat.types import Hit, Usage
+from tests.support import private
 from tests.support.rows import ANA, BO, NOON, TODAY, keep, talk
 
 
@@ -231,7 +232,7 @@ def test_a_file_that_turns_read_only_refuses_the_write_and_still_reads(sqlite: D
     with sqlite.write() as tx:
         keep(tx, ANA, "Lisbon")
     sqlite.close()
-    event.listen(sqlite._engine, "connect", lambda c, _: c.execute("PRAGMA query_only=ON"))
+    event.listen(private.engine(sqlite), "connect", lambda c, _: c.execute("PRAGMA query_only=ON"))
     with pytest.raises(StoreError) as error, sqlite.write() as tx:
         keep(tx, ANA, "Porto")
     assert "cannot be written" in one_line(error)
@@ -244,7 +245,9 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
         keep(tx, ANA, "Lisbon")
     sqlite.close()
     event.listen(
-        sqlite._engine, "connect", lambda c, _: c.execute("PRAGMA max_page_count=1").fetchall()
+        private.engine(sqlite),
+        "connect",
+        lambda c, _: c.execute("PRAGMA max_page_count=1").fetchall(),
     )  # SQLite raises the limit to what the file has; then there is no room for one page more
     with pytest.raises(StoreError) as error, sqlite.write() as tx:
         keep(tx, ANA, "Porto")

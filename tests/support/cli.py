@@ -14,6 +14,7 @@ import pytest
 import typer
 
 from memchat.cli import app, main
+from tests.support import empty_store
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [*os.environ]:
         if name.startswith("MEMCHAT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
-    folder = tmp_path / "store"
+    folder = empty_store.place(tmp_path / "store")
     monkeypatch.setenv("MEMCHAT_HOME", str(folder))
     monkeypatch.setenv("MEMCHAT_USER", "ana")
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "none")

@@ -10,6 +10,7 @@ from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.providers.hashing import HashEmbedder
 from memchat.types import Usage
+from tests.support import private
 
 SPENT = Usage("embed", "hash/words", 1, 0, 0.0, 0.0)
 BAD = "unspeakable"
@@ -44,7 +45,7 @@ def add(mc: MemChat, *values: str) -> list[int]:
 def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
     """So many facts at once, with their jobs where something embeds."""
     values = (f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(count))
-    return store.fill(mc._database, values, mc._clock(), queued=mc._assembly.embeds())
+    return store.fill(private.database(mc), values, mc.now, queued=private.assembly(mc).embeds())
 
 
 def statuses(mc: MemChat, status: str) -> list[int]:
@@ -53,5 +54,5 @@ def statuses(mc: MemChat, status: str) -> list[int]:
 
 
 def vectors(mc: MemChat) -> int:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memchat.types import Learned
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 
@@ -23,7 +24,7 @@ def learn_zanzibar(mc, extract_model, chat_model) -> int:
 
 def read_again(mc, extract_model, *facts, undo_blanks: dict[int, str] | None = None) -> Learned:
     """Every session is read again, by a model that proposes these facts."""
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
         for message_id, content in (undo_blanks or {}).items():

@@ -13,6 +13,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
+from tests.support import empty_store
 from tests.support.store import NOON
 
 PATIENCE = 60
@@ -33,7 +34,9 @@ def child_store(home: Path, **doubles: Any) -> MemChat:
         "clock": FakeClock(NOON),
         **doubles,
     }
-    return MemChat(settings=Settings(home=home, timezone="Europe/Berlin"), **given)
+    return MemChat(
+        settings=Settings(home=empty_store.place(home), timezone="Europe/Berlin"), **given
+    )
 
 
 class Victim:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from memchat import MemChat
 from memchat.store import keywords
+from tests.support import private
 
 
 def forms(word: str) -> list[str]:
@@ -23,6 +24,6 @@ def files_with(mc: MemChat, word: str) -> list[str]:
 
 
 def rows_with(mc: MemChat, word: str) -> list[str]:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         lines = [line.lower() for line in tx.connection.driver_connection.iterdump()]
         return [line[:200] for line in lines if any(form in line for form in forms(word))]

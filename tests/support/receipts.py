@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from memchat import MemChat
 from memchat.types import Why
+from tests.support import private
 
 
 def reply_to(mc: MemChat, text: str, **where) -> Why:
     """Say it in a conversation that stays open; why its reply is as it is."""
     chat = mc.session(user="ana", **where)
-    message_id = chat.send(text).text and chat._reply.message_id
+    message_id = chat.send(text).text and private.last_reply(chat).message_id
     return mc.why(message_id, user="ana", app=where.get("app", "default"))
 
 

@@ -13,6 +13,7 @@ from memchat.memory.embedding import migration
 from memchat.memory.embedding.services import EmbeddingServices
 from memchat.providers.hashing import HashEmbedder
 from memchat.types import Hit, Usage
+from tests.support import private
 
 OLD, NEW, THIRD = "hash/words", "hash/other-96", "hash/third-128"
 
@@ -26,7 +27,7 @@ def cosine_in(model: str, question: str, text: str) -> float:
 
 def spaces(mc: MemChat, question: str, hits: Sequence[Hit]) -> set[str]:
     """The services in whose space every one of these facts has the cosine it was found with."""
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         rows = tx.exec_driver_sql("SELECT id, search_text FROM memories").all()
     texts = {row[0]: row[1] for row in rows}
     return {
@@ -57,7 +58,7 @@ class Between(HashEmbedder):
 def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.Reembedded:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
-    switch = EmbeddingServices(mc._database, mc.settings, mc._clock, embedder)
+    switch = EmbeddingServices(private.database(mc), mc.settings, lambda: mc.now, embedder)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 

@@ -15,6 +15,7 @@ from memchat.store import apps
 from memchat.store.events import Cause
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Change, Memory, Scope
+from tests.support import empty_store, private
 from tests.support.answers import answer
 from tests.support.store import NOON
 
@@ -31,7 +32,7 @@ def tell(
 ) -> Change:
     """Put in a fact as a conversation does; ``where`` is its session and message."""
     zone, now = mc.settings.zone, mc.now
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         own, shared = apps.ensure(tx, ANA, now)
         made: dict[str, Any] = {"memory_type": "profile", "created_by": "auto", "said_at": now}
         made |= {"search_text": search_text(key, value, now, zone)}
@@ -61,7 +62,7 @@ def coming(mc: MemChat) -> list[str]:
 def store(home: Path) -> Iterator[tuple[MemChat, FakeClock]]:
     clock = FakeClock(NOON)
     with MemChat(
-        settings=Settings(home=home, timezone="Europe/Berlin"),
+        settings=Settings(home=empty_store.place(home), timezone="Europe/Berlin"),
         chat_model=ScriptedModel(["Fine."] * 100, name="scripted/chat"),
         extract_model=ScriptedModel([answer()] * 100, name="scripted/extract"),
         embedder=HashEmbedder(),

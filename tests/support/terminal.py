@@ -19,6 +19,7 @@ from threading import Event, Thread
 import pytest
 
 from memchat.cli import main
+from tests.support import empty_store
 
 WAIT = 120.0
 TALK = "I live in Lisbon.\nI am vegetarian.\n"
@@ -75,7 +76,7 @@ def env(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Env:
         if not name.startswith("MEMCHAT_") and not name.endswith("_API_KEY")
     }
     ours = {
-        "MEMCHAT_HOME": str(tmp_path / "store"),
+        "MEMCHAT_HOME": str(empty_store.place(tmp_path / "store")),
         "MEMCHAT_USER": "ana",
         "MEMCHAT_EMBED_MODEL": "none",
         "MEMCHAT_TIMEZONE": "UTC",

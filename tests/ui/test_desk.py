@@ -18,6 +18,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.testing import Broken, FakeClock, ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
 from ui import components, launch, theme
@@ -32,6 +33,12 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < end
         time.sleep(0.02)
+
+
+@pytest.fixture
+def mc(open_store: Opener) -> MemChat:
+    """A store with scripted models: no page is drawn here."""
+    return open_store()
 
 
 @pytest.fixture
@@ -55,7 +62,7 @@ def test_the_last_tab_out_ends_a_conversation_once_and_has_it_read(
     desk.seen("one", talk)
     desk.seen("two", talk)
     desk.leave(talk, "one")
-    time.sleep(0.1)
+    desk.sweep()
     assert mc.sessions(**ANA)[0].ended_at is None
     desk.leave(talk, "two")
     until(lambda: mc.memories(**ANA))
@@ -95,7 +102,7 @@ def test_a_conversation_that_was_open_at_a_restart_is_ended_and_read_once(
     assert first.say(first.open("default"), "I live in Lisbon").wait(10)
     first.close()
     again = open_store()
-    with again._database.write() as tx:  # what a killed process leaves behind
+    with private.database(again).write() as tx:  # what a killed process leaves behind
         tx.exec_driver_sql("UPDATE sessions SET lease_owner = 'elsewhere:1:x', lease_until = NULL")
     second = Desk(again, "ana")
     until(lambda: again.memories(**ANA))
@@ -160,7 +167,7 @@ def test_a_conversation_left_while_it_answers_ends_when_the_reply_has_come(
     turn = desk.say(talk, "I live in Lisbon")
     desk.seen("tab", talk)
     desk.leave(talk, "tab")
-    time.sleep(0.1)
+    desk.sweep()
     assert mc.sessions(**ANA)[0].ended_at is None
     go.set()
     assert turn.wait(10)
@@ -240,7 +247,7 @@ def test_what_is_taken_back_is_not_learnt_from_the_same_words_again(
     message_id = next(iter(mc.lessons(session_id, **ANA)))
     assert [m.value for m in mc.unlearn(message_id, **ANA).gone] == ["Lisbon"]
     assert mc.lessons(session_id, **ANA) == {}
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql("UPDATE jobs SET status = -1 WHERE kind = 'extract'")
     mc.run_jobs(user="ana")

@@ -10,7 +10,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support.full_disk import Tiny
-from tests.support.ui.tab import ANA, app, say, text, until
+from tests.support.ui.tab import ANA, app, forget_desk, say, text, until
 from ui import components
 from ui.desk import Desk
 
@@ -24,7 +24,7 @@ def desk(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Desk]:
     """A desk whose store is on the small disk."""
-    components._desk.clear()  # type: ignore[attr-defined]
+    forget_desk()
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
     return components.desk()
 
@@ -62,7 +62,7 @@ def test_a_store_that_cannot_be_opened_for_want_of_room_says_so(
     tiny: Tiny,
     tmp_path: Path,
 ) -> None:
-    components._desk.clear()  # type: ignore[attr-defined]
+    forget_desk()
     shutil.rmtree(tiny.home)
     tiny.fill()
     at = app()

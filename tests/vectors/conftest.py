@@ -10,6 +10,7 @@ import pytest
 from memchat.store.database import Database
 from memchat.vectors import index as index_module
 from memchat.vectors.index import FOLDER
+from tests.support import empty_store
 from tests.support.vectors import ANA, keep, opened, search
 
 # Over the rows
@@ -17,7 +18,7 @@ from tests.support.vectors import ANA, keep, opened, search
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path)
+    opened = Database(empty_store.place(tmp_path))
     yield opened
     opened.close()
 

@@ -20,6 +20,7 @@ from memchat.types import Scope
 from memchat.vectors import index as index_module
 from memchat.vectors.index import FOLDER
 from memchat.vectors.shard import Shard
+from tests.support import private
 from tests.support.vectors import (
     ANA,
     BO,
@@ -240,7 +241,7 @@ def test_shards_out_of_room_are_let_go_and_read_again(store: Database, monkeypat
     for _ in range(2):
         assert len(search(store, index, ANA, "tea")) == 2
         assert len(search(store, index, BO, "tea")) == 1
-        assert len(index._shards) == 1
+        assert len(private.shards(index)) == 1
 
 
 # In step with the rows, whatever happens
@@ -303,14 +304,14 @@ def test_a_vector_made_for_one_app_is_in_the_index_of_every_app_with_the_same_wo
     two = mc.add("preference", "like", "tea", user="ana", app="work")
 
     def held() -> list[set[int]]:
-        meaning, _ = mc._meaning()
-        with mc._database.read() as tx:
+        meaning, _ = private.meaning(mc)
+        with private.database(mc).read() as tx:
             ids = [apps.find(tx, Scope("ana", app)).own for app in ("home", "work")]
             return [meaning.index.ids(tx, app_id) for app_id in ids]
 
     assert held() == [set(), set()]  # both shards are read before the vectors come
     for memory in (one, two):  # as two workers would, one memory each
-        mc._parts().worker.run(kinds=("embed",), target_id=memory.id)
+        private.parts(mc).worker.run(kinds=("embed",), target_id=memory.id)
     assert held() == [{one.id}, {two.id}]
 
 

@@ -13,6 +13,7 @@ from memchat.store import apps, memories
 from memchat.store.database import Database
 from memchat.vectors import index as index_module
 from memchat.vectors.shard import Shard
+from tests.support import private
 from tests.support.vectors import ANA, BY_HAND, DIMENSIONS, app_id, by_hand, keep, opened, vector
 
 # Sixteen times ±1/4: unit vectors whose products are exact in float32, with many ties.
@@ -120,11 +121,11 @@ def test_a_shard_that_grows_large_while_it_is_used_is_quickened(
     with store.read() as tx:
         own = apps.find(tx, ANA).ids
         index.search(tx, own, vector("value 3"), 5)
-        assert not index._shards["memories", own[0]].quick
+        assert not private.shards(index)["memories", own[0]].quick
     keep(store, ANA, *[f"more {n}" for n in range(20)])
     with store.read() as tx:
         assert index.search(tx, own, vector("more 7"), 1)[0][1] == pytest.approx(1)
-        assert index._shards["memories", own[0]].quick
+        assert private.shards(index)["memories", own[0]].quick
 
 
 def test_an_older_snapshot_takes_nothing_from_those_who_are_further(store: Database) -> None:
@@ -136,9 +137,9 @@ def test_an_older_snapshot_takes_nothing_from_those_who_are_further(store: Datab
         keep(store, ANA, "cocoa")
         with store.read() as new:
             assert len(index.search(new, own, vector("tea"), 5)) == 3
-        further = index._shards["memories", own[0]]
+        further = private.shards(index)["memories", own[0]]
         assert index.search(old, own, vector("tea"), 5) == before
-        assert index._shards["memories", own[0]] is further
+        assert private.shards(index)["memories", own[0]] is further
 
 
 def test_replacing_takes_out_changes_and_adds() -> None:

@@ -22,6 +22,7 @@ from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.testing import FakeClock
 from memchat.types import Scope
+from tests.support import empty_store, private
 from tests.support.vectors import NOON
 
 CITIES = ["Lisbon", "Porto", "Faro"]
@@ -36,12 +37,12 @@ class InStep(RuleBasedStateMachine):
         super().__init__()
         self.folder = tempfile.TemporaryDirectory()
         self.clock = FakeClock(NOON)
-        home = Path(self.folder.name)
+        home = empty_store.place(Path(self.folder.name))
         self.stores = [
             MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=self.clock)
             for _ in range(2)
         ]
-        self.rows: Database = self.stores[0]._database
+        self.rows: Database = private.database(self.stores[0])
 
     def teardown(self) -> None:
         for store in self.stores:
@@ -131,7 +132,7 @@ class InStep(RuleBasedStateMachine):
         old = self.stores[who]
         old.close()
         self.stores[who] = MemChat(settings=old.settings, embedder=HashEmbedder(), clock=self.clock)
-        self.rows = self.stores[0]._database
+        self.rows = private.database(self.stores[0])
 
     def rows_of(self, table: str) -> list:
         with self.rows.read() as tx:
@@ -143,9 +144,9 @@ class InStep(RuleBasedStateMachine):
         embedded = {row.hash for row in self.rows_of("embeddings")}
         searched = [row for row in every if row.active or row.inactive_reason == "superseded"]
         for store in self.stores:
-            meaning, _ = store._meaning()
+            meaning, _ = private.meaning(store)
             for app in self.rows_of("apps"):
-                with store._database.read() as tx:
+                with private.database(store).read() as tx:
                     held = meaning.index.ids(tx, app.id)
                 assert held == {
                     r.id for r in searched if r.app_id == app.id and r.text_hash in embedded
@@ -228,7 +229,7 @@ def test_a_replayed_log_that_lost_an_event_would_be_noticed(open_store) -> None:
     mc = open_store()
     mc.add("profile", "city", "Lisbon", user="ana")
     mc.add("profile", "city", "Porto", user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         log = tx.execute(select(schema.memory_events)).all()
         assert [m["active"] for m in replay(log).values()] == [False, True]
         tx.execute(delete(schema.memory_events).where(schema.memory_events.c.kind == "supersede"))

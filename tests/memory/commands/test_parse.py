@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -9,6 +11,7 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.memory.commands import parse
 from memchat.testing import ScriptedModel
+from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.commands import values
 
@@ -144,7 +147,7 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
 
     with tempfile.TemporaryDirectory() as home:
         model = ScriptedModel(["Fine."] * 10)
-        chosen = Settings(home=home, extraction="session")
+        chosen = Settings(home=empty_store.place(Path(home)), extraction="session")
         with MemChat(home, settings=chosen, chat_model=model, embedder=HashEmbedder()) as mc:
             mc.add("profile", "city", "Lisbon", user="ana")
             chat = mc.session(user="ana")

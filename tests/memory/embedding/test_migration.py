@@ -14,6 +14,7 @@ from memchat.store.database import FILE
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Scope
 from memchat.vectors import index
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.service_change import (
     NEW,
@@ -90,7 +91,7 @@ def test_another_process_goes_along_at_its_next_search(rivers: MemChat, open_sto
 
 
 def test_a_question_asked_before_the_change_is_searched_in_its_own_space(rivers: MemChat) -> None:
-    recall = rivers._parts().recall
+    recall = private.parts(rivers).recall
     question = recall.question("Tejo flood")
     rivers.migrate(NEW)
     hits = recall.find(Scope("ana"), question, 5).hits
@@ -140,7 +141,7 @@ def test_a_store_that_is_written_to_without_end_is_changed_all_the_same(rivers: 
     embedder = Between(NEW, lambda batch: write(batch) if batch % 3 == 0 else None)
     assert migrate(rivers, embedder).switched
     rivers.run_jobs(user="ana")
-    with rivers._database.read() as tx:
+    with private.database(rivers).read() as tx:
         assert unembedded.count(tx, services.in_use(tx) or 0) == 0
 
 
@@ -163,7 +164,7 @@ def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_v
     late = mc.add("fact", "river", "Douro in flood", user="ana")
     mc.run_jobs(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
     mc.run_jobs(user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert services.in_use(tx) == 2 and unembedded.count(tx, 2) == 0
     (hit,) = [hit for hit in found(mc, "Douro") if hit.id == late.id]
     assert hit.cosine == pytest.approx(cosine_in(NEW, "Douro flood", text_of(mc, late.id)))
@@ -193,7 +194,7 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
         assert chat.send("I live in Porto. The boiler hums at night.").text
     mc.run_jobs(user="ana")
     mc.run_jobs(user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         in_use = services.in_use(tx) or 0
         assert in_use == 2 and unembedded.count(tx, in_use) == 0 and unembedded.total(tx) > 3
     hits = mc.recall("Porto", user="ana").hits
@@ -206,8 +207,8 @@ def nowhere_queued(mc: MemChat) -> int:
     with sqlite3.connect(mc.settings.home / FILE) as raw:
         raw.execute("DELETE FROM jobs")
     raw.close()
-    meaning, _ = mc._assembly.meaning()
-    with mc._database.read() as tx:
+    meaning, _ = private.meaning(mc)
+    with private.database(mc).read() as tx:
         assert meaning is not None
         assert meaning.index.waiting(tx, apps.find(tx, Scope("ana")).ids) == {late}
     return late
@@ -215,10 +216,10 @@ def nowhere_queued(mc: MemChat) -> int:
 
 def in_the_index(mc: MemChat, memory_id: int) -> float | None:
     """The cosine that the index itself has for a fact, which no search made a vector for."""
-    meaning, _ = mc._assembly.meaning()
+    meaning, _ = private.meaning(mc)
     assert meaning is not None
     vector, _ = meaning.embedder.embed_query("Guadiana flood")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         ids = apps.find(tx, Scope("ana")).ids
         return meaning.index.scores(tx, ids, vector, [memory_id]).get(memory_id)
 
@@ -261,7 +262,7 @@ def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
 
 
 def text_of(mc: MemChat, memory_id: int) -> str:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         query = "SELECT search_text FROM memories WHERE id = ?"
         return str(tx.exec_driver_sql(query, (memory_id,)).scalar_one())
 
@@ -278,12 +279,12 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     mc.run_jobs(user="ana")
     open_one = mc.session(user="ana")
     assert open_one.send("My new kayak is red.").text
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         old = services.in_use(tx) or 0
         assert embeddings.any_of(tx, old)
     done = mc.migrate(NEW)
     assert done.switched
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         new = services.in_use(tx) or 0
         assert new != old and unembedded.count(tx, new) == 0
         asked = embeddings.query_hash("My new kayak is red.")
@@ -305,7 +306,7 @@ def test_conversations_read_by_an_older_version_are_taken_along_too(
     with mc.session(user="ana") as chat:
         assert chat.send("The boiler hums at night.").text
     mc.run_jobs(user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
         tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
         tx.exec_driver_sql("DELETE FROM embeddings")

@@ -21,6 +21,7 @@ from memchat.store import services
 from memchat.store.database import FILE
 from memchat.types import Progress, Usage
 from memchat.vectors import index
+from tests.support import private
 from tests.support.service_change import NEW, OLD, RIVERS, THIRD, Between, found, migrate, spaces
 from tests.support.store import NOON, Opener
 
@@ -131,7 +132,7 @@ def test_a_vector_that_cannot_be_kept_is_refused_and_the_old_service_goes_on(
 
     done = migrate(rivers, Broken("other-96"))
     assert list(done.refused) == ["memory 5"] and not done.switched
-    with rivers._database.read() as tx:
+    with private.database(rivers).read() as tx:
         rows = tx.exec_driver_sql("SELECT service_id, length(embedding) FROM embeddings").all()
     assert sorted(rows) == [(1, 4 * 64)] * 7 + [(2, 4 * 96)] * 6
     found(rivers, "Sado")
@@ -181,7 +182,7 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
 
 
 def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: MemChat) -> None:
-    with rivers._database.write() as tx:
+    with private.database(rivers).write() as tx:
         half = services.register(tx, HashEmbedder("other-96").service, NOON)
         services.expect(tx, half)
     assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
@@ -209,8 +210,8 @@ from pathlib import Path
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.memory.embedding import migration
-from memchat.memory.embedding.services import EmbeddingServices
 from memchat.providers.hashing import HashEmbedder
+from tests.support.service_change import migrate
 
 class Deadly(HashEmbedder):
     left = int(sys.argv[2])
@@ -222,8 +223,7 @@ class Deadly(HashEmbedder):
 
 migration.BATCH = 2
 with MemChat(settings=Settings(Path(sys.argv[1]))) as mc:
-    switch = EmbeddingServices(mc._database, mc.settings, mc._clock, Deadly("other-96"))
-    switch.migrate(None, dimensions=None, max_tokens=None, tell=lambda progress: None)
+    migrate(mc, Deadly("other-96"))
 """
 
 

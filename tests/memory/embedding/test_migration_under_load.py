@@ -14,6 +14,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.memory.embedding import migration
 from memchat.testing import FakeClock, ScriptedModel
+from tests.support import empty_store
 from tests.support.answers import answer
 from tests.support.service_change import NEW, OLD, Between, migrate, spaces
 from tests.support.store import NOON
@@ -80,7 +81,9 @@ class Life:
         model = ScriptedModel(["Fine."] * 500)
         extract = ScriptedModel([answer()] * 500)
         return MemChat(
-            settings=Settings(self.home / "store", embed_model=OLD, embed_patience=30),
+            settings=Settings(
+                empty_store.place(self.home / "store"), embed_model=OLD, embed_patience=30
+            ),
             chat_model=model,
             extract_model=extract,
             clock=FakeClock(NOON),

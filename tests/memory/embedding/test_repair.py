@@ -23,6 +23,7 @@ from memchat.types import Usage
 from memchat.vectors import index as index_module
 from memchat.vectors.index import FOLDER
 from memchat.vectors.shard import Shard
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, Opener
 
@@ -326,7 +327,7 @@ def test_files_in_the_folder_that_are_nobody_s_are_removed(
 
 def test_a_change_that_was_begun_is_told_by_doctor(home: Path, open_store: Opener) -> None:
     mc = open_store()
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         coming = services.register(tx, HashEmbedder("other-96").service, NOON)
         services.expect(tx, coming)
     (check,) = [one for one in mc.doctor() if one.name == "service"]

@@ -21,6 +21,7 @@ from memchat.providers.remote_embed import LiteLLMEmbedder
 from memchat.store import embeddings, memories, meta, services
 from memchat.store.database import Database
 from memchat.types import Service, Usage
+from tests.support import private
 from tests.support.store import NOON, Opener
 
 OTHER = "hash/other-96"
@@ -168,7 +169,7 @@ def test_what_is_kept_is_float32_little_endian_under_the_sha256_of_the_text(
     mc = open_store()
     memory = mc.add("fact", "river", "Tejo", user="ana")
     mc.embed_pending()
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         hashed = memories.hash_of(tx, memory.id)
         (text,) = memories.searched_texts(tx, 1).values() or memories.searched_texts(tx, 2).values()
         blob = tx.exec_driver_sql("SELECT embedding FROM embeddings WHERE hash = ?", (hashed,))
@@ -216,12 +217,12 @@ def test_what_was_said_in_a_chat_costs_no_call_in_another_process(open_store: Op
 def test_a_question_that_was_searched_before_is_kept_when_it_is_said(open_store: Opener) -> None:
     mc = open_store(embedder=Counting())
     mc.recall("Where is the Tejo?", user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         key = embeddings.query_hash("Where is the Tejo?")
         assert embeddings.get(tx, 1, [key]) == {}
     with mc.session(user="ana") as chat:
         assert chat.send("Where is the Tejo?").text
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert set(embeddings.get(tx, 1, [key])) == {key}
 
 
@@ -234,7 +235,7 @@ def test_searching_keeps_no_more_than_the_latest_questions_and_none_on_disk(
     for word in ("one", "two", "three", "four", "two", "one"):
         mc.recall(word, user="ana")
     assert counting.questions == ["one", "two", "three", "four", "one"]
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert not embeddings.any_of(tx, 1)
 
 
@@ -244,7 +245,7 @@ def test_a_deleted_conversation_takes_its_questions_vectors_along(open_store: Op
         assert chat.send("Where is the Tejo?").text
         session_id = chat.session_id
     mc.delete_session(session_id, user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert not embeddings.any_of(tx, 1)
 
 
@@ -261,7 +262,7 @@ def test_only_the_vectors_of_the_service_in_use_are_searched(open_store: Opener)
     for model in (OTHER, "hash/words"):
         mc.use_service(model)
         asked, _ = HashEmbedder(model.removeprefix("hash/")).embed_query("Tejo flood")
-        with mc._database.read() as tx:
+        with private.database(mc).read() as tx:
             row = embeddings.get(tx, services.in_use(tx) or 0, [memories.hash_of(tx, kept.id)])
         (hit,) = mc.recall("Tejo flood", user="ana").hits
         (vector,) = row.values()
@@ -363,7 +364,7 @@ def test_two_services_of_one_name_are_told_apart_by_number(open_store: Opener) -
     mc = open_store()
     mc.add("fact", "river", "Tejo", user="ana")
     mc.embed_pending()
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         second = services.register(tx, Service("hash", "words", 64, 10, version="2"), NOON)
     with pytest.raises(InputError, match=f"1 or {second}"):
         mc.remove_service("hash/words")
@@ -378,5 +379,5 @@ def test_a_store_says_which_service_and_dimension_it_has(open_store: Opener) -> 
     mc.add("fact", "river", "Tejo", user="ana")
     mc.embed_pending()
     mc.migrate(OTHER)
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert meta.get(tx, "embed_dim") == "96"

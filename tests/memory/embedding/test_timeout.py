@@ -20,6 +20,7 @@ from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
+from tests.support import private
 from tests.support.answers import answer
 from tests.support.embedders import Down
 from tests.support.store import Opener
@@ -75,14 +76,14 @@ def kayak(open_store: Opener, embedder: object, **more: Any) -> MemChat:
 
 def arrived(chat) -> None:
     """Wait until each late answer is there."""
-    for one in chat._late:
+    for one in private.late_queries(chat):
         assert one.future.result(WAIT)
 
 
 def kept_question(mc: MemChat, text: str) -> bool:
     key = embeddings.query_hash(text)
-    with mc._database.read() as tx:
-        return bool(embeddings.get(tx, mc._meaning()[0].service_id, [key]))
+    with private.database(mc).read() as tx:
+        return bool(embeddings.get(tx, private.meaning(mc)[0].service_id, [key]))
 
 
 def test_a_slow_service_leaves_the_reply_to_words_in_under_200_ms(
@@ -137,7 +138,7 @@ def test_a_vector_that_comes_while_the_model_answers_is_kept_with_the_reply(open
     def reply(messages) -> str:
         slow.go.set()
         assert slow.answered.wait(WAIT)
-        assert chat._reply.asked.future.result(WAIT)
+        assert private.last_reply(chat).asked.future.result(WAIT)
         return "Fine."
 
     mc = kayak(open_store, slow, chat_model=ScriptedModel([reply]))
@@ -194,6 +195,11 @@ def test_a_store_of_another_service_is_an_error_and_no_slowness() -> None:
     assert asked.arrived() is None
 
 
+def took_a_little_longer(patience: QueryTimeout) -> None:
+    """As after an answer that came late, though not very late."""
+    patience._last = 0.05 * (STRETCH - 1)
+
+
 def test_a_service_known_to_take_a_little_longer_is_given_that_little() -> None:
     go = Event()
 
@@ -202,7 +208,7 @@ def test_a_service_known_to_take_a_little_longer_is_given_that_little() -> None:
         return Question(text, usage=SPENT)
 
     patience = QueryTimeout(0.05, find)
-    patience._last = 0.05 * (STRETCH - 1)
+    took_a_little_longer(patience)
     begun = time.monotonic()
     late = patience.ask("slow")
     assert patience.wait(late).degraded
@@ -221,7 +227,7 @@ def test_a_service_that_hangs_after_a_slow_answer_is_waited_for_at_length_once(m
     patience = QueryTimeout(
         0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?")
     )
-    patience._last = 0.05 * (STRETCH - 1)
+    took_a_little_longer(patience)
     why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(3)]
     go.set()
     assert ["within 0.2 s" in one for one in why] == [True, False, False]
@@ -378,7 +384,7 @@ def known_at_the_end(
     with mc.session(user="ana") as chat:
         for text in SAID:
             reply = chat.send(text)
-            assert reply.text and (waits or chat._late)
+            assert reply.text and (waits or private.late_queries(chat))
         if isinstance(embedder, OneByOne):
             embedder.go.set()  # what is asked one by one is asked at the end in the same way
     assert chat.failure is None

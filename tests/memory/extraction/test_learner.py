@@ -10,6 +10,7 @@ import pytest
 from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.testing import FakeClock, ScriptedModel, same_answer
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import sent_data, talk
 from tests.support.starts import tell
@@ -265,7 +266,7 @@ def test_what_needs_a_person_s_yes_is_held_back_and_not_recalled(mc, extract_mod
     chat = talk(mc, "I may have asthma, who knows.")
     assert mc.memories(user="ana") == []
     assert [c.kind for c in chat.learned.changes] == ["review"]
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         rows = tx.exec_driver_sql("SELECT status, value, reason FROM inbox").all()
     assert [(r[0], r[1]) for r in rows] == [("pending", "asthma")] and rows[0][2]
 
@@ -276,7 +277,7 @@ def test_a_secret_is_neither_stored_nor_readable_in_the_inbox(mc, extract_model)
     )
     talk(mc, "Remember: my password is hunter2xyz.")
     assert mc.memories(user="ana", status="all") == []
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         kept = tx.exec_driver_sql("SELECT value, quote, reason FROM inbox").all()
         titles = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert "hunter2xyz" not in repr(kept) + repr(titles)
@@ -304,10 +305,10 @@ def test_per_message_mode_reads_after_each_reply_and_the_end_reads_only_the_rest
     )
     with mc.session(user="ana") as chat:
         chat.send("I moved to Lisbon.").text
-        chat._reader.join()
+        private.wait_for_reading(chat)
         assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
         chat.send("I keep bees.").text
-        chat._reader.join()
+        private.wait_for_reading(chat)
     assert len(extract_model.requests) == 2
     assert {m.value for m in mc.memories(user="ana")} == {"Lisbon", "keep bees"}
 
@@ -384,7 +385,7 @@ def test_what_is_forgotten_while_the_model_reads_does_not_come_back(open_store: 
     mc = open_store(extract_model=ScriptedModel([answer(LISBON), reader]))
     chat = talk(mc, "I moved to Lisbon.")
     (known,) = mc.memories(user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0, title = NULL")
     chat.send("Anything else?").text
     chat.end()

@@ -9,6 +9,7 @@ from memchat.memory.extraction import proposals
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.gate.checks.withheld import NOT_KEPT
 from memchat.memory.gate.types import KnownFact, Proof, Verdict
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.forgetting import read_again
@@ -72,7 +73,7 @@ def test_keeping_a_change_anyway_does_what_was_proposed(
     (refused,) = slip(mc, extract_model, user="ana", app="default")
     mc.delete(mc.memories(user="ana")[0].id, user="ana")
     city = mc.add("profile", "city", "Zanzibar", user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE refusals SET relation = ?, target_id = ?", (relation, city.id))
     mc.keep_refused(refused.id, user="ana")
     assert [m.value for m in mc.memories(user="ana")] == active
@@ -166,7 +167,7 @@ def test_a_part_of_a_secret_leaves_no_word_although_it_is_none_by_itself(mc, ext
 
 
 def rows_of_refusals(mc) -> str:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         return repr(tx.exec_driver_sql("SELECT * FROM refusals").all())
 
 

@@ -12,6 +12,7 @@ from memchat.memory.extraction import second_look
 from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.memory.extraction.second_look_verdicts import UNCLEAR
 from memchat.testing import Request, ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.second_look import NOT_SURE, OWL, SAID, SKI, TEA, judge, looks, sent, values
@@ -159,7 +160,7 @@ def test_per_message_reading_asks_once_when_the_session_ends(
     with mc.session(user="ana") as chat:
         for words in ("I keep an owl. I drink tea.", "I ski."):
             assert chat.send(words).text
-            chat._reader.join()
+            private.wait_for_reading(chat)
             assert looks(extract_model) == []
         assert values(mc) == {"tea"}
     (request,) = looks(extract_model)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pytest
 
 from memchat.errors import ExtractionError
@@ -56,10 +59,15 @@ U1 = SaidBefore("u1", "user", "I keep an owl. I ski.")
 A2 = SaidBefore("a2", "assistant", "Fine.")
 
 
+def asked(doubts: Sequence[Doubt], said: Sequence[SaidBefore]) -> dict[str, Any]:
+    """What the model is sent."""
+    return second_look._data(doubts, said)
+
+
 def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
     owl = Doubt((("u1", 0, 14),), "pet", "an owl", "new")
     end = Doubt((("u1", 15, 21),), "hobby", "", "ends", known="hobby: ski", until="2026-05-01")
-    data = second_look._data([owl, end], [U1, A2])
+    data = asked([owl, end], [U1, A2])
     assert data["candidates"] == [
         {"id": "c1", "from": "u1", "words": "I keep an owl.", "fact": "pet: an owl", "is": "new"},
         {
@@ -80,7 +88,7 @@ def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
 
 def test_words_of_two_messages_stand_in_their_order() -> None:
     both = Doubt((("u1", 15, 21), ("u1", 0, 14)), "x", "y", "new", starts="2026-06-01")
-    (sent_one,) = second_look._data([both], [U1])["candidates"]
+    (sent_one,) = asked([both], [U1])["candidates"]
     assert sent_one["words"] == "I ski. … I keep an owl." and sent_one["from"] == "u1"
     assert sent_one["starts"] == "2026-06-01"
 
@@ -89,7 +97,7 @@ def test_of_a_very_long_message_the_part_around_the_words_is_sent() -> None:
     text = "a " * 2_000 + "I keep an owl. " + "b " * 2_000
     at = text.index("I keep")
     doubt = Doubt((("u1", at, at + 14),), "pet", "an owl", "new")
-    (shown,) = second_look._data([doubt], [SaidBefore("u1", "user", text)])["messages"]
+    (shown,) = asked([doubt], [SaidBefore("u1", "user", text)])["messages"]
     assert "I keep an owl." in shown["text"] and len(shown["text"]) < 1_100
     assert shown["text"].startswith("…") and shown["text"].endswith("…")
 
@@ -117,7 +125,7 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
         Doubt((("u1", own, len(text)),), "employer", "Globex", "new"),
         Doubt((("u1", pasted, pasted + 16),), "home_city", "Leeds", "new"),
     ]
-    data = second_look._data(doubts, [SaidBefore("u1", "user", text)])
+    data = asked(doubts, [SaidBefore("u1", "user", text)])
     (shown,) = data["messages"]
     assert len(fence) > second_look.WHOLE and shown["text"].startswith("…⟦")
     assert shown["text"].endswith("```⟧\nI work at Globex these days.")

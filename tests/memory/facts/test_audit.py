@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from memchat import MemChat
 from memchat.types import Finding, to_json
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.store import NOON
@@ -22,7 +23,7 @@ def found(mc: MemChat, kind: str | None = None) -> list[Finding]:
 
 def direct(mc: MemChat, statement: str, *values: object) -> None:
     """As if an older version, or another program, had written to the file."""
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(statement, values)
 
 
@@ -47,10 +48,10 @@ def test_looking_changes_nothing(clean) -> None:
     def dump(tx: Connection) -> list[str]:
         return list(tx.connection.driver_connection.iterdump())
 
-    with clean._database.read() as tx:
+    with private.database(clean).read() as tx:
         before = dump(tx)
     clean.audit(user="ana")
-    with clean._database.read() as tx:
+    with private.database(clean).read() as tx:
         assert dump(tx) == before
 
 
@@ -171,7 +172,7 @@ def test_a_secret_is_told_without_its_words_and_forgotten_for_good(clean) -> Non
     assert "Tr0ub4dor" not in str(clean.audit(user="ana"))
     assert clean.mend([one], user="ana") == 1
     assert active(clean) == {value for _, value in CLEAN}
-    with clean._database.read() as tx:
+    with private.database(clean).read() as tx:
         assert not any("Tr0ub4dor" in x for x in tx.connection.driver_connection.iterdump())
 
 

@@ -9,6 +9,7 @@ import pytest
 from memchat.errors import InputError, NotFound
 from memchat.memory.gate.checks.guards import agree
 from memchat.testing import FakeClock
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import said, state, talk, updates
 from tests.support.starts import known, tell
@@ -188,7 +189,7 @@ def test_a_near_pair_whose_guards_differ_stays_and_is_held_for_judging(
         ),
     )
     assert all(active for active, _ in state(mc).values()) and len(state(mc)) == 2
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         pairs = tx.exec_driver_sql("SELECT memory_id, related_id FROM inbox").all()
     assert [tuple(p) for p in pairs] == [(2, 1)]
 
@@ -284,9 +285,9 @@ def test_a_fact_said_again_after_its_day_holds_again(mc, extract_model, clock) -
 def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_model, clock) -> None:
     old = mc.session(user="ana")
     old.send("I am learning Dutch.").text
-    old._stop.set()
+    private.stop_renewing(old)
     lease = "UPDATE sessions SET lease_until = '%s-01-01T00:00:00.000000Z' WHERE ended_at IS NULL"
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(lease % 2099)
     clock.advance(days=1)
     line = "I am learning Dutch."
@@ -303,7 +304,7 @@ def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_mode
     extract_model.replies.append(
         answer(fact("I am learning Dutch", "learning", "Dutch", memory_type="fact"))
     )
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(lease % 2000)
     assert [c.kind for c in mc.run_jobs().learned[0].changes] == ["repeated"]
     assert state(mc) == {"Dutch": (False, "ended")}

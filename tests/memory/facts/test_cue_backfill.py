@@ -11,13 +11,14 @@ from memchat.memory.facts import cue_backfill
 from memchat.memory.facts.cues import of_key
 from memchat.store import cues
 from memchat.testing import Broken
+from tests.support import private
 from tests.support.leftovers import rows_with
 
 
 def without_cues(mc, *facts: tuple[str, str]) -> list[int]:
     """Facts as an older version wrote them."""
     ids = [mc.add("fact", key, value, user="ana").id for key, value in facts]
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE memories SET cues = '', search_text = key || ': ' || value")
     return ids
 
@@ -49,7 +50,7 @@ def test_the_plan_says_what_is_sent_before_anything_is(mc, extract_model) -> Non
 
 def test_sensitive_facts_are_sent_to_nobody(mc, extract_model) -> None:
     (asthma,) = without_cues(mc, ("health_condition", "asthma"))
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE memories SET sensitive = 1")
     assert mc.cue_plan().asked == 0
     assert mc.backfill_cues() == 1
@@ -61,7 +62,7 @@ def test_facts_with_a_secret_are_sent_to_nobody_though_they_are_not_marked_sensi
     mc, extract_model
 ) -> None:
     without_cues(mc, ("gate_code", "green"))
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE memories SET value = '4471', sensitive = 0")
         (row,) = cues.lacking(tx, mc.now.date())
     assert not row.sensitive, "the store tells what is stored, and judges nothing"

@@ -7,6 +7,7 @@ import json
 from memchat.memory.facts.cues import of_key
 from memchat.memory.gate.checks import keys
 from memchat.testing import ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.leftovers import rows_with
@@ -14,7 +15,7 @@ from tests.support.store import Opener
 
 
 def searched(mc, memory_id: int) -> str:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         sql = "SELECT search_text FROM memories WHERE id = ?"
         return str(tx.exec_driver_sql(sql, (memory_id,)).scalar_one())
 

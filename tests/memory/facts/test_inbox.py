@@ -7,6 +7,7 @@ from datetime import date
 import pytest
 
 from memchat.errors import InputError, NotFound
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 
@@ -138,7 +139,7 @@ def asked(mc, **proposal):
     message = mc.messages(chat.session_id, user="ana")[0]
     given = {"memory_type": "profile", "key": "city", "value": "Porto", "many": False}
     given |= {"quote": "I live in Porto", "start": 0, "message_id": message.id}
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         inbox.add(tx, own, Held("it is not sure", **given | proposal), mc.now)
     return mc.inbox(user="ana")[-1]
@@ -243,10 +244,10 @@ def test_an_end_without_anything_left_to_end_says_so_and_goes_on_waiting(mc) -> 
 
 def test_a_change_of_what_the_same_conversation_taught_finds_it_by_its_key(mc) -> None:
     item = asked(mc, key="editor", value="emacs", relation="updates")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE inbox SET many = 0")
     old = mc.add("preference", "editor", "vim", user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE memories SET many = 0 WHERE id = ?", (old.id,))
     mc.accept(item.id, user="ana")
     assert in_force(mc, "editor") == ["emacs"]
@@ -254,7 +255,7 @@ def test_a_change_of_what_the_same_conversation_taught_finds_it_by_its_key(mc) -
 
 def test_an_item_from_before_the_migration_reads_as_new(mc) -> None:
     item = asked(mc)
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(
             "INSERT INTO inbox (app_id, reason, memory_type, key, value, created_at)"
             " SELECT app_id, 'old', 'fact', 'tea', 'oolong', created_at FROM inbox"

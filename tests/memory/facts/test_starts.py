@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.errors import InputError
 from memchat.memory.embedding.space import Question
+from tests.support import private
 from tests.support.starts import ANA, Rule, coming, in_force, known, store, tell
 from tests.support.store import NOON, given
 
@@ -26,7 +27,7 @@ def on(days: int) -> date:
 
 def lines(mc: MemChat, words: str = "city") -> list[str]:
     """What a prompt is given."""
-    return [hit.text for hit in given(mc._parts().block.for_prompt(ANA, Question(words)))]
+    return [hit.text for hit in given(private.parts(mc).block.for_prompt(ANA, Question(words)))]
 
 
 def test_before_its_day_it_is_told_as_coming_and_replaces_nothing(mc, clock) -> None:
@@ -283,7 +284,7 @@ def test_forgetting_what_is_to_come_leaves_no_word_of_it(mc, clock) -> None:
     mc.delete(porto.id, user="ana")
     clock.advance(days=6)
     assert in_force(mc) == ["Leeds"]
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert not any("Porto" in line for line in tx.connection.driver_connection.iterdump())
 
 

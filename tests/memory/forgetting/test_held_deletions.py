@@ -10,6 +10,7 @@ from sqlalchemy import event
 from memchat.errors import NotFound, StoreError
 from memchat.memory.forgetting import purge
 from memchat.store import repair
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.forgetting import learn_zanzibar
@@ -84,7 +85,7 @@ def test_a_process_killed_before_the_purge_leaves_it_to_the_next(
         mc.delete(memory_id, user="ana")
     assert [m.value for m in mc.memories(user="ana", status="all")] == ["keep bees"]
     other = open_store()
-    with other._database.write() as tx:
+    with private.database(other).write() as tx:
         tx.exec_driver_sql("UPDATE jobs SET lease_until = NULL")
     other.run_jobs()
     assert rows_with(other, "Zanzibar") == [] and files_with(other, "Zanzibar") == []
@@ -106,7 +107,7 @@ def test_clear_reads_a_conversation_as_often_for_many_facts_as_for_few(mc, extra
         if "FROM messages" in statement and "session_id = ?" in statement:
             reads.append(statement)
 
-    event.listen(mc._database._engine, "before_cursor_execute", note)
+    event.listen(private.engine(private.database(mc)), "before_cursor_execute", note)
     seen = []
     for number in (3, 9):
         lines = [f"I once saw island{n}" for n in range(number)]
@@ -142,7 +143,7 @@ def test_a_process_killed_before_the_words_left_the_file_leaves_that_to_the_next
         raise KeyboardInterrupt
 
     with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
-        now.setattr(mc._database, "truncate_wal", killed)
+        now.setattr(private.database(mc), "truncate_wal", killed)
         mc.delete(memory.id, user="ana")
     assert files_with(mc, "Zanzibar")
     open_store().run_jobs()
@@ -152,16 +153,16 @@ def test_a_process_killed_before_the_words_left_the_file_leaves_that_to_the_next
 def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeypatch) -> None:
     first = mc.add("profile", "city", "Zanzibar", user="ana")
     second = mc.add("profile", "name", "Anastasia", user="ana")
-    truncate = mc._database.truncate_wal
+    truncate = private.database(mc).truncate_wal
 
     def meanwhile() -> bool:
         done = truncate()
-        with mc._database.write() as tx:
-            purge.forget(tx, [second], mc.settings.zone, mc._clock())
+        with private.database(mc).write() as tx:
+            purge.forget(tx, [second], mc.settings.zone, mc.now)
         return done
 
     with monkeypatch.context() as now:
-        now.setattr(mc._database, "truncate_wal", meanwhile)
+        now.setattr(private.database(mc), "truncate_wal", meanwhile)
         mc.delete(first.id, user="ana")
     assert files_with(mc, "Anastasia")
     mc.run_jobs()
@@ -217,7 +218,7 @@ def test_words_to_be_blanked_do_not_stay_because_what_replaced_them_leaves_its_o
 def test_a_deletion_whose_purge_fails_says_so_and_shows_nothing(mc) -> None:
     kept = mc.add("fact", "note", "Zanzibar", user="ana")
     never = "CREATE TRIGGER never BEFORE DELETE ON memories BEGIN SELECT raise(abort, 'no'); END"
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(never)
     with pytest.raises(StoreError, match=r"out of sight.*tried again"):
         mc.delete(kept.id, user="ana")
@@ -227,13 +228,13 @@ def test_a_deletion_whose_purge_fails_says_so_and_shows_nothing(mc) -> None:
 def test_one_memory_that_cannot_be_purged_keeps_no_other_from_being_forgotten(mc, clock) -> None:
     ids = [mc.add("fact", "note", f"Zanzibar {i}", user="ana").id for i in range(10)]
     mc.delete_many(ids, user="ana", hold=10)
-    with mc._database.write() as tx:  # its past cannot be read
+    with private.database(mc).write() as tx:  # its past cannot be read
         sql = "UPDATE memory_events SET new = '{' WHERE new IS NOT NULL AND memory_id = ?"
         tx.exec_driver_sql(sql, (ids[4],))
     clock.advance(seconds=11)
     done = mc.run_jobs(kinds=["forget"])
     assert done.done == 9 and [job.target_id for job in done.failed] == [ids[4]]
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert tx.exec_driver_sql("SELECT id FROM memories").scalars().all() == [ids[4]]
 
 
@@ -256,7 +257,7 @@ def test_each_of_two_held_deletions_in_a_row_of_values_is_undone_on_its_own(
     mc.delete(new.id, user="ana", hold=100)
     assert mc.restore(new.id, user="ana").active
     assert mc.restore(old.id, user="ana").inactive_reason == "superseded"
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert repair.words_astray(tx, "memories") == set(), "it can be searched for again"
 
 

@@ -11,6 +11,7 @@ import pytest
 from memchat import MemChat
 from memchat.errors import NotFound
 from memchat.vectors import index
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.forgetting import learn_zanzibar
@@ -57,7 +58,7 @@ def test_the_same_chat_read_again_does_not_bring_it_back(mc, extract_model, chat
     session_id = mc.sessions(user="ana")[0].id
     (proof,) = mc.evidence(memory_id, user="ana")
     mc.delete(memory_id, user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql(
             "UPDATE messages SET content = 'I moved to Zanzibar and I keep bees.' WHERE id = ?",
@@ -86,7 +87,7 @@ def test_saying_it_by_hand_again_is_allowed(mc) -> None:
 def test_a_delete_leaves_an_event_without_words(mc) -> None:
     memory = mc.add("profile", "city", "Lisbon", user="ana")
     mc.delete(memory.id, user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         kept = tx.exec_driver_sql("SELECT kind, old, new FROM memory_events").all()
     assert [tuple(row) for row in kept] == [
         ("add", None, None),
@@ -99,7 +100,7 @@ def test_what_was_merged_into_a_memory_goes_with_it(open_store, clock) -> None:
     mc = open_store()
     first = mc.add("fact", "bike", "a red bike", user="ana")
     second = mc.add("fact", "bike", "the red bike", user="ana")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(
             "UPDATE memories SET active = 0, inactive_reason = 'merged', replaced_by = ?"
             " WHERE id = ?",
@@ -129,7 +130,7 @@ def test_a_deleted_app_leaves_nothing_of_its_memories_or_talk(
     assert mc.delete_app("default", user="ana") == 2
     assert rows_with(mc, "Zanzibar") == [] and rows_with(mc, "bees") == []
     assert files_with(mc, "Zanzibar") == []
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         for table in ("memories", "embeddings", "sessions", "messages", "memories_fts", "jobs"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
 
@@ -187,7 +188,7 @@ def test_a_deleted_conversation_takes_its_words_and_leaves_what_was_learnt(
 
 def test_a_reader_holds_the_bytes_back_and_the_next_job_finishes_it(mc) -> None:
     memory = mc.add("profile", "city", "Zanzibar", user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         tx.exec_driver_sql("SELECT count(*) FROM memories").scalar()
         mc.delete(memory.id, user="ana")
         assert files_with(mc, "Zanzibar"), "the open snapshot still needs them"
@@ -288,7 +289,7 @@ def test_an_edited_memory_is_forgotten_in_all_the_words_it_ever_had(
     mc.delete(memory_id, user="ana")
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
     extract_model.replies.append(answer(fact("I moved to Zanzibar", "city", "Zanzibar")))
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql("UPDATE messages SET content = 'I moved to Zanzibar' WHERE id = 1")
         tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")

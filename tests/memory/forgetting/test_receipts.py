@@ -10,6 +10,7 @@ from memchat import MemChat
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.testing import ScriptedModel
 from memchat.types import Why, to_json
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.leftovers import files_with, rows_with
@@ -29,7 +30,7 @@ def tell(mc: MemChat, extract_model, *, title: str = "") -> int:
     mc.run_jobs()
     assert session_id is not None
     # Out of the list of all facts, so that what the moment says is told by it alone.
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE memories SET sensitive = 1")
     return session_id
 

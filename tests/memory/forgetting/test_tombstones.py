@@ -8,6 +8,7 @@ import pytest
 
 from memchat.store import keywords
 from memchat.types import InboxItem
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.forgetting import learn_zanzibar, read_again
@@ -35,7 +36,7 @@ def test_what_was_forgotten_and_is_said_again_waits_for_a_yes(mc, extract_model,
     assert [change.kind for change in chat.learned.changes] == ["repeated"]
     clock.advance(days=1)
     mc.delete(again.id, user="ana")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         (forgotten_at,) = tx.exec_driver_sql(
             "SELECT created_at FROM tombstones WHERE kind = 'value'"
         ).scalars()
@@ -47,7 +48,7 @@ def test_a_no_to_learning_it_again_forgets_it_again(mc, extract_model, clock) ->
     item = said_again(mc, extract_model, clock, "I live in Lisbon", "city", "Lisbon, Portugal")
     mc.reject(item.id, user="ana")
     assert mc.inbox(user="ana", status="rejected") == [], "its words do not stay behind there"
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
@@ -78,7 +79,7 @@ def test_no_wording_of_the_same_messages_brings_it_back(
         assert {m.id: m.content for m in mc.messages(1, user="ana")} == said
         assert mc.run_jobs().learned == []
     if given_back:
-        with mc._database.write() as tx:
+        with private.database(mc).write() as tx:
             tx.exec_driver_sql("UPDATE messages SET memory = 1")
     if kept and not given_back:
         return
@@ -108,7 +109,7 @@ def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
 ) -> None:
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
     mc.delete(memory_id, user="ana", keep_transcript=True)
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         found = keywords.matches(tx, "messages", [1, 2], ["zanzibar"]).best(10)
         sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert found == []

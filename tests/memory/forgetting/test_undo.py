@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.errors import NotFound
 from memchat.testing import FakeClock, ScriptedModel
+from tests.support import empty_store, private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.leftovers import files_with, rows_with
@@ -162,10 +163,10 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(mc, extract_model, clock) 
     says(mc, extract_model, clock, city("Lisbon"))
     second = says(mc, extract_model, clock, city("Porto"), BEES)
     mc.run_jobs()
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         before = list(tx.connection.driver_connection.iterdump())
     foreseen = mc.delete_session(second, user="ana", dry_run=True)
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert list(tx.connection.driver_connection.iterdump()) == before
     done = mc.delete_session(second, user="ana")
     assert tuple([m.id for m in part] for part in (done.gone, done.back, done.kept)) == tuple(
@@ -233,7 +234,7 @@ def test_the_last_conversation_undone_leaves_the_store_as_it_was_before_it(
     from memchat.config import Settings
     from memchat.providers.hashing import HashEmbedder
 
-    home = tmp_path_factory.mktemp("store")
+    home = empty_store.place(tmp_path_factory.mktemp("store"))
     with MemChat(
         settings=Settings(home=home, timezone="Europe/Berlin"),
         chat_model=chat,

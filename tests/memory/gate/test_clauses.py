@@ -183,6 +183,6 @@ def test_a_unit_glued_to_its_number_is_nothing_that_an_update_drops(
 @pytest.mark.parametrize("piece", ["says ", "<a>", "mi ", "page a, "])
 def test_a_long_message_of_one_word_is_judged_in_time(piece: str) -> None:
     text = f"I live in Bergen. {piece * (40_000 // len(piece))}"
-    began = time.perf_counter()
+    began = time.process_time()
     gate(fact("I live in Bergen", "Bergen", key="city"), said(text))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

@@ -106,6 +106,6 @@ def test_what_a_tricky_session_must_not_teach_is_not_certain(session: dict[str, 
 )
 def test_a_hostile_message_is_judged_in_good_time(piece: str) -> None:
     text = piece * (20_000 // len(piece)) + "\n\nI live in Bergen."
-    started = time.perf_counter()
+    started = time.process_time()
     gate(fact("I live in Bergen", "Bergen", key="city"), said(text))
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10

@@ -10,6 +10,7 @@ from memchat.memory.embedding.space import QUESTION_LIMIT, shortened
 from memchat.memory.recall.follow_up import searched
 from memchat.store.embeddings import query_hash
 from memchat.types import Message, Role
+from tests.support import private
 from tests.support.answers import answer
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -66,7 +67,7 @@ def test_a_chat_finds_for_a_short_message_what_the_one_before_it_speaks_of(
         reply = chat.send("And why?")
         _ = reply.text
     assert kayak.id in {hit.id for hit in reply.shown.hits}
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         hashes = set(tx.exec_driver_sql("SELECT hash FROM embeddings").scalars())
     assert query_hash("Which kayak suits me?") in hashes
     assert query_hash("Which kayak suits me?\nAnd why?") not in hashes, "with what would it go?"

@@ -22,6 +22,7 @@ from memchat.store import embeddings, jobs
 from memchat.store.database import Database
 from memchat.testing import ScriptedModel
 from memchat.types import Recalled, Service, Usage
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.store import WAIT, Opener
 
@@ -71,12 +72,12 @@ def values(found: Recalled) -> list[str]:
 
 def held_by(mc: MemChat, owner: str, kind: str = "embed", count: int = 100) -> None:
     """Somebody took the work and has not done it."""
-    with mc._database.write() as tx:
-        assert jobs.claim(tx, kind, owner, mc._clock(), 600, limit=count)
+    with private.database(mc).write() as tx:
+        assert jobs.claim(tx, kind, owner, mc.now, 600, limit=count)
 
 
 def stored(mc: MemChat) -> int:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
 
 
@@ -234,7 +235,7 @@ def test_a_search_beside_a_writer_waits_for_nothing(mc: MemChat, open_store: Ope
 
 def test_on_a_full_disk_a_search_finds_what_was_written_last(mc: MemChat) -> None:
     add(mc, "a red kayak")
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON embeddings"
             " BEGIN SELECT RAISE(FAIL, 'database or disk is full'); END"
@@ -291,7 +292,7 @@ def test_a_fact_without_its_vector_is_looked_at_however_many_hold_the_same_words
     for n in range(40):
         mc.add("fact", f"note {n}", "the red kayak", user="ana")
     assert mc.embed_pending(remote=True) == 40
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.exec_driver_sql("DELETE FROM embeddings WHERE hash = (SELECT text_hash FROM memories"
                            f" WHERE id = {waits})")  # fmt: skip
     assert waits in {hit.id for hit in ask(mc, "red kayak").hits}

@@ -14,6 +14,7 @@ from memchat.providers.hashing import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
 
@@ -35,7 +36,7 @@ def found(mc: MemChat, question: str, user="ana", **where) -> list[str]:
 
 
 def vectors(mc: MemChat) -> int:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
 
 
@@ -74,7 +75,7 @@ def test_what_was_said_off_the_record_is_not_found(mc, extract_model) -> None:
     talk(mc, extract_model, "The baker bakes rolls.")
     assert len(found(mc, "baker")) == 1
     assert not found(mc, "mends the boiler") and not found(mc, "mends the roof")
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         texts = tx.exec_driver_sql("SELECT search_text FROM messages").scalars().all()
     assert not any("roof" in text for text in texts if text)
 
@@ -170,7 +171,7 @@ def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) ->
     extract_model.replies.append(answer(*facts, summary="They work as a potter in Lisbon."))
     with mc.session(user="ana") as chat:
         assert chat.send(said).text
-    recall, scope = mc._parts().recall, Scope("ana")
+    recall, scope = private.parts(mc).recall, Scope("ana")
     question = recall.question("work as a potter in Lisbon?")
     alone = {hit.memory.key: hit.score for hit in recall.search(scope, question, 5).hits}
     lifted = {hit.memory.key: hit.score for hit in recall.find(scope, question, 5).hits}
@@ -190,7 +191,7 @@ def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) ->
 )
 def test_a_turn_that_names_its_speaker_is_given_no_second_one(mc, extract_model, said, who) -> None:
     talk(mc, extract_model, said)
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         texts = tx.exec_driver_sql("SELECT search_text FROM messages").scalars().all()
     assert f"[1 May 2026] {who}" in texts
 
@@ -231,7 +232,7 @@ def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_mod
         kinds = [hit.kind for hit in reply.shown.hits]
         assert kinds == ["memory", *["message"] * (len(kinds) - 1)]
         assert len(kinds) == (10 if budget == 1100 else 2)
-        block = store._parts().model().requests[-1].messages[0].content
+        block = private.parts(store).model().requests[-1].messages[0].content
         assert estimate_tokens(block[block.index("# Memories") :]) <= budget
     once_more = open_store(budget_tokens=1100).session(user="ana").send("Which plumber came again?")
     assert once_more.text and [h.id for h in once_more.shown.hits][1:] == [
@@ -258,7 +259,7 @@ def test_secrets_are_masked_in_a_moment_and_not_embedded(mc, extract_model) -> N
     talk(mc, extract_model, "The plumber wants my password: hunter2xyz!, for the portal")
     (line,) = found(mc, "plumber portal")
     assert "hunter2" not in line
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         assert not tx.exec_driver_sql(
             "SELECT count(*) FROM messages WHERE search_text LIKE '%hunter2%'"
         ).scalar()
@@ -282,7 +283,7 @@ def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_
     assert found(mc, "Lisbon city") == []
     (line,) = [text for text in found(mc, "the old harbour") if "harbour" in text]
     assert "Lisbon" not in line and redaction.FILLER in line
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         texts = tx.exec_driver_sql("SELECT search_text FROM messages").scalars().all()
     assert not any("Lisbon" in text for text in texts if text)
 
@@ -307,7 +308,7 @@ def test_a_deleted_conversation_leaves_neither_moment_nor_vector(mc, extract_mod
     assert vectors(mc) > 0
     mc.delete_session(session_id, user="ana")
     assert found(mc, "old harbour parrots") == []
-    with mc._database.write() as tx:  # the question just asked is nobody's words
+    with private.database(mc).write() as tx:  # the question just asked is nobody's words
         for table in ("messages_fts", "sessions_fts", "embeddings"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0, table
 
@@ -370,8 +371,8 @@ def test_another_process_s_words_are_found_at_once_and_so_is_their_end(
     assert reader.recall("plumber", user="ana").hits[0].cosine
     writer.delete_session(session_id, user="ana")
     assert found(reader, "plumber") == []
-    meaning, _ = reader._assembly.meaning()
-    with reader._database.read() as tx:
+    meaning, _ = private.meaning(reader)
+    with private.database(reader).read() as tx:
         assert meaning.index.ids(tx, 1, "messages") == set()
 
 
@@ -411,7 +412,7 @@ def test_a_failing_service_leaves_words_now_and_vectors_later(
 
     down = open_store(embedder=Down())
     talk(down, extract_model, "The plumber mends the boiler.")
-    recall = down._parts().recall
+    recall = private.parts(down).recall
     (hit,) = recall.find(Scope("ana"), recall.question("plumber boiler"), 5).hits
     assert (hit.channel, hit.cosine) == ("words", None)
     clock.advance(seconds=120)

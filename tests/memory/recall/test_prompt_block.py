@@ -17,6 +17,7 @@ from memchat.memory.recall.prompt_block import PAST_TOKENS
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import Why
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.embedders import Down
@@ -145,7 +146,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
         more |= {"all_apps": True} if how == "shared" else {}
         more |= {"starts_at": date(2026, 6, 1)} if how == "coming" else {}
         kept = mc.add("preference", "likes", words, **ANA, **more)
-        with mc._database.write() as tx:
+        with private.database(mc).write() as tx:
             if how == "over":
                 tx.exec_driver_sql(
                     "UPDATE memories SET expires_at = '2026-04-30' WHERE id = ?", (kept.id,)
@@ -162,7 +163,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
     for prompt in prompts:
         assert estimate_tokens(block_of(prompt)) <= budget
         assert never.isdisjoint(numbers(prompt))
-    frame = render.frame_tokens(mc._assembly.prompts)
+    frame = render.frame_tokens(private.assembly(mc).prompts)
     lines = (f"- #{m.id} {render.fact(m, mc.settings.zone, date(2026, 5, 1))}\n"
              for m in wanted.values())  # fmt: skip
     fits = sum(map(estimate_tokens, lines)) <= budget - frame - min(PAST_TOKENS, budget * 3 // 10)
@@ -291,7 +292,11 @@ def test_what_was_found_comes_first_and_then_the_room_is_filled(full: MemChat) -
     assert shown.listed == () and shown.hits[0].id == kayak.id
     assert {hit.channel for hit in shown.hits} == {"both", "newest"}
     assert len(shown.hits) + shown.dropped == 62
-    left = full.settings.budget_tokens - render.frame_tokens(full._assembly.prompts) - shown.tokens
+    left = (
+        full.settings.budget_tokens
+        - render.frame_tokens(private.assembly(full).prompts)
+        - shown.tokens
+    )
     assert left < max(hit.tokens for hit in shown.hits), "no other has room"
 
 
@@ -308,12 +313,12 @@ def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
         return plain_memory(row)
 
     monkeypatch.setattr(memories, "plain_memory", counted)
-    with full._database.read() as tx:
+    with private.database(full).read() as tx:
         from memchat.store import apps
         from memchat.types import Scope
 
-        facts = full._assembly.recall().facts(tx, apps.find(tx, Scope("ana")))
-        assert full._parts().block._every(facts, (), ()) is None
+        facts = private.assembly(full).recall().facts(tx, apps.find(tx, Scope("ana")))
+        assert private.parts(full).block._every(facts, (), ()) is None
     assert len(read) < 30
 
 
@@ -355,7 +360,7 @@ def test_words_alone_are_told_only_where_they_chose_among_more_facts_than_fit(
 
 
 def rows(mc: MemChat, table: str) -> int:
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         return int(tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one())
 
 

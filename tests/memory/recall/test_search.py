@@ -22,18 +22,19 @@ from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
+from tests.support import private
 from tests.support.searches import Down, fill
 from tests.support.store import given
 
 
 def insert(mc, app: str, *facts) -> None:
     """Rows as they stand, past every judgement of what is new."""
-    with mc._database.write() as tx:
-        own, shared = apps.ensure(tx, Scope("ana", app or "default"), mc._clock())
+    with private.database(mc).write() as tx:
+        own, shared = apps.ensure(tx, Scope("ana", app or "default"), mc.now)
         for kind, key, value in facts:
             words = f"{kind} | {key} | {value}"
-            new = NewMemory(kind, key, value, True, words, mc._clock(), "auto")
-            memories.insert_new(tx, own if app else shared, new, Cause(mc._clock(), "model"))
+            new = NewMemory(kind, key, value, True, words, mc.now, "auto")
+            memories.insert_new(tx, own if app else shared, new, Cause(mc.now, "model"))
 
 
 def values(recalled) -> list[str]:
@@ -129,7 +130,7 @@ def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store,
         "beehives moved behind the compost, and nobody may park a van beside the greenhouse door."
     )
     fill(mc, ("fact", "club", long))
-    floor = mc._meaning()[0].embedder.service.floor
+    floor = private.meaning(mc)[0].embedder.service.floor
     (hit,) = mc.recall("Which spy intercepted Brzozowska with parcels?", user="ana").confident
     assert floor / 2 <= hit.cosine < floor, "not near enough, were it not for the words"
     assert mc.recall("Who confiscated parcels from Ostrander?", user="ana").confident == ()
@@ -139,7 +140,7 @@ def test_cosine_is_what_numpy_says(mc) -> None:
     fill(mc, ("fact", "bike", "a red bike"))
     (hit,) = mc.recall("red bike", user="ana").hits
     embedder = HashEmbedder()
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         text = tx.exec_driver_sql("SELECT search_text FROM memories").scalar_one()
     expected = np.dot(embedder.embed_query("red bike")[0], embedder.embed_documents([text])[0][0])
     assert hit.cosine == pytest.approx(float(expected), abs=1e-6)
@@ -180,10 +181,10 @@ def test_less_sure_hits_come_by_score_and_facts_of_the_past_among_none(open_stor
 
 def test_what_acts_takes_only_what_is_surely_meant(mc) -> None:
     fill(mc, ("fact", "bike", "a red bike"))
-    recall = mc._assembly.recall()
+    recall = private.assembly(mc).recall()
     question = recall.question("quantum chromodynamics")
     assert recall.search(Scope("ana"), question, 5).hits == ()
-    assert mc._parts().block.for_prompt(Scope("ana"), question).matched == ()
+    assert private.parts(mc).block.for_prompt(Scope("ana"), question).matched == ()
 
 
 def test_an_empty_store_gives_nothing_and_an_empty_question_is_refused(mc) -> None:
@@ -252,7 +253,7 @@ def test_a_question_is_embedded_once(open_store, chat_model) -> None:
     chat.send("Where is my bike?").text
     chat.send("Where is my bike?").text
     assert asked == ["Where is my bike?"]
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         keys = tx.exec_driver_sql("SELECT hash FROM embeddings").scalars().all()
     assert keys == [query_hash("Where is my bike?")]
 
@@ -361,7 +362,7 @@ def test_ten_thousand_memories_stay_within_the_budget(open_store) -> None:
         store = open_store(budget_tokens=budget)
         reply = store.session(user="ana").send("Tell me about thing number 77")
         assert reply.text
-        block = store._parts().model().requests[-1].messages[0].content
+        block = private.parts(store).model().requests[-1].messages[0].content
         block = block[block.index("# Memories") :]
         assert estimate_tokens(block) <= budget
         assert reply.shown.dropped > 0
@@ -394,7 +395,7 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
         mc.embed_pending()
     mc = open_store()
     open_reads = []
-    made, read = mc._assembly._make_meaning, mc._database.read
+    made, read = private.assembly(mc)._make_meaning, private.database(mc).read
 
     @contextmanager
     def counted():
@@ -407,10 +408,10 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
         assert open_reads == []
         return made(**how)
 
-    monkeypatch.setattr(mc._database, "read", counted)
-    monkeypatch.setattr(mc._assembly, "_make_meaning", make)
+    monkeypatch.setattr(private.database(mc), "read", counted)
+    monkeypatch.setattr(private.assembly(mc), "_make_meaning", make)
     assert [hit.memory.key for hit in mc.recall("kayak", user="ana").hits] == ["boat"]
-    assert mc._assembly._sense is not None
+    assert private.assembly(mc)._sense is not None
 
 
 def test_by_words_alone_a_rare_word_of_three_is_enough_and_a_common_one_is_not(open_store) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from streamlit.testing.v1 import AppTest
 
-from ui import launch
+from ui import components, launch
+from ui.desk import Desk
 
 ANA = {"user": "ana", "app": "default"}
 
@@ -22,6 +23,17 @@ def app(page: str | None = None, **address: str) -> AppTest:
         at.switch_page(f"views/{page}.py").run()
     assert not at.exception
     return at
+
+
+def forget_desk() -> None:
+    """Let the next page make a desk of its own, as a new process does."""
+    components._desk.clear()  # type: ignore[attr-defined]
+
+
+def work_through(desk: Desk) -> None:
+    """Do what a desk does in the background: end what was left, and read what was ended."""
+    desk.sweep()
+    desk.mc.run_jobs(user=desk.user)
 
 
 def until(at: AppTest, holds: Callable[[], object], seconds: float = 30) -> None:
