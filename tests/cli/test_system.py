@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import stat
 from dataclasses import fields
 from importlib.metadata import version
@@ -108,6 +109,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes everywhere")
 def test_a_read_only_folder_is_one_line(run: Run, home: Path) -> None:
+    shutil.rmtree(home)
     home.mkdir()
     home.chmod(stat.S_IRUSR | stat.S_IXUSR)
     try:
@@ -119,6 +121,7 @@ def test_a_read_only_folder_is_one_line(run: Run, home: Path) -> None:
 
 
 def test_a_home_that_is_a_file_is_one_line(run: Run, home: Path) -> None:
+    shutil.rmtree(home)
     home.write_text("in the way")
     done = run("memories", "list")
     assert (done.code, done.out) == (1, "")

@@ -35,7 +35,8 @@ from memchat.store import (
 from memchat.store.database import Database
 from memchat.store.inbox import Held
 from memchat.types import Hit, Scope, Usage
-from tests.support.rows import ANA, BO, BY_HAND, NOON, TODAY, keep, new, talk
+from tests.support.rows import ANA, BO, BY_HAND, TODAY, keep, new, talk
+from tests.support.store import NOON
 
 # Transactions
 

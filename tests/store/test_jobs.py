@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,8 +17,8 @@ from memchat.store.jobs import Claim
 from memchat.testing import FakeClock, HashEmbedder
 from memchat.types import Job, Scope
 from tests.support import private
+from tests.support.store import NOON
 
-NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LEASE = 600.0
 ANA, BO = Scope("ana"), Scope("bo")
 

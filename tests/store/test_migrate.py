@@ -6,7 +6,6 @@ import shutil
 import sqlite3
 import stat
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -26,8 +25,8 @@ from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
+from tests.support.store import NOON
 
-NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 BACKUP = f"{FILE}.0007.bak"
 
 SECOND = '''

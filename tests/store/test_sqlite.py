@@ -31,7 +31,8 @@ from memchat.store.database import FILE, Database
 from memchat.store.inbox import Held
 from memchat.types import Hit, Usage
 from tests.support import private
-from tests.support.rows import ANA, BO, NOON, TODAY, keep, talk
+from tests.support.rows import ANA, BO, TODAY, keep, talk
+from tests.support.store import NOON
 
 
 def raw(database: Database) -> closing[sqlite3.Connection]:

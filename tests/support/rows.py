@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from memchat.store import apps, memories, messages, sessions
@@ -11,8 +11,8 @@ from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import Scope
+from tests.support.store import NOON
 
-NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 TODAY = NOON.date()
 ANA, BO = Scope("ana", "home"), Scope("bo", "home")
 BY_HAND = Cause(NOON, "user", "added by hand")

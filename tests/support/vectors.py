@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import numpy as np
 
 from memchat.store import apps, embeddings, memories, meta, services
@@ -12,8 +10,8 @@ from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
 from memchat.vectors.index import VectorIndex
+from tests.support.store import NOON
 
-NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 DIMENSIONS = 16
 SERVICE = Service("test", "exact", DIMENSIONS, 1000)
 ANA, BO = Scope("ana"), Scope("bo")

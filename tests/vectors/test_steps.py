@@ -23,7 +23,7 @@ from memchat.store.events import Cause
 from memchat.testing import FakeClock
 from memchat.types import Scope
 from tests.support import empty_store, private
-from tests.support.vectors import NOON
+from tests.support.store import NOON
 
 CITIES = ["Lisbon", "Porto", "Faro"]
 LIKES = ["tea", "jazz", "chess", "opera"]
