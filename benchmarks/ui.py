@@ -26,7 +26,7 @@ from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.testing import ScriptedModel
 from memchat.types import Scope
-from tests.ui.browser import Server, chromium, missing, opened
+from tests.support.ui.browser import Server, chromium, missing, opened
 
 USER = "ana"
 GOAL = 200.0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,40 +13,18 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
-from memchat.types import Hit, Recalled
+from tests.support import empty_store
+from tests.support.store import NOON, WAIT, Opener
+
+pytest_plugins = [
+    "tests.support.cli",
+    "tests.support.full_disk",
+    "tests.support.terminal",
+]
 
 # Speed is measured in benchmarks/; on a busy machine a deadline tells nothing.
 hypothesis.settings.register_profile("memchat", deadline=None)
 hypothesis.settings.load_profile("memchat")
-
-WAIT = 30.0
-"""Seconds: no test's outcome hangs on how busy the machine is."""
-NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-
-
-def fact(
-    quote: str, key: str, value: str, *, msg: str = "u1", memory_type: str = "profile", **more: Any
-) -> dict[str, Any]:
-    """One fact as the extraction model answers it."""
-    return {
-        "quotes": [{"msg": msg, "text": quote}],
-        "ref": None,
-        "type": memory_type,
-        "key": key,
-        "value": value,
-        "many": False,
-        "until_said": None,
-        "until": None,
-        "to": None,
-        "is": "new",
-        "flags": [],
-        **more,
-    }
-
-
-def answer(*facts: dict[str, Any], title: str = "", summary: str = "") -> str:
-    """A whole answer of the extraction model."""
-    return json.dumps({"facts": list(facts), "forget": [], "title": title, "summary": summary})
 
 
 @pytest.fixture
@@ -69,15 +45,6 @@ def extract_model() -> ScriptedModel:
     return ScriptedModel(name="scripted/extract")
 
 
-def given(shown: Recalled) -> list[Hit]:
-    """All that a prompt was given: its list of facts, and what was found for the message."""
-    listed = {hit.id for hit in shown.listed}
-    return [*shown.listed, *(h for h in shown.hits if h.kind == "message" or h.id not in listed)]
-
-
-Opener = Callable[..., MemChat]
-
-
 @pytest.fixture
 def open_store(
     tmp_path: Path, clock: FakeClock, chat_model: ScriptedModel, extract_model: ScriptedModel
@@ -86,7 +53,8 @@ def open_store(
     opened: list[MemChat] = []
 
     def opener(**changes: Any) -> MemChat:
-        settings = Settings(home=tmp_path / "store", timezone="Europe/Berlin", embed_patience=WAIT)
+        home = changes.pop("home", None) or empty_store.place(tmp_path / "store")
+        settings = Settings(home=home, timezone="Europe/Berlin", embed_patience=WAIT)
         given = {"chat_model": chat_model, "extract_model": extract_model, "clock": clock}
         given["embedder"] = changes.pop("embedder", HashEmbedder())
         for name in ("chat_model", "extract_model", "clock"):

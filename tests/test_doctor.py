@@ -16,7 +16,8 @@ from memchat.config import MINILM, Settings
 from memchat.doctor import LARGEST, Check
 from memchat.store import embeddings, memories, meta, schema, services
 from memchat.types import Service, UsageTotal
-from tests.conftest import NOON, Opener
+from tests.support import private
+from tests.support.store import NOON, Opener
 
 OPENAI = Service("openai", "text-embedding-3-small", 1536, 8191)
 
@@ -45,7 +46,7 @@ def filled(tmp_path: Path) -> Path:
     home = tmp_path / "store"
     with MemChat(home) as mc:
         memory = mc.add("profile", "city", "Lisbon", user="ana")
-        with mc._database.write() as tx:
+        with private.database(mc).write() as tx:
             service_id = services.register(tx, OPENAI, NOON)
             meta.put(tx, "service_id", str(service_id))
             vector = np.full(OPENAI.dimensions, OPENAI.dimensions**-0.5, np.float32)
@@ -106,15 +107,15 @@ def test_the_index_is_compared_in_the_largest_scopes_only_and_that_is_said(
     found = check(mc, "vectors")
     assert found.state == "ok"
     assert f"compared in the {LARGEST} largest of {LARGEST + 1} scopes" in found.detail
-    sense, _ = mc._meaning()
-    assert sense is not None and len(sense.index._shards) == LARGEST
+    sense, _ = private.meaning(mc)
+    assert sense is not None and len(private.shards(sense.index)) == LARGEST
 
 
 def test_an_index_that_differs_from_the_rows_is_a_problem(mc: MemChat) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     mc.embed_pending()
     assert check(mc, "vectors").state == "ok"
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         tx.execute(delete(schema.embeddings))
     found = check(mc, "vectors")
     assert (found.state, "doctor --repair" in found.remedy) == ("problem", True)

@@ -9,8 +9,9 @@ import pytest
 
 from memchat.errors import ConfigError
 from memchat.prompts import Prompts
+from tests.support.paths import ROOT
 
-SHIPPED = sorted(p.stem for p in (Path(__file__).parent.parent / "prompts").glob("*.md"))
+SHIPPED = sorted(p.stem for p in (ROOT / "prompts").glob("*.md"))
 
 
 @pytest.mark.parametrize("name", SHIPPED)

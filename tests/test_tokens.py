@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from importlib import resources
-from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
 
 from memchat.providers.litellm_calls import litellm
 from memchat.tokens import estimate_tokens
+from tests.support.paths import DATA
 
-LINES: dict[str, list[str]] = json.loads(
-    (Path(__file__).parent / "data" / "token_lines.json").read_text("utf-8")
-)
+LINES: dict[str, list[str]] = json.loads((DATA / "token_lines.json").read_text("utf-8"))
 FORMS = ("- {}\n", "- {} (from 2026-05-01; until 2026-12-24)\n")
 """Lines of facts as a prompt holds them, without and with days."""
 

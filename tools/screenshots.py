@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.ui.browser import WAIT, Server, chromium, missing, opened
-from tests.ui.seed import seed
+from tests.support.ui.browser import WAIT, Server, chromium, missing, opened
+from tests.support.ui.seed import seed
 
 SIZES = {1280: 800, 390: 844}
 PAGES = {"new": "", "chat": "?c=1", "memories": "memories", "inbox": "inbox"}

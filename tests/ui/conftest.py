@@ -10,6 +10,8 @@ import pytest
 
 from memchat import MemChat
 from memchat.providers import litellm_calls
+from tests.support import empty_store
+from tests.support.ui.tab import forget_desk
 from ui import components
 from ui.desk import Desk
 
@@ -37,7 +39,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, str]
     """The desk that the pages of this test work at."""
     monkeypatch.chdir(tmp_path)
     for name, value in {
-        "MEMCHAT_HOME": str(tmp_path / "store"),
+        "MEMCHAT_HOME": str(empty_store.place(tmp_path / "store")),
         "MEMCHAT_USER": "ana",
         "MEMCHAT_EMBED_MODEL": "none",
         "MEMCHAT_TIMEZONE": "Europe/Lisbon",
@@ -45,7 +47,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, str]
     }.items():
         monkeypatch.setenv(name, value)
     yield components.desk()
-    components._desk.clear()  # type: ignore[attr-defined]
+    forget_desk()
 
 
 @pytest.fixture

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until, work_through
+from ui.components import desk
 from ui.desk import Desk, Talk
 
 
@@ -45,7 +44,7 @@ def test_a_new_chat_ends_the_old_one_and_says_what_it_taught(mc: MemChat) -> Non
     assert session.status == "extracted"
     ended = session.ended_at
     press(at, "new")
-    time.sleep(1.5)
+    work_through(desk())
     assert mc.sessions(**ANA)[0].ended_at == ended
 
 

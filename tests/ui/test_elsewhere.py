@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, press, text, until
+from tests.support.ui.tab import ANA, app, press, text, until
 from ui import components
 
 LINES = ("The party of Quokkaland was loud.", "Do quokkalands sleep?")

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import pytest
 
 from memchat import MemChat
-from tests.conftest import answer, fact
-from tests.test_end_to_end import HOLDS
-from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
-from tests.wire import Fail, OpenAIServer, Say
+from tests.support.answers import answer, fact
+from tests.support.second_look import HOLDS
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.wire import Fail, OpenAIServer, Say
 
 REFUSED = Fail(401, "no such key", code="invalid_api_key")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from tests.test_full_disk import Tiny, tiny  # noqa: F401  (a fixture)
-from tests.ui.tab import ANA, app, say, text, until
+from tests.support.full_disk import Tiny
+from tests.support.ui.tab import ANA, app, forget_desk, say, text, until
 from ui import components
 from ui.desk import Desk
 
@@ -20,18 +20,18 @@ FULL = "is full. Nothing that was kept is lost. Free some space and try again."
 @pytest.fixture
 def desk(
     desk: Desk,
-    tiny: Tiny,  # noqa: F811
+    tiny: Tiny,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Desk]:
     """A desk whose store is on the small disk."""
-    components._desk.clear()  # type: ignore[attr-defined]
+    forget_desk()
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
     return components.desk()
 
 
 def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
     mc: MemChat,
-    tiny: Tiny,  # noqa: F811
+    tiny: Tiny,
 ) -> None:
     at = app()
     say(at, "I live in Lisbon.")
@@ -48,7 +48,7 @@ def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
 @pytest.mark.parametrize("page", ["chat", "memories", "inbox", "insights", "settings"])
 def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
     mc: MemChat,
-    tiny: Tiny,  # noqa: F811
+    tiny: Tiny,
     page: str,
 ) -> None:
     tiny.fill()
@@ -59,10 +59,10 @@ def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
 
 def test_a_store_that_cannot_be_opened_for_want_of_room_says_so(
     desk: Desk,
-    tiny: Tiny,  # noqa: F811
+    tiny: Tiny,
     tmp_path: Path,
 ) -> None:
-    components._desk.clear()  # type: ignore[attr-defined]
+    forget_desk()
     shutil.rmtree(tiny.home)
     tiny.fill()
     at = app()

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, press, text
+from tests.support import private
+from tests.support.ui.tab import ANA, app, press, text
 from ui.desk import Desk
 
 
@@ -21,7 +22,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
 ) -> None:
     with mc.session(**ANA) as talk:
         talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").text
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         from memchat.store import apps, inbox
         from memchat.types import Scope
 
@@ -53,7 +54,7 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
     mc: MemChat, relation: str, question: str, label: str, left: list[str]
 ) -> None:
     known = mc.add("fact", "tea", "green", **ANA)
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         from memchat.store import apps, inbox
         from memchat.types import Scope
 

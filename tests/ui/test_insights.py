@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, press, text
+from tests.support import private
+from tests.support.ui.tab import ANA, app, press, text
 
 
 def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
@@ -16,7 +17,7 @@ def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
         talk.send("Where do I live?").text
     at = app("insights")
     shown = {m.label: m.value for m in at.metric}
-    with mc._database.read() as tx:
+    with private.database(mc).read() as tx:
         active = tx.exec_driver_sql("SELECT count(*) FROM memories WHERE active").scalar()
         unread = tx.exec_driver_sql(
             "SELECT count(*) FROM memories WHERE active AND read_count = 0"

@@ -8,7 +8,8 @@ from memchat import MemChat
 from memchat.memory.gate.checks import keys
 from memchat.store import jobs, memories
 from memchat.types import Wanted
-from tests.ui.tab import ANA, app, buttons, press, text, until
+from tests.support import private
+from tests.support.ui.tab import ANA, app, buttons, press, text, until
 from ui import components
 from ui.desk import Desk
 
@@ -162,7 +163,7 @@ def test_a_replaced_value_is_in_the_history_and_comes_back(mc: MemChat) -> None:
 
 def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: MemChat) -> None:
     kept = mc.add("profile", "city", "Lisbon", **ANA)
-    with mc._database.write() as tx:  # as a service that refuses its key leaves it
+    with private.database(mc).write() as tx:  # as a service that refuses its key leaves it
         own = memories.app_id_of(tx, kept.id)
         jobs.enqueue(tx, "embed", own, "memory", kept.id, mc.now)
         tx.exec_driver_sql("UPDATE jobs SET status = 1, error_message = 'the key was refused'")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until, work_through
+from ui.components import desk
 
 
 def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(
@@ -65,7 +65,7 @@ def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still
     reply = mc.messages(number(at), **ANA)[-1]
     assert mc.receipt(reply.id, **ANA) == []
     press(at, "new")
-    time.sleep(1.5)
+    work_through(desk())
     assert len(mc.jobs(user="ana")) == before
     at = app("memories")
     assert "Nothing new is remembered: memory is off for the app default." in text(at)

@@ -6,7 +6,8 @@ from memchat import MemChat
 from memchat.store import apps, refusals
 from memchat.store.refusals import Refused
 from memchat.types import Scope
-from tests.ui.tab import ANA, app, press, text
+from tests.support import private
+from tests.support.ui.tab import ANA, app, press, text
 
 
 def read(mc: MemChat, *refused: Refused) -> int:
@@ -14,7 +15,7 @@ def read(mc: MemChat, *refused: Refused) -> int:
     with mc.session(**ANA) as talk:
         assert talk.send("I live in Hull.").text
         assert talk.session_id is not None
-    with mc._database.write() as tx:
+    with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         refusals.write(tx, own, talk.session_id, refused, mc.now, read_to=0)
     return talk.session_id

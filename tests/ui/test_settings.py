@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, press, text
+from tests.support.ui.tab import ANA, app, press, text
 from ui.desk import Desk
 
 

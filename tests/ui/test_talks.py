@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, buttons, number, press, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
 from ui.desk import Desk
 
 

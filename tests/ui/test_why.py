@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memchat import MemChat
-from tests.ui.tab import ANA, app, buttons, press, say, text
+from tests.support.ui.tab import ANA, app, buttons, press, say, text
 
 
 def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) -> None:

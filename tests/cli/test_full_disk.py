@@ -1,0 +1,296 @@
+"""A full disk is named as such by every command, and what was acknowledged is there afterwards."""
+
+from __future__ import annotations
+
+import errno
+import io
+import logging
+import os
+import resource
+import shlex
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from memchat.errors import StoreError, StoreFull
+from memchat.providers import litellm_calls
+from memchat.store import migrate
+from memchat.store.database import FILE, Database
+from memchat.store.schema import HEAD
+from tests.support.cli import Done, Run, commands
+from tests.support.full_disk import Tiny
+from tests.support.store import Opener
+
+ANA = {"user": "ana", "app": "default"}
+FULL = "is full. Nothing that was kept is lost. Free some space and try again\n"
+LINES = "My name is Ana and I live in Lisbon.\nI love tea.\n"
+WRITERS = {
+    "chat": "",
+    "worker": "--once",
+    "backfill": "",
+    "audit": "--fix",
+    "doctor": "--repair",
+    "memories add": "profile street Elm",
+    "memories edit": "1 --value Faro",
+    "memories delete": "1 --yes",
+    "memories restore": "1",
+    "memories pin": "1",
+    "memories clear": "--yes",
+    "sessions keep": "1",
+    "sessions end": "1",
+    "sessions delete": "1 --yes",
+    "apps on": "",
+    "apps off": "",
+    "apps delete": "default --yes",
+    "inbox accept": "1",
+    "inbox reject": "1",
+    "jobs run": "",
+    "jobs retry": "",
+    "jobs clear": "",
+    "services use": "1 --force",
+    "services migrate": "hash/words",
+    "services rm": "1 --force",
+}
+"""Every command that writes to the store, with what it is told."""
+READERS = {
+    "recall": "Lisbon",
+    "why": "",
+    "memories list": "",
+    "memories show": "1",
+    "memories history": "1",
+    "sessions list": "",
+    "sessions show": "1",
+    "apps list": "",
+    "inbox list": "",
+    "jobs status": "",
+    "services list": "",
+}
+OTHERS = {"demo", "ui", "config", "services fetch", "keys set", "keys list", "keys remove"}
+"""The first two have a store or a process of their own, the others none or a test of their own."""
+ROOM = [0, 8_192, 40_960, 131_072]
+"""What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""
+
+
+@pytest.fixture
+def told(
+    tiny: Tiny,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Run]:
+    """Runs a command on the store of the small disk, with lines to chat with."""
+    litellm_calls.litellm()  # else threads of several chats import it at once
+    monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
+
+    def one(*args: str) -> Done:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(LINES))
+        return run(*args)
+
+    log = logging.getLogger("memchat")
+    before, level, propagates = [*log.handlers], log.level, log.propagate
+    yield one
+    log.handlers[:], log.propagate = before, propagates  # `memchat worker` writes its log itself
+    log.setLevel(level)
+
+
+def kept(told: Run) -> list[tuple[object, object]]:
+    done = told("memories", "list", "--json")
+    assert done.code == 0, done.err
+    return [(memory["key"], memory["value"]) for memory in done.json]
+
+
+def test_every_command_is_walked_here() -> None:
+    assert {name for name, _ in commands()} == WRITERS.keys() | READERS.keys() | OTHERS
+
+
+@pytest.mark.parametrize("left", ROOM)
+def test_every_command_names_a_full_disk_and_loses_nothing(
+    tiny: Tiny, told: Run, tmp_path: Path, left: int
+) -> None:
+    assert told("memories", "add", "profile", "city", "Porto").code == 0
+    assert told("memories", "add", "fact", "deadline", "22 May").code == 0
+    before = kept(told)
+    copy = tmp_path / "copy"
+    shutil.copytree(tiny.home, copy)
+    refused = 0
+    for name, rest in (WRITERS | READERS).items():
+        shutil.rmtree(tiny.home)
+        shutil.copytree(copy, tiny.home)
+        tiny.fill(left)
+        done = told(*name.split(), *shlex.split(rest))
+        tiny.free()
+        assert "disk I/O" not in done.err and "unexpected" not in done.err, (name, done.err)
+        if left < 32_768:  # what opening a store takes
+            assert (done.code, done.out) == (1, ""), name
+            assert done.err.startswith("memchat: ") and done.err.endswith(FULL), (name, done.err)
+            assert str(tiny.home) in done.err
+        if FULL in done.err:
+            refused += 1
+            assert done.code == 1, name
+            assert kept(told) == before, name
+    assert refused >= (20 if left < 32_768 else 4)
+
+
+def test_a_key_that_finds_no_room_is_refused_and_those_that_are_kept_stay(
+    tiny: Tiny,
+    told: Run,
+    run: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def set_key(name: str, key: str) -> Done:
+        monkeypatch.setattr(sys, "stdin", io.StringIO(f"{key}\n"))
+        return run("keys", "set", name)
+
+    assert set_key("openai", "first-key").code == 0
+    before = (tiny.home / "keys.toml").read_bytes()
+    tiny.fill()
+    done = set_key("openai", "second-key" * 500)
+    assert done.code == 1 and done.err.endswith(FULL)
+    assert (tiny.home / "keys.toml").read_bytes() == before
+    assert [file.name for file in tiny.home.iterdir()] == ["keys.toml"]
+
+
+@pytest.mark.parametrize("left", ROOM)
+def test_a_new_store_on_a_full_disk_is_refused_and_made_when_there_is_room(
+    tiny: Tiny, told: Run, left: int
+) -> None:
+    tiny.fill(left)
+    done = told("memories", "add", "profile", "city", "Lisbon")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.endswith(FULL)
+    tiny.free()
+    assert told("memories", "add", "profile", "city", "Lisbon").code == 0
+    assert kept(told) == [("city", "Lisbon")]
+
+
+def test_every_addition_that_was_acknowledged_before_the_disk_filled_is_there(
+    tiny: Tiny, open_store: Opener
+) -> None:
+    mc = open_store(home=tiny.home)
+    tiny.fill(400_000)
+    acknowledged = []
+    with pytest.raises(StoreFull):
+        for n in range(10_000):
+            acknowledged.append(mc.add("fact", f"note {n}", "long words " * 20, **ANA).id)
+    mc.close()
+    tiny.free()
+    again = open_store(home=tiny.home)
+    assert acknowledged
+    found = {memory.id for memory in again.memories(**ANA, limit=10_000)}
+    assert found == set(acknowledged)
+    assert again.add("fact", "more", "room", **ANA).id > max(acknowledged)
+
+
+def test_a_conversation_goes_on_when_there_is_room_again(tiny: Tiny, open_store: Opener) -> None:
+    mc = open_store(home=tiny.home)
+    chat = mc.session(**ANA)
+    assert chat.send("I live in Lisbon.").text == "Fine."
+    tiny.fill()
+    with pytest.raises(StoreFull):
+        for _ in range(50):  # until the room that the files have is used up
+            assert chat.send("long words " * 1_000).text == "Fine."
+    tiny.free()
+    assert chat.send("And I am a nurse.").text == "Fine."
+    said = [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
+    assert said[:2] == ["I live in Lisbon.", "Fine."]
+    assert said[-2:] == ["And I am a nurse.", "Fine."]
+
+
+def test_a_first_message_that_found_no_room_leaves_no_trace_of_its_conversation(
+    tiny: Tiny, open_store: Opener
+) -> None:
+    mc = open_store(home=tiny.home)
+    tiny.fill()
+    chat = mc.session(**ANA)
+    with pytest.raises(StoreFull):
+        chat.send("long words " * 50_000)
+    assert chat.session_id is None
+    assert chat.end() is None  # and it raises nothing of a session that is not there
+    tiny.free()
+    assert chat.send("Hello").text == "Fine."
+    assert len(mc.sessions(**ANA)) == 1
+
+
+def test_a_chat_says_once_that_it_could_not_be_closed(tiny: Tiny, told: Run) -> None:
+    assert told("memories", "add", "profile", "city", "Porto").code == 0
+    tiny.fill(40_960)
+    done = told("chat")
+    assert done.code == 1
+    assert "there is no session" not in done.err
+    # Once for each of the two lines, and no more for a conversation that never began.
+    assert done.err.count(FULL) == 2
+
+
+def test_an_index_that_finds_no_room_is_left_out_and_says_why(
+    tiny: Tiny,
+    open_store: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    from memchat.vectors import index
+
+    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    mc = open_store(home=tiny.home)
+    mc.add("profile", "city", "Lisbon", **ANA)
+    mc.embed_pending()
+    assert mc.recall("Lisbon", **ANA).hits
+    tiny.fill()
+    mc.close()
+    assert FULL.strip() in caplog.text
+    assert not list(tiny.home.glob("mem.index/*"))
+    tiny.free()
+    assert [m.value for m in open_store(home=tiny.home).memories(**ANA)] == ["Lisbon"]
+
+
+def test_a_backup_that_finds_no_room_leaves_the_older_store_as_it_was(tiny: Tiny) -> None:
+    Database(tiny.home).close()
+    tiny.fill(16_384)
+    with pytest.raises(StoreFull) as error:
+        migrate.back_up(tiny.home / FILE, HEAD)
+    assert str(error.value).endswith(FULL.strip())
+    assert [path.name for path in tiny.home.iterdir() if path.name.endswith((".tmp", ".bak"))] == []
+
+
+@contextmanager
+def no_file_may_grow() -> Iterator[None]:
+    """What SQLite tells as it does the end of a quota: by "disk I/O error"."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_quota_that_is_used_up_is_named_like_a_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(**_: object) -> object:
+        raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refused)
+    with (
+        closing(Database(tmp_path / "store")) as database,
+        no_file_may_grow(),
+        pytest.raises(StoreFull, match=r"your quota on the disk that holds .* is used up"),
+        database.write() as tx,
+    ):
+        tx.exec_driver_sql("INSERT INTO meta VALUES ('x', ?)", ("x" * 100_000,))
+
+
+def test_a_file_that_may_not_grow_on_a_disk_with_room_is_not_called_a_full_disk(
+    tmp_path: Path,
+) -> None:
+    with (
+        closing(Database(tmp_path / "store")) as database,
+        no_file_may_grow(),
+        pytest.raises(StoreError, match="disk I/O error") as error,
+        database.write() as tx,
+    ):
+        tx.exec_driver_sql("INSERT INTO meta VALUES ('x', ?)", ("x" * 100_000,))
+    assert not isinstance(error.value, StoreFull)

@@ -1,0 +1,208 @@
+"""What commands print: times, tables, no control characters. Documentation names each of them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+import unicodedata
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memchat import MemChat
+from memchat.cli import tables
+from memchat.cli.system import VARIABLES
+from memchat.cli.worker import logged_to_stderr
+from tests.support.cli import Run, add, commands
+from tests.support.paths import ROOT
+
+# --- words on the screen
+
+
+def test_times_are_shown_in_the_user_s_zone() -> None:
+    at = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+    assert tables.time(at, ZoneInfo("Asia/Tokyo")) == "2026-11-21 08:30"
+
+
+def test_text_cannot_drive_the_terminal() -> None:
+    assert tables.plain("a\x1b]0;title\x07b\u202ec\udcff") == "a\ufffd]0;title\ufffdb\ufffdc\ufffd"
+    assert tables.plain("naïve 東京\n\ttext 👍🏽") == "naïve 東京\n\ttext 👍🏽"
+
+
+WILD = "".join(map(chr, [*range(1, 32), *range(127, 160), 0x2028, 0x2029, 0x202E, 0x200B, 0xE0061]))
+
+
+def test_json_holds_no_character_that_drives_a_terminal_or_cannot_be_seen(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    record = {"value": f"é 中文 👍🏽 {WILD}"}
+    tables.print_json(record)
+    out = capsys.readouterr().out
+    assert not {c for c in out if unicodedata.category(c)[0] == "C" and c != "\n"}
+    assert not set("\u2028\u2029") & set(out)
+    assert "é 中文 👍🏽" in out
+    assert json.loads(out) == record
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "memories list",
+        "memories show 1",
+        "memories history 1",
+        "recall tea",
+        "sessions list",
+        "sessions show 1",
+        "inbox list",
+        "apps list",
+        "audit",
+    ],
+)
+def test_no_command_prints_stored_control_characters(run: Run, home: Path, command: str) -> None:
+    with MemChat(home) as mc:
+        mc.add("preference", f"drink{WILD}", f"tea{WILD}", user="ana")
+        mc.session(user="ana").send(f"tea {WILD}").text
+    for options in ([], ["--json"]):
+        done = run(*command.split(), *options)
+        assert done.code == 0, done.err
+        shown = {c for c in done.out + done.err if unicodedata.category(c) == "Cc"}
+        assert shown <= {"\n", "\t"} and "\u202e" not in done.out + done.err
+
+
+def test_the_worker_s_log_holds_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    with logged_to_stderr():
+        logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
+    assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
+
+
+def test_what_a_conversation_changed_is_shown_without_control_characters(mc: MemChat) -> None:
+    old = mc.add("profile", f"city{WILD}", f"Lisbon{WILD}", user="ana")
+    new = replace(old, id=2, value=f"Porto{WILD}")
+    for line in (tables.changed(old, new, "undo"), tables.changed(old, None, "undo")):
+        assert line == tables.plain(line) and "Lisbon" in line
+
+
+@given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
+def test_the_second_column_starts_in_one_place(cells: list[str]) -> None:
+    lines = tables.table(("key", "value"), [(cell, "here") for cell in cells]).split("\n")
+    assert len(lines) == len(cells) + 1
+    assert len({tables.width(line) for line in lines[1:]}) == 1
+    assert all(line.endswith("  here") for line in lines[1:])
+
+
+@given(st.text(max_size=200), st.integers(min_value=1, max_value=60))
+def test_a_shortened_line_fits_and_says_that_it_was_shortened(text: str, columns: int) -> None:
+    short = tables.shorten(text, columns)
+    assert tables.width(short) <= columns
+    assert short == text or short.endswith("…")
+
+
+def test_a_table_fits_the_terminal_it_is_made_for() -> None:
+    text = tables.table(("id", "value", "state"), [(1, "word " * 60, "active")], columns=80)
+    assert max(tables.width(line) for line in text.splitlines()) <= 80
+    assert "…" in text and text.splitlines()[1].endswith("active")
+
+
+# --- as a process
+
+
+def process(*args: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "memchat", *args],
+        env={**os.environ, **env},
+        capture_output=True,
+        timeout=60,
+    )
+
+
+def test_half_characters_and_a_terminal_of_another_encoding_do_no_harm(home: Path) -> None:
+    added = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "memchat",
+            "memories",
+            "add",
+            "fact",
+            "note",
+            b"x\xff y \xe6\x9d\xb1",
+        ],
+        capture_output=True,
+        timeout=60,
+    )
+    assert added.returncode == 0, added.stderr
+    listed = process("memories", "list", PYTHONIOENCODING="ascii")
+    assert listed.returncode == 0, listed.stderr
+    as_json = process("memories", "list", "--json", PYTHONIOENCODING="ascii")
+    assert json.loads(as_json.stdout)[0]["value"].endswith("東")
+
+
+def test_a_reader_that_leaves_early_is_no_fault(home: Path) -> None:
+    for shell in ("memories --help", "config --json"):
+        command = f"{sys.executable} -m memchat {shell} | true"
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60)
+        assert done.stderr == b""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_a_closed_stream_is_no_fault(home: Path, closed: str) -> None:
+    command = f"{sys.executable} -m memchat config {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_the_output_is_one_line(home: Path) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "memchat", "config"], stdout=full, stderr=-1, timeout=60
+        )
+    assert done.returncode == 1
+    assert done.stderr == (
+        b"memchat: the disk that holds the output is full. Nothing that was kept is lost. "
+        b"Free some space and try again\n"
+    )
+
+
+# --- the page that documents it
+
+
+def test_every_command_and_option_has_help() -> None:
+    for name, command in commands():
+        assert command.help, name  # type: ignore[attr-defined]
+        for parameter in command.params:  # type: ignore[attr-defined]
+            assert parameter.help, f"{name} {parameter.name}"
+
+
+def test_every_command_and_option_is_in_the_documentation() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^### `memchat ([a-z ]+)`\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+    found = dict(commands())
+    assert set(sections) == set(found)
+    for name, command in found.items():
+        for parameter in command.params:  # type: ignore[attr-defined]
+            for flag in (*parameter.opts, *parameter.secondary_opts):
+                if flag.startswith("--") and flag != "--help":
+                    assert flag in sections[name], f"{flag} of {name}"
+    for variable in VARIABLES.values():
+        assert variable in page
+
+
+def test_a_first_day_is_entered_and_shown(run: Run) -> None:
+    number = add(run, "profile", "city", "Porto", "--starts", "2999-12-01")
+    listed = run("memories", "list").out
+    assert "coming" in listed and "from 2999-12-01" in listed
+    told = run("memories", "show", number).out
+    assert "from      2999-12-01" in told
+    late = ("--starts", "2999-12-01", "--expires", "2999-11-01")
+    refused = run("memories", "add", "profile", "job", "cook", *late)
+    assert refused.code == 1 and "before it starts" in refused.err

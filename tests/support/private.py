@@ -1,0 +1,83 @@
+"""The private parts of the library that tests look at: read here and nowhere else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine
+
+from memchat import MemChat
+from memchat.assembly import Assembly
+from memchat.chat import Chat
+from memchat.store.database import Database
+from memchat.vectors.index import VectorIndex
+
+
+def assembly(mc: MemChat) -> Assembly:
+    return mc._assembly
+
+
+def database(mc: MemChat) -> Database:
+    """The rows: ``with database(mc).read() as tx``."""
+    return assembly(mc).database
+
+
+def parts(mc: MemChat) -> Any:
+    """What a chat works with: recall, the prompt's block, the worker."""
+    return assembly(mc).parts()
+
+
+def meaning(mc: MemChat) -> Any:
+    """The embedding service in use with its index, and the reason where there is none."""
+    return assembly(mc).meaning()
+
+
+def engine(rows: Database) -> Engine:
+    """SQLAlchemy's engine, to listen to."""
+    return rows._engine
+
+
+def wait_for_work_behind(mc: MemChat) -> None:
+    """Return once the threads that this store started have ended."""
+    for thread in mc._behind:
+        thread.join()
+
+
+def shards(index: VectorIndex) -> dict[Any, Any]:
+    """The parts of the index that are loaded, by kind and app."""
+    return index._shards
+
+
+def wait_for_reading(chat: Chat) -> None:
+    """Return once what was said so far is read, where it is read message by message."""
+    if chat._reader is not None:
+        chat._reader.join()
+
+
+def last_reply(chat: Chat) -> Any:
+    return chat._reply
+
+
+def late_queries(chat: Chat) -> list[Any]:
+    """The questions whose vectors have not come in time."""
+    return chat._late
+
+
+def stop_renewing(chat: Chat) -> None:
+    """Let the lease run out, as that of a process that is stuck."""
+    chat._stop.set()
+
+
+def is_renewing(chat: Chat) -> bool:
+    return chat._beat is not None and chat._beat.is_alive()
+
+
+def renew(chat: Chat) -> bool:
+    """Renew the lease as the keeper's thread does; false where the conversation was ended."""
+    return chat._renew()
+
+
+def lease(chat: Chat, now: datetime) -> tuple[str, datetime]:
+    """Who holds the conversation, and until when if the lease is taken at ``now``."""
+    return chat._owner, chat._lease_end(now)

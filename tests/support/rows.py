@@ -1,0 +1,45 @@
+"""Rows of a store, written without the façade."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from memchat.store import apps, memories, messages, sessions
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.memories import NewMemory
+from memchat.types import Scope
+from tests.support.store import NOON
+
+TODAY = NOON.date()
+ANA, BO = Scope("ana", "home"), Scope("bo", "home")
+BY_HAND = Cause(NOON, "user", "added by hand")
+
+BACKENDS: dict[str, Callable[[Path], Database]] = {"sqlite": Database}
+
+
+def new(value: str, key: str = "city", **more) -> NewMemory:
+    fields = {
+        "memory_type": "profile",
+        "key": key,
+        "value": value,
+        "many": False,
+        "search_text": f"profile | {key} | {value}",
+        "said_at": NOON,
+        "created_by": "manual",
+    }
+    return NewMemory(**{**fields, **more})
+
+
+def keep(tx, scope: Scope, value: str, **more) -> int:
+    own, _ = apps.ensure(tx, scope, NOON)
+    return memories.insert_new(tx, own, new(value, **more), BY_HAND)
+
+
+def talk(tx, scope: Scope, *said: str) -> tuple[int, list[int]]:
+    """A session of the scope with these words; its id and theirs."""
+    own, _ = apps.ensure(tx, scope, NOON)
+    session_id = sessions.start(tx, own, "host:1:x", NOON + timedelta(minutes=1), NOON)
+    return session_id, [messages.add(tx, session_id, own, "user", words, NOON) for words in said]

@@ -1,0 +1,37 @@
+"""A secret that must be found nowhere."""
+
+from __future__ import annotations
+
+SECRET = [
+    ("the locker code is 7741", "7741", "password"),
+    ("my PIN is 4821", "4821", "password"),
+    ("PIN: 4821", "4821", "password"),
+    ("my password is hunter2", "hunter2", "password"),
+    ("wifi password: correct-horse", "correct-horse", "password"),
+    ("mein Passwort lautet Sommer2024!", "Sommer2024!", "password"),
+    ("mi contraseña es gato_99", "gato_99", "password"),
+    ("mon mot de passe est loutre77", "loutre77", "password"),
+    ("şifrem 4455", "4455", "password"),
+    ("密码是abc123", "abc123", "password"),
+    ("パスワードは neko2024 です", "neko2024", "password"),
+    ("my garage door code is #9921", "9921", "password"),
+    ("use sk-abcdEFGH1234ijklMNOP5678", "sk-abcdEFGH1234ijklMNOP5678", "key"),
+    ("AKIAABCDEFGHIJKLMNOP", "AKIAABCDEFGHIJKLMNOP", "key"),
+    ("ghp_abcdefghijklmnopqrstuvwxyz012345", "ghp_abcdefghijklmnopqrstuvwxyz012345", "key"),
+    ("AIzaSyA-abcdefghijklmnopqrstuvwxyz12", "AIzaSyA-abcdefghijklmnopqrstuvwxyz12", "key"),
+    ("postgres://ana:s3cret@db.local/x", "s3cret", "key"),
+    ("card 4111 1111 1111 1111", "4111 1111 1111 1111", "card"),
+    ("card 5500-0000-0000-0004.", "5500-0000-0000-0004", "card"),
+    ("DE89 3704 0044 0532 0130 00 is my account", "DE89 3704 0044 0532 0130 00", "bank account"),
+    ("GB82WEST12345698765432", "GB82WEST12345698765432", "bank account"),
+    ("write to ana.ruiz@example.org", "ana.ruiz@example.org", "e-mail"),
+    ("ana (at) example (dot) org", "ana (at) example (dot) org", "e-mail"),
+    ("call +49 170 1234567", "+49 170 1234567", "phone"),
+    ("my phone number is 555 0123 99", "555 0123 99", "phone"),
+    ("(212) 555-0123", "212) 555-0123", "phone"),
+    ("my SSN is 123-45-6789", "123-45-6789", "id number"),
+    ("passport number X1234567", "X1234567", "id number"),
+    ("DNI 12345678Z", "12345678Z", "id number"),
+    ("CPF 529.982.247-25", "529.982.247-25", "id number"),
+    ("10000000146", "10000000146", "id number"),
+]

@@ -1,0 +1,116 @@
+"""A store as it looks after some weeks: conversations, memories, things that wait, for the app's
+tests and screenshots. All of it is made up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from memchat import MemChat
+from memchat.config import Settings
+from memchat.testing import FakeClock, ScriptedModel
+from tests.support.answers import answer, fact
+
+USER = "ana"
+FACTS = (
+    ("profile", "name", "Ana Ferreira"),
+    ("profile", "occupation", "landscape architect"),
+    ("profile", "languages", "Portuguese, English, a little Japanese"),
+    ("preference", "answer style", "short, with one example"),
+    ("preference", "coffee", "flat white with oat milk"),
+    ("preference", "travel", "by train where it takes less than a day"),
+    ("fact", "bicycle", "a green steel touring bike, bought in Ghent"),
+    ("fact", "garden", "a roof terrace with two lemon trees"),
+    ("fact", "sister", "Rita, who lives in Braga with her two sons"),
+    ("other", "book club", "meets on the first Tuesday of the month"),
+)
+TALKS = (
+    (
+        "Moving house",
+        [
+            (
+                "I moved to Lisbon last week, and the boxes are still everywhere.",
+                "Congratulations on the move! Unpack the kitchen first: a working kettle makes the "
+                "rest bearable. Shall I draft a list, room by room?",
+            ),
+            (
+                "Yes please. I am allergic to peanuts, so leave space for my own snacks shelf.",
+                "Here is a first pass:\n\n1. **Kitchen** – kettle, pans, your snacks shelf\n"
+                "2. **Bedroom** – bed linen, lamps\n3. **Study** – desk, router, plants\n\n"
+                "I will keep peanuts off every shopping list.",
+            ),
+        ],
+        answer(
+            fact("I moved to Lisbon", "city", "Lisbon"),
+            fact("I am allergic to peanuts", "allergy", "peanuts", msg="u2"),
+            title="Moving house",
+            summary="Ana moved to Lisbon and unpacks room by room.",
+        ),
+    ),
+    (
+        "A quiet weekend in Porto",
+        [
+            (
+                "What should I do with a quiet weekend in Porto?",
+                "Walk the river early, before the bridges fill. Then the Serralves gardens: as a "
+                "landscape architect you may want a whole afternoon there.",
+            ),
+            (
+                "I started learning the cello in March. Is there a concert?",
+                "Casa da Música has chamber music most Saturdays at six. Shall I put it in a plan?",
+            ),
+        ],
+        answer(
+            fact("I started learning the cello", "hobby", "learning the cello", msg="u2"),
+            title="A quiet weekend in Porto",
+        ),
+    ),
+    (
+        "Dinner for six",
+        [
+            (
+                "Plan a vegetarian dinner for six, without peanuts.",
+                "A calm menu that can wait in the oven:\n\n- roasted squash with sage\n"
+                "- lemon and fennel salad, from your own trees\n- almond cake\n\n"
+                "Nothing in it has peanuts.",
+            ),
+        ],
+        answer(title="Dinner for six"),
+    ),
+)
+
+
+def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
+    """Fill a store."""
+    clock = FakeClock(datetime.now(UTC) - timedelta(days=days))
+    chat, reader = ScriptedModel(name="scripted/chat"), ScriptedModel(name="scripted/reader")
+    # Words alone: whoever opens the store gives it the vectors of the service of their choice.
+    settings = Settings(home=home, timezone="Europe/Lisbon", embed_model="none")
+    with MemChat(settings=settings, chat_model=chat, extract_model=reader, clock=clock) as mc:
+        for n, (kind, key, value) in enumerate(FACTS):
+            kept = mc.add(kind, key, value, user=user)
+            if key == "answer style":
+                mc.pin(kept.id, user=user)
+            clock.advance(days=0.9 if n % 3 else 2)
+        soon = (datetime.now(UTC) + timedelta(days=9)).date()
+        mc.add("fact", "visitor", "Jonas stays in the guest room", user=user, expires_at=soon)
+        for _, turns, read in TALKS:
+            chat.replies.extend(reply for _, reply in turns)
+            reader.replies.append(read)
+            with mc.session(user=user) as talk:
+                for said, _ in turns:
+                    talk.send(said).text
+                    clock.advance(seconds=80)
+            clock.advance(days=1.4)
+        reader.replies.append(
+            answer(
+                fact("Rita wants to move to Faro", "city", "Faro"),
+                fact("Maybe I will sell the bike", "plan", "selling the bike", msg="u2"),
+                title="Catching up",
+            )
+        )
+        chat.replies.extend(["Faro is lovely in spring.", "It has served you well."])
+        with mc.session(user=user) as talk:
+            talk.send("Rita wants to move to Faro, she says.").text
+            talk.send("Maybe I will sell the bike.").text
+        mc.run_jobs(user=user)

@@ -1,0 +1,76 @@
+"""A tab of the app, run by Streamlit's own test runner: what it says, and what is done in it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from streamlit.testing.v1 import AppTest
+
+from ui import components, launch
+from ui.desk import Desk
+
+ANA = {"user": "ana", "app": "default"}
+
+
+def app(page: str | None = None, **address: str) -> AppTest:
+    """A new tab, on the chat page or another, once it is drawn."""
+    at = AppTest.from_file(str(launch.SCRIPT), default_timeout=60)
+    for name, value in address.items():
+        at.query_params[name] = value
+    at.run()
+    if page is not None:
+        at.switch_page(f"views/{page}.py").run()
+    assert not at.exception
+    return at
+
+
+def forget_desk() -> None:
+    """Let the next page make a desk of its own, as a new process does."""
+    components._desk.clear()  # type: ignore[attr-defined]
+
+
+def work_through(desk: Desk) -> None:
+    """Do what a desk does in the background: end what was left, and read what was ended."""
+    desk.sweep()
+    desk.mc.run_jobs(user=desk.user)
+
+
+def until(at: AppTest, holds: Callable[[], object], seconds: float = 30) -> None:
+    """Run the page until something holds, as its fragments do in a browser."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, text(at)
+        time.sleep(0.05)
+        at.run()
+    assert not at.exception
+
+
+def text(at: AppTest) -> str:
+    """All that the page says."""
+    kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
+    said = (str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind)
+    return "\n".join(said).replace("\\", "")
+
+
+def say(at: AppTest, words: str) -> None:
+    """Write a message and wait for its reply."""
+    before = len(buttons(at, "why-"))
+    at.chat_input[0].set_value(words).run()
+    until(at, lambda: len(buttons(at, "why-")) > before)
+
+
+def buttons(at: AppTest, start: str) -> list[str]:
+    """The keys of the buttons that begin like this."""
+    return [b.key for b in at.button if b.key and b.key.startswith(start)]
+
+
+def number(at: AppTest) -> int:
+    """Which conversation the address names."""
+    named = at.query_params["c"]
+    return int(named if isinstance(named, str) else named[0])
+
+
+def press(at: AppTest, key: str) -> None:
+    at.button(key=key).click().run()
+    assert not at.exception

