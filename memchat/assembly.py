@@ -62,7 +62,7 @@ class Assembly:
         self._sense: _Sense | None = None
         self._goes_along = False
         self._recall: Recall | None = None
-        self._patience: QueryTimeout | None = None
+        self._query_timeout: QueryTimeout | None = None
         self._assembled: Parts | None = None
 
     @property
@@ -89,16 +89,16 @@ class Assembly:
                 self._recall = Recall(*common, self.meaning, self.meaning_at_hand)
             return self._recall
 
-    def patience(self) -> QueryTimeout:
+    def query_timeout(self) -> QueryTimeout:
         """How long an answer waits for a question's vector."""
         with self._lock:
-            if self._patience is None:
+            if self._query_timeout is None:
                 from memchat.memory.embedding.timeout import QueryTimeout
 
                 loads = self.embedder is None and loaded_here(self.settings.embed_model)
                 find = self.recall().question
-                self._patience = QueryTimeout(self.settings.embed_patience, find, loads=loads)
-            return self._patience
+                self._query_timeout = QueryTimeout(self.settings.embed_patience, find, loads=loads)
+            return self._query_timeout
 
     def parts(self) -> Parts:
         """What every chat of this store is made of."""
@@ -113,7 +113,7 @@ class Assembly:
         from memchat.memory.commands.execute import Commands
         from memchat.memory.extraction.learner import Learner
         from memchat.memory.recall.model_filter import ModelFilter
-        from memchat.memory.recall.prompt_block import Block
+        from memchat.memory.recall.prompt_block import PromptBlock
 
         common = (self.database, self.settings)
         learner = Learner(*common, self.prompts, self.clock, self.extract_model, self.meaning)
@@ -124,20 +124,21 @@ class Assembly:
             clock=self.clock,
             model=self.chat_model,
             recall=self.recall(),
-            block=Block(*common, self.prompts, self.recall()),
-            patience=self.patience(),
-            relevance=(
+            block=PromptBlock(*common, self.prompts, self.recall()),
+            query_timeout=self.query_timeout(),
+            model_filter=(
                 ModelFilter(self.prompts, self.extract_model)
                 if self.settings.filter_pinned
                 else None
             ),
             worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
+            drop_vectors=self.drop_vectors,
             commands=Commands(
                 *common,
                 self.prompts,
                 self.clock,
                 self.recall(),
-                self.patience(),
+                self.query_timeout(),
                 self.drop_vectors,
                 self.embeds,
             ),

@@ -221,7 +221,7 @@ def test_a_chat_that_lost_its_lease_does_not_end_the_one_that_took_over(
 ) -> None:
     slept = mc.session(user="ana")
     slept.send("Hi").text
-    slept._stop.set()
+    slept._lease.stop()
     clock.advance(seconds=61)
     extract_model.replies.append(answer())
     other = open_store().session(user="ana", resume=slept.session_id)
@@ -235,7 +235,7 @@ def test_a_session_whose_lease_ran_out_is_ended_and_read_by_the_next_process(
 ) -> None:
     chat = mc.session(user="ana")
     chat.send("I moved to Lisbon.").text
-    chat._stop.set()  # its process is stuck: nobody renews the lease
+    chat._lease.stop()  # its process is stuck: nobody renews the lease
     clock.advance(seconds=61)
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     (learned,) = open_store().run_jobs().learned
@@ -256,14 +256,14 @@ def test_a_machine_that_slept_does_not_end_the_session_it_still_holds(
 def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_model) -> None:
     chat = mc.session(user="ana")
     chat.send("I moved to Lisbon.").text
-    chat._stop.set()
+    chat._lease.stop()
     pid = os.fork()
     if pid == 0:
         os._exit(0)
     os.waitpid(pid, 0)
-    owner = chat._owner.replace(f":{os.getpid()}:", f":{pid}:")
+    owner = chat._lease.owner.replace(f":{os.getpid()}:", f":{pid}:")
     with mc._database.write() as tx:
-        sessions.take(tx, chat.session_id, owner, chat._lease_end(mc._clock()), mc._clock())
+        sessions.take(tx, chat.session_id, owner, chat._lease.until(mc._clock()), mc._clock())
     extract_model.replies.append(answer())
     assert len(open_store().run_jobs().learned) == 1
 
@@ -271,10 +271,10 @@ def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_mo
 def test_the_lease_is_renewed_while_the_process_lives(mc, clock) -> None:
     chat = mc.session(user="ana")
     chat.send("Hi").text
-    assert chat._beat.is_alive()
+    assert chat._lease.thread.is_alive()
     with mc._database.read() as tx:
         owner, until = sessions.lease(tx, chat.session_id)
-    assert owner == chat._owner and until > clock()
+    assert owner == chat._lease.owner and until > clock()
 
 
 def test_resuming_an_unknown_or_foreign_session_is_refused(mc) -> None:

@@ -427,7 +427,7 @@ def test_a_yes_with_more_behind_it_forgets_and_the_rest_is_answered(
     assert reply.text == "Forgotten: 1 memory.\n\nBoil them."
     assert [change.kind for change in reply.done] == ["forgotten"]
     assert values(mc) == ["Lisbon"] and said(mc)[2] == message
-    sent = chat.parts.model().requests[-1].messages
+    sent = chat._parts.model().requests[-1].messages
     assert sent[-1].content == message and not any("nuts" in one.content for one in sent)
     assert rows_with(mc, "nuts") == []
 

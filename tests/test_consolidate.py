@@ -303,7 +303,7 @@ def test_a_fact_said_again_after_its_day_holds_again(mc, extract_model, clock) -
 def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_model, clock) -> None:
     old = mc.session(user="ana")
     old.send("I am learning Dutch.").text
-    old._stop.set()
+    old._lease.stop()
     lease = "UPDATE sessions SET lease_until = '%s-01-01T00:00:00.000000Z' WHERE ended_at IS NULL"
     with mc._database.write() as tx:
         tx.exec_driver_sql(lease % 2099)

@@ -236,9 +236,9 @@ def test_a_conversation_gone_silent_is_ended_and_read_once(mc, extract_model, cl
     chat = mc.session(user="ana")
     assert chat.send("I moved to Lisbon.").text
     clock.advance(seconds=29 * 60)
-    assert chat._renew() and mc.sessions(user="ana")[0].status == "open"
+    assert chat._lease.renew() and mc.sessions(user="ana")[0].status == "open"
     clock.advance(seconds=2 * 60)
-    assert not chat._renew()
+    assert not chat._lease.renew()
     assert mc.sessions(user="ana")[0].status == "extracted" and values(mc) == {"Lisbon"}
     chat.end()
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]

@@ -105,8 +105,8 @@ class Commands:
     prompts: Prompts
     clock: Callable[[], datetime]
     recall: Recall
-    patience: QueryTimeout
-    purge: Callable[[Connection, Iterable[int]], None]
+    query_timeout: QueryTimeout
+    drop_vectors: Callable[[Connection, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
     embeds: Callable[[], bool]
     """Whether there is something to make vectors with."""
@@ -163,7 +163,7 @@ class Commands:
             self._tie(tx, choice, gone)
             left = other_mentions.find(tx, gone) if gone else None
             home = memories.app_id_of(tx, gone[0].id) if gone else 0
-            self.purge(tx, purge.forget(tx, gone, self.settings.zone, self.clock()))
+            self.drop_vectors(tx, purge.forget(tx, gone, self.settings.zone, self.clock()))
         purge.scrub(self.database)
         done = replies.forgotten(len(gone), len(chosen))
         if left is None or not left.places:
@@ -178,7 +178,7 @@ class Commands:
         with self.database.write() as tx:
             wanted = MentionsToBlank.of(found)
             zone = self.settings.zone
-            self.purge(tx, other_mentions.blank(tx, choice.home, wanted, zone, self.clock()))
+            self.drop_vectors(tx, other_mentions.blank(tx, choice.home, wanted, zone, self.clock()))
         purge.scrub(self.database)
         return replies.blanked(found)
 
@@ -300,7 +300,7 @@ class Commands:
         named = [memory for memory in every if _names(words, memory)]
         if named:
             return sorted(named, key=lambda memory: not memory.active)
-        question = self.patience.wait(self.patience.ask(words))
+        question = self.query_timeout.wait(self.query_timeout.start(words))
         hits = self.recall.search(place.scope, question, ASKED_MOST).hits
         if question.usage is not None:
             with self.database.write() as tx:

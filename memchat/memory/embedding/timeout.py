@@ -59,7 +59,7 @@ class QueryTimeout:
         """When each question began that has no answer yet."""
         self._lock = threading.Lock()
 
-    def ask(self, text: str) -> PendingQuery:
+    def start(self, text: str) -> PendingQuery:
         """Begin to look for the vector, unless the service hangs: then words are the answer."""
         asked = PendingQuery(text, Future())
         with self._lock:

@@ -71,7 +71,7 @@ class _Filling:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class PromptBlock:
     """The memories that a prompt is given. Reads only."""
 
     database: Database

@@ -71,7 +71,7 @@ class Recall:
         sense = self._at_hand(tx)
         return None if sense is None else _known(tx, text, sense)
 
-    def keep(self, tx: Connection, question: Question, now: datetime) -> None:
+    def store_vector(self, tx: Connection, question: Question, now: datetime) -> None:
         """Keep a question's vector among the rows, where it is not there yet."""
         if question.meaning is not None and question.vector is not None and not question.kept:
             key = embeddings.query_hash(question.text)
