@@ -308,11 +308,11 @@ def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
 
     monkeypatch.setattr(memories, "plain_memory", counted)
     with full._database.read() as tx:
-        from memchat.store import apps
+        from memchat.memory.recall.fact_search import FactSearch
         from memchat.types import Scope
 
-        facts = full._assembly.recall().facts(tx, apps.find(tx, Scope("ana")))
-        assert full._parts().block._every(facts, (), ()) is None
+        facts = FactSearch(full._assembly.recall().context(tx, Scope("ana")))
+        assert full._parts().block._every(facts, ()) is None
     assert len(read) < 30
 
 

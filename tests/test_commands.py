@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.chat import Chat
 from memchat.errors import ProviderError
-from memchat.memory.commands import parse, replies
-from memchat.memory.commands.execute import TOOLS
+from memchat.memory.commands import confirmation, parse, replies
+from memchat.memory.commands.tools import TOOLS
 from memchat.testing import Broken, Calls, ScriptedModel
 from tests.conftest import Opener, answer, fact
 from tests.test_forget import files_with, rows_with
@@ -373,7 +373,7 @@ def test_a_no_keeps_everything(open_store: Opener, no: str) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send(no).text == replies.KEPT
+    assert chat.send(no).text == replies.NOTHING_FORGOTTEN
     assert chat.send("yes").text == "Fine.", "the question is gone"
     assert values(mc) == ["Lisbon"]
 
@@ -383,7 +383,9 @@ def test_anything_else_than_an_answer_keeps_everything_and_the_talk_goes_on(open
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send("Wait, what is the weather?").text == f"{replies.KEPT}\n\nIt rains."
+    assert (
+        chat.send("Wait, what is the weather?").text == f"{replies.NOTHING_FORGOTTEN}\n\nIt rains."
+    )
     assert chat.send("yes").text == "Fine."
     assert values(mc) == ["Lisbon"]
 
@@ -447,7 +449,7 @@ def test_a_no_with_more_behind_it_keeps_everything_and_the_rest_is_answered(
     open_store: Opener, message: str
 ) -> None:
     mc, chat = asked_about_nuts(open_store, "Soup.", "Fine.")
-    assert chat.send(message).text == f"{replies.KEPT}\n\nSoup."
+    assert chat.send(message).text == f"{replies.NOTHING_FORGOTTEN}\n\nSoup."
     assert chat.send("yes").text == "Fine.", "the question is gone"
     assert len(values(mc)) == 2
 
@@ -889,13 +891,13 @@ def test_no_text_without_an_imperative_at_its_start_asks_to_forget(message: str)
 @given(WORDS)
 @settings(max_examples=300, deadline=None)
 def test_an_answer_names_nothing_that_was_not_shown(message: str) -> None:
-    assert set(parse.answer(message, [7, 9]) or ()) <= {7, 9}
+    assert set(confirmation.chosen_ids(message, [7, 9]) or ()) <= {7, 9}
 
 
 @given(st.text(max_size=40).filter(str.strip))
 @settings(max_examples=200, deadline=None)
 def test_an_answer_with_more_in_it_is_none(more: str) -> None:
-    assert parse.answer(f"yes it was {more} or so", [7, 9]) is None
+    assert confirmation.chosen_ids(f"yes it was {more} or so", [7, 9]) is None
 
 
 TURNS = st.lists(

@@ -71,7 +71,7 @@ class Between(HashEmbedder):
         return super().embed_documents(texts)
 
 
-def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.Reembedded:
+def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.MigrationResult:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
     switch = EmbeddingServices(mc._database, mc.settings, mc._clock, embedder)

@@ -26,9 +26,9 @@ from memchat.chat.reply_text import ReplyText
 from memchat.errors import InputError, MemChatError
 from memchat.memory.commands import confirmation, parse, replies
 from memchat.memory.commands.confirmation import Confirmation
-from memchat.memory.commands.execute import TOOLS
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
+from memchat.memory.commands.tools import TOOLS
 from memchat.memory.recall import render
 from memchat.providers import ChatStream
 from memchat.store import apps, jobs, messages, sessions, usage
@@ -135,12 +135,12 @@ class Turn:
         if choice is None:
             yield from self._answer()
             return
-        if confirmed is None and confirmation.wavers(self._text):
+        if confirmed is None and confirmation.is_unclear_yes(self._text):
             yield from self._answer()
             yield from self._ask(choice)
             return
         chosen = confirmed.chosen if confirmed is not None else ()
-        done = self._parts.commands.answer(choice, chosen)
+        done = self._parts.commands.forget_chosen(choice, chosen)
         self._reply.by_code = replace(done, choice=None)
         yield done.text
         if confirmed is None or confirmed.rest:
@@ -175,7 +175,7 @@ class Turn:
         so that a model's mere "done" becomes true."""
         place, acted = self._conversation.place, CodeReply()
         if tools and place is not None:
-            acted = self._parts.commands.run(stream.calls, place)
+            acted = self._parts.commands.run_tools(stream.calls, place)
         if self._command is not None and not acted.text:
             acted = self._execute(self._command)
         if not (acted.text or self._reply.received):
@@ -186,7 +186,7 @@ class Turn:
         place = self._conversation.place
         if place is None or not self._memory.on:
             return replies.off(command.kind, self._memory)
-        return self._parts.commands.obey(command, place, stand_in=self._parts.model().stand_in)
+        return self._parts.commands.execute(command, place, stand_in=self._parts.model().stand_in)
 
     def _ask(self, choice: ForgetChoice | None) -> Iterator[str]:
         """A question that is open, at the end of the reply: a yes can then mean nothing else."""

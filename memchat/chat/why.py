@@ -9,7 +9,7 @@ from datetime import date
 from sqlalchemy import Connection
 
 from memchat.chat.message_window import alternating
-from memchat.memory.commands.execute import TOOLS
+from memchat.memory.commands.tools import TOOLS
 from memchat.memory.forgetting import purge, redaction
 from memchat.memory.recall import render
 from memchat.store import (
@@ -164,7 +164,7 @@ class Explaining:
             return f"{what}{by}{into}"
         if memory.expires_at is not None and memory.expires_at < self.today:
             return "over"
-        if render.tells(hit.text, memory.key, memory.value):
+        if render.has_value(hit.text, memory.key, memory.value):
             return None
         return f"changed, now {render.escaped(f'{memory.key}: {memory.value}')}"
 

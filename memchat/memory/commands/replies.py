@@ -1,4 +1,4 @@
-"""What code itself says in a conversation about memory: every such sentence stands here."""
+"""What code, not a model, says in a conversation: every such sentence is here."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ OFF = {
 LATER = "Not saved yet: I read our conversation when it ends, and note it then if I can."
 NOT_DONE = "That did not work: nothing was saved or forgotten. Please say it again."
 UNWANTED = "Not saved: you asked for it not to be."
-KEPT = "Nothing was forgotten."
-LEFT = "All else stays as it is."
+NOTHING_FORGOTTEN = "Nothing was forgotten."
+NOTHING_BLANKED = "All else stays as it is."
 STILL_ASKED = "Nothing was forgotten yet."
 NOTHING_FOUND = "I remember nothing about that, so there is nothing to forget."
 NOTHING_KNOWN = "I remember nothing about you yet."
@@ -50,13 +50,13 @@ _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts",
 
 @dataclass(frozen=True, slots=True)
 class ForgetChoice:
-    """Memories that a person is asked to forget, as they were shown, and the turn that asked."""
+    """The question which memories to forget, as they were shown, and the turn that led to it."""
 
     scope: Scope
     turn: Message
     memories: tuple[Memory, ...]
     elsewhere: Elsewhere | None = None
-    """Once they are forgotten: what else speaks of them, and is asked about now."""
+    """Once they are forgotten: what else mentions them, which the question is about then."""
     home: int = 0
     """The scope row that the first of them was in."""
 
@@ -103,9 +103,9 @@ def unwanted() -> CodeReply:
     return CodeReply(UNWANTED)
 
 
-def kept() -> CodeReply:
+def nothing_forgotten() -> CodeReply:
     """A no."""
-    return CodeReply(KEPT)
+    return CodeReply(NOTHING_FORGOTTEN)
 
 
 def nothing_found() -> CodeReply:
@@ -126,8 +126,8 @@ def forgotten(count: int, wanted: int) -> CodeReply:
     return CodeReply(text, tuple(Change("forgotten", None) for _ in range(count)))
 
 
-def also(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
-    """What else speaks of what was forgotten, as it would read, and whether to blank it."""
+def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
+    """What else mentions the forgotten memories, as it would read, and whether to blank it."""
     shown = found.places[:ALSO_MOST]
     lines = [f"It is also spoken of elsewhere: {found.counted}."]
     lines += [f"- {render.day(place.at, zone)}, {place.kind}: “{place.text}”" for place in shown]
@@ -144,9 +144,9 @@ def blanked(found: Elsewhere) -> CodeReply:
     return CodeReply(f"Blanked: {found.counted}.")
 
 
-def left() -> CodeReply:
+def nothing_blanked() -> CodeReply:
     """A no to blanking anything else."""
-    return CodeReply(LEFT)
+    return CodeReply(NOTHING_BLANKED)
 
 
 def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:

@@ -1,6 +1,6 @@
-"""Putting back in step what is derived from the rows: keyword rows, vectors, the saved index.
+"""Repairing what is derived from the rows: keyword rows, vectors, the saved index.
 
-Nothing that a person said or keeps is changed, and no provider is asked: what needs one is queued.
+No message and no memory is changed, and no provider is called: missing vectors are queued.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Repair:
         self._drop_vectors = drop_vectors
 
     def run(self) -> list[str]:
-        """Mend what is out of step; what was done, a line each."""
+        """Repair what differs from the rows; gives a line for each thing done."""
         steps = (self._words, self._broken, self._idle, self._missing, self._strays, self._index)
         return [line for step in steps if (line := step())]
 
@@ -59,8 +59,8 @@ class Repair:
     def _idle(self) -> str | None:
         """Vectors of words that are no more."""
         with self._database.write() as tx:
-            asked = {embeddings.query_hash(shortened(words)) for words in repair.said(tx)}
-            idle = repair.idle(tx, asked)
+            queries = {embeddings.query_hash(shortened(words)) for words in repair.said(tx)}
+            idle = repair.idle(tx, queries)
             embeddings.drop_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 

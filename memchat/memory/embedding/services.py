@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings, embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
-from memchat.memory.embedding.migration import Reembedded, Reembedding
+from memchat.memory.embedding.migration import Migration, MigrationResult
 from memchat.providers import choose, plugins
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
@@ -82,8 +82,8 @@ class EmbeddingServices:
         max_tokens: int | None,
         tell: Callable[[Progress], None],
         sleep: Callable[[float], None] = time.sleep,
-    ) -> Reembedded:
-        """Make a service's vectors beside those in use, then change to it. See ``Reembedding``.
+    ) -> MigrationResult:
+        """Make a service's vectors beside those in use, then change to it. See ``Migration``.
 
         Where it is in use already, nothing is done: what it lacks is the queue's to make.
         """
@@ -91,9 +91,9 @@ class EmbeddingServices:
         with self._database.write() as tx:
             service_id = services.register(tx, embedder.service, self._clock())
             if services.in_use(tx) == service_id:
-                return Reembedded(embedder.service.name, None, switched=True)
+                return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # what was saved does not tell of what is made now
-        run = Reembedding(self._database, self._settings, self._clock, embedder, service_id, sleep)
+        run = Migration(self._database, self._settings, self._clock, embedder, service_id, sleep)
         try:
             return run.run(tell)
         except MemChatError:
