@@ -1,76 +1,94 @@
-"""Storing a reply: its message row, the lines of memory it was given, its prompt and the counts."""
+"""Storing a reply: its message row, the memories it was shown, its prompt, and what it cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from memchat.chat.conversation import Conversation
+from memchat.chat.parts import Parts
+from memchat.chat.prompt import Prompt
 from memchat.chat.reply import Reply
 from memchat.memory.forgetting import replies_in_flight
 from memchat.memory.recall import render
 from memchat.memory.recall.used_facts import echoed
-from memchat.store import counts, fact_lists, messages, prompts, sessions
+from memchat.store import apps, counts, fact_lists, jobs, messages, prompts, sessions, usage
 from memchat.store.prompts import Sent
 from memchat.types import Hit
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """One reply about to be stored in the caller's transaction, with what it was given."""
+    """One reply, whole or partial, of a stored session."""
 
-    tx: Connection
-    session_id: int
+    parts: Parts
+    conversation: Conversation
     reply: Reply
-    sent: Sent | None
+    prompt: Prompt | None
     """What its model was sent; None where no model was asked."""
-    now: datetime
-    zone: ZoneInfo
+    status: str
+    """``complete`` or ``partial``."""
 
-    def store(self, conversation: Conversation, own: int, status: str, *, memory: bool) -> int:
-        """Store the reply in scope row ``own``, without the words forgotten while it came in; gives
-        its row. ``memory``: facts may be learnt from it."""
-        reply = self.reply
+    def store(self, session_id: int, *, memory_on: bool, extract: bool) -> bool:
+        """Write everything in one transaction, and with ``extract`` queue the reading of it.
+
+        False where the session was deleted while the reply came in: then nothing is written.
+        """
+        reply, now = self.reply, self.parts.clock()
+        with self.parts.database.write() as tx:
+            own = apps.find(tx, self.conversation.scope).own
+            if own is None or sessions.by_id(tx, session_id) is None:
+                return False
+            if reply.received:
+                learnable = memory_on and reply.stream is not None
+                self._store_reply(tx, session_id, own, now, learnable=learnable)
+                sessions.touch(tx, session_id, now)
+            spent = [reply.stream.usage] if reply.stream is not None else []
+            if self.prompt is not None and self.prompt.filter_usage is not None:
+                spent.append(self.prompt.filter_usage)
+            for one in spent:
+                usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
+            self.conversation.store_query_vectors(tx, self.parts.recall, own, now)
+            if extract:
+                jobs.enqueue(tx, "extract", own, "session", session_id, now)
+        return True
+
+    def _store_reply(
+        self, tx: Connection, session_id: int, own: int, now: datetime, *, learnable: bool
+    ) -> None:
+        """The reply with its receipt, without the words that were forgotten while it came in."""
+        reply, zone = self.reply, self.parts.settings.zone
         hits = (*reply.shown.hits, *reply.by_code.hits)
-        shown, content = replies_in_flight.leave_out(
-            self.tx, hits, conversation.drawn_facts, reply.received, self.zone
-        )
-        listed, content = replies_in_flight.leave_out(
-            self.tx, reply.shown.listed, (), content, self.zone
-        )
+        drawn_facts = self.conversation.drawn_facts
+        shown, content = replies_in_flight.leave_out(tx, hits, drawn_facts, reply.received, zone)
+        listed, content = replies_in_flight.leave_out(tx, reply.shown.listed, (), content, zone)
         message_id = messages.add(
-            self.tx,
-            self.session_id,
-            own,
-            "assistant",
-            content,
-            self.now,
-            status,
-            memory=memory,
+            tx, session_id, own, "assistant", content, now, self.status, memory=learnable
         )
-        messages.keep_receipt(self.tx, message_id, shown)
-        if self.sent is not None:
+        reply.message_id = message_id
+        messages.keep_receipt(tx, message_id, shown)
+        if self.prompt is not None:
             complete = len(shown) == len(hits) and len(listed) == len(reply.shown.listed)
             # A prompt that holds what was forgotten since is not stored.
-            sent = self.sent if complete else replace(self.sent, system=None)
-            prompts.keep(self.tx, message_id, self._with_list_apart(sent, listed))
+            sent = self.prompt.sent if complete else replace(self.prompt.sent, system=None)
+            prompts.keep(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
         given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
         given |= echoed(reply.shown.listed, reply.received)
-        counts.add(self.tx, matched=reply.shown.matched, read=given)
-        sessions.touch(self.tx, self.session_id, self.now)
-        return message_id
+        counts.add(tx, matched=reply.shown.matched, read=given)
 
-    def _with_list_apart(self, sent: Sent, listed: Sequence[Hit]) -> Sent:
-        """What was sent with its list of facts in rows of its own, which later replies share."""
-        if not listed:
-            return sent
-        opening, rest = None, sent.system
-        if sent.system is not None:
-            opening, _, rest = sent.system.partition(render.listing(listed))
-        lines = [(hit.id, hit.text) for hit in listed]
-        list_id = fact_lists.keep(self.tx, self.session_id, opening, lines, self.now)
-        return replace(sent, system=rest, list_id=list_id)
+
+def _with_list_apart(
+    tx: Connection, session_id: int, sent: Sent, listed: Sequence[Hit], now: datetime
+) -> Sent:
+    """What was sent with its list of facts in rows of its own, which later replies share."""
+    if not listed:
+        return sent
+    opening, rest = None, sent.system
+    if sent.system is not None:
+        opening, _, rest = sent.system.partition(render.listing(listed))
+    lines = [(hit.id, hit.text) for hit in listed]
+    list_id = fact_lists.keep(tx, session_id, opening, lines, now)
+    return replace(sent, system=rest, list_id=list_id)

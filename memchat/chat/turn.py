@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from dataclasses import replace
-from datetime import datetime
-
-from sqlalchemy import Connection
 
 from memchat.chat import prompt as prompts
 from memchat.chat.conversation import Conversation
@@ -31,7 +28,7 @@ from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.commands.tools import TOOLS
 from memchat.memory.recall import render
 from memchat.providers import ChatStream
-from memchat.store import apps, jobs, messages, sessions, usage
+from memchat.store import apps, messages, sessions
 from memchat.types import ChatMessage, Message, Recalled, Scope, clean_text
 
 
@@ -222,41 +219,21 @@ class Turn:
             self._redo.finish(self._message_id, kept=replaces)
 
     def _store_reply(self, status: str) -> None:
-        """Store the reply with its receipt and what it took, in one transaction."""
         parts, conversation, reply = self._parts, self._conversation, self._reply
-        now, session_id = parts.clock(), conversation.session_id
         answered = status == "complete" or reply.cut is not None
         conversation.choice = reply.by_code.choice if answered else None
         self._reader.must_embed |= any(change.memory is not None for change in reply.done)
-        if session_id is None:
+        if conversation.session_id is None:
             if reply.received:
-                turn = Message(0, 0, "assistant", reply.received, now, status)
+                turn = Message(0, 0, "assistant", reply.received, parts.clock(), status)
                 conversation.turns.append(turn)
             return
-        reads_now = self._memory.on and parts.settings.extraction == "per_message"
-        with parts.database.write() as tx:
-            own = apps.find(tx, conversation.scope).own
-            if own is None or sessions.by_id(tx, session_id) is None:
-                return  # the conversation was deleted while the reply came in
-            if reply.received:
-                sent = self._prompt.sent if self._prompt is not None else None
-                learnable = self._memory.on and reply.stream is not None
-                receipt = Receipt(tx, session_id, reply, sent, now, parts.settings.zone)
-                reply.message_id = receipt.store(conversation, own, status, memory=learnable)
-            self._store_usage(tx, own, session_id, now)
-            conversation.store_query_vectors(tx, parts.recall, own, now)
-            if reads_now:
-                jobs.enqueue(tx, "extract", own, "session", session_id, now)
-        if reads_now:
+        memory_on = self._memory.on
+        extract = memory_on and parts.settings.extraction == "per_message"
+        receipt = Receipt(parts, conversation, reply, self._prompt, status)
+        stored = receipt.store(conversation.session_id, memory_on=memory_on, extract=extract)
+        if stored and extract:
             self._reader.start()
-
-    def _store_usage(self, tx: Connection, own: int, session_id: int, now: datetime) -> None:
-        reply, prompt = self._reply, self._prompt
-        spent = [reply.stream.usage] if reply.stream is not None else []
-        if prompt is not None and prompt.filter_usage is not None:
-            spent.append(prompt.filter_usage)
-        for one in spent:
-            usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
 
 
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:

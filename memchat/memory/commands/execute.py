@@ -87,7 +87,7 @@ class Commands:
         if command.kind == "forget":
             return self._ask_to_forget([command.words], place)
         proposals = _read_by_rule(command, stand_in)
-        return self._remember(proposals, place) if proposals else replies.later()
+        return self._remember(proposals, place) if proposals else CodeReply(replies.LATER)
 
     def run_tools(self, calls: Sequence[ToolCall], place: Place) -> CodeReply:
         """The tools that a model called for this turn, each once; what cannot be read is skipped.
@@ -98,7 +98,7 @@ class Commands:
         called = [(call.name, arguments(call)) for call in dict.fromkeys(calls)]
         wishes = [given for name, given in called if name == "remember" and given]
         if wishes and markers.NOT_TO_KEEP.search(place.turn.content):
-            said += replies.unwanted()
+            said += CodeReply(replies.UNWANTED)
         elif wishes:
             said += self._remember_proposed(wishes, place)
         if any(name == "list_memories" for name, _ in called):
@@ -117,7 +117,7 @@ class Commands:
         if choice.elsewhere is not None:
             return self._blank(choice, choice.elsewhere, chosen)
         if not chosen:
-            return replies.nothing_forgotten()
+            return CodeReply(replies.NOTHING_FORGOTTEN)
         with self.database.write() as tx:
             found = memories.by_ids(tx, apps.find(tx, choice.scope).ids, list(chosen))
             # A memory that was changed since it was shown is not what the person agreed to.
@@ -140,7 +140,7 @@ class Commands:
     def _blank(self, choice: ForgetChoice, found: Elsewhere, chosen: Sequence[int]) -> CodeReply:
         """Blank what else mentions the forgotten memories, where the person agreed to all of it."""
         if len(chosen) != len(choice.memories):
-            return replies.nothing_blanked()
+            return CodeReply(replies.NOTHING_BLANKED)
         with self.database.write() as tx:
             wanted = MentionsToBlank.of(found)
             zone = self.settings.zone
@@ -181,7 +181,7 @@ class Commands:
             except ValidationError:
                 continue  # without key or value: the reading at the end finds them itself
         said = self._remember(proposals, place) if proposals else CodeReply()
-        return said if len(proposals) == len(wishes) else said + replies.later()
+        return said if len(proposals) == len(wishes) else said + CodeReply(replies.LATER)
 
     def _remember(self, proposals: Sequence[Candidate], place: Place) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
@@ -253,7 +253,7 @@ class Commands:
         """Ask which of the memories found to forget; nothing is forgotten here."""
         found = {m.id: m for words in what for m in self._matching(words, place)}
         if not found:
-            return replies.nothing_found()
+            return CodeReply(replies.NOTHING_FOUND)
         shown = list(found.values())[:CHOICE_MOST]
         choice = ForgetChoice(place.scope, place.turn, tuple(shown))
         return replies.question(choice, len(found) - len(shown), self.settings.zone)

@@ -93,26 +93,6 @@ def off(kind: str, switch: MemorySwitch) -> CodeReply:
     return CodeReply(OFF[kind].format(reason=f"{switch.reason[:1].upper()}{switch.reason[1:]}"))
 
 
-def later() -> CodeReply:
-    """Words without a fact that code could read out of them."""
-    return CodeReply(LATER)
-
-
-def unwanted() -> CodeReply:
-    """A model wanted to save what the person did not."""
-    return CodeReply(UNWANTED)
-
-
-def nothing_forgotten() -> CodeReply:
-    """A no."""
-    return CodeReply(NOTHING_FORGOTTEN)
-
-
-def nothing_found() -> CodeReply:
-    """Nothing to forget."""
-    return CodeReply(NOTHING_FOUND)
-
-
 def remembered(changes: Sequence[Change]) -> CodeReply:
     """What became of words to be remembered, each with the reason where it was not saved."""
     return CodeReply("\n".join(_outcome(change) for change in changes), tuple(changes))
@@ -142,11 +122,6 @@ def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> Code
 def blanked(found: Elsewhere) -> CodeReply:
     """What was blanked; never its words."""
     return CodeReply(f"Blanked: {found.counted}.")
-
-
-def nothing_blanked() -> CodeReply:
-    """A no to blanking anything else."""
-    return CodeReply(NOTHING_BLANKED)
 
 
 def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:

@@ -27,6 +27,8 @@ from memchat.types import Hit, Memory
 PINNED_MOST = 100
 NO_MATCH = ScoreParts(0.0, None, None, confident=False)
 """Of a fact that has nothing in common with the question."""
+ALWAYS = ScoreParts(1.0, None, None)
+"""Of a fact that is shown for every question."""
 REPLACED_MOST = 3
 """Replaced values that a line names."""
 
@@ -36,11 +38,15 @@ class FoundFact:
     """A fact that was found, before it is written as a line."""
 
     memory: Memory
-    score: float
     parts: ScoreParts
     channel: str
     matched: Collection[int] = ()
     """Ids of all that the question found confidently, replaced values among them."""
+
+    @property
+    def score(self) -> float:
+        """From 0 to 1."""
+        return round(self.parts.score, 6)
 
     @property
     def confident(self) -> bool:
@@ -101,9 +107,8 @@ class FactSearch:
         """What was found as facts in use, best first, confident ones before the others."""
         matched = frozenset(i for i, parts in found.items() if parts.confident)
         facts = [
-            FoundFact(memory, round(parts.score, 6), parts, parts.channel, matched)
+            FoundFact(memory, found[memory.id], found[memory.id].channel, matched)
             for memory in self.unshadowed(self._credited(found))
-            for parts in (found[memory.id],)
         ]
         facts.sort(key=lambda fact: fact.memory.id)
         facts.sort(key=lambda fact: (fact.confident, fact.score, fact.memory.said_at), reverse=True)
@@ -121,33 +126,38 @@ class FactSearch:
             limit=count + len(known),
         )
         others = [m for m in self.unshadowed(rows) if m.id not in known]
-        return [FoundFact(memory, 0.0, NO_MATCH, "newest") for memory in others[:count]]
+        return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[FoundFact]:
         """What a person pinned, and the profile and preferences that may stand behind it, the most
         confirmed first."""
         rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST, self.standing)
-        always = ScoreParts(1.0, None, None)
-        return [FoundFact(memory, 1.0, always, "pinned") for memory in self.unshadowed(rows)]
+        return [FoundFact(memory, ALWAYS, "pinned") for memory in self.unshadowed(rows)]
 
     def hits(self, facts: Sequence[FoundFact]) -> list[Hit]:
-        """The facts as full lines, each with what it replaced."""
-        ids = [fact.memory.id for fact in facts]
-        before = self._replaced(ids) if ids else {}
-        return [self._hit(fact, before.get(fact.memory.id, [])) for fact in facts]
-
-    def for_model(self, facts: Sequence[FoundFact]) -> list[Hit]:
-        """The facts as short lines of a prompt, with those values they replaced that the question
-        found."""
-        ids = [fact.memory.id for fact in facts if fact.matched]
-        replaced = self._replaced(ids) if ids else {}
+        """The facts as full lines, each with the latest value it replaced and those found."""
+        replaced = self._replaced([fact.memory.id for fact in facts])
         hits = []
         for fact in facts:
-            before = [p for p in replaced.get(fact.memory.id, []) if p.id in fact.matched]
-            before = [p for p in before if p.id not in self.mute][:REPLACED_MOST]
+            past = replaced.get(fact.memory.id, [])
+            before = self._shown([p for n, p in enumerate(past) if n == 0 or p.id in fact.matched])
+            text = render.line(fact.memory, self.context.zone, before)
+            hits.append(_as_hit(fact, text, f"- {text}\n", before))
+        return hits
+
+    def for_model(self, facts: Sequence[FoundFact]) -> list[Hit]:
+        """The facts as short lines of a prompt, each with the replaced values that were found."""
+        replaced = self._replaced([fact.memory.id for fact in facts if fact.matched])
+        hits = []
+        for fact in facts:
+            past = replaced.get(fact.memory.id, [])
+            before = self._shown([p for p in past if p.id in fact.matched])
             text = render.fact(fact.memory, self.context.zone, self.today, before)
             hits.append(_as_hit(fact, text, f"- #{fact.memory.id} {text}\n", before))
         return hits
+
+    def _shown(self, replaced: Sequence[Past]) -> list[Past]:
+        return [past for past in replaced if past.id not in self.mute][:REPLACED_MOST]
 
     def in_force(self) -> Iterator[Memory]:
         """What holds today or is still to come, the app's own first, as it is read."""
@@ -169,6 +179,8 @@ class FactSearch:
 
     def _replaced(self, ids: Sequence[int]) -> dict[int, list[Past]]:
         """What these memories replaced, newest first, including what they replaced only today."""
+        if not ids:
+            return {}
         today = self.standing.replaced(ids)
         found = succession.replaced(self.tx, self.scope.ids, [*ids, *today])
         if today:
@@ -208,14 +220,6 @@ class FactSearch:
             self.tx, self.scope.own, sorted(shared), self.today, self.standing
         )
         return [m for m in rows if m.app or m.many or m.key not in own]
-
-    def _hit(self, fact: FoundFact, replaced: Sequence[Past]) -> Hit:
-        memory = fact.memory
-        # Of the values that a memory replaced the line names the latest, and those that were found.
-        before = [p for n, p in enumerate(replaced) if n == 0 or p.id in fact.matched]
-        before = [p for p in before if p.id not in self.mute][:REPLACED_MOST]
-        text = render.line(memory, self.context.zone, before)
-        return _as_hit(fact, text, f"- {text}\n", before)
 
 
 def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[Past]) -> Hit:

@@ -14,8 +14,8 @@ from memchat.language.text import normal_value
 from memchat.memory.context import Context
 from memchat.memory.embedding.space import Question
 from memchat.memory.recall import render
-from memchat.memory.recall.fact_search import FactSearch, FoundFact, distinct
-from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch, ScoreParts
+from memchat.memory.recall.fact_search import ALWAYS, FactSearch, FoundFact, distinct
+from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch
 from memchat.memory.recall.search import Recall, degraded_reason
 from memchat.prompts import Prompts
 from memchat.store import evidence, memories, messages, muted, succession
@@ -36,7 +36,6 @@ _LEAST_LINE = 4
 """Tokens of the shortest line of a fact."""
 _WEAK = 0.5
 """Past turns are left out below this share of the best one's score."""
-_ALWAYS = ScoreParts(1.0, None, None)
 KeyValue = tuple[str, str]
 """A fact's key and plain value: another row may have the same."""
 TurnsBeside = Callable[[Sequence[Hit]], list[Hit]]
@@ -161,7 +160,7 @@ class PromptBlock:
             if memory.sensitive or memory.id in facts.mute or key_value in seen:
                 continue
             seen.add(key_value)
-            lines += facts.for_model([FoundFact(memory, 1.0, _ALWAYS, "all")])
+            lines += facts.for_model([FoundFact(memory, ALWAYS, "all")])
             left -= lines[-1].tokens
             if left < 0:
                 return None

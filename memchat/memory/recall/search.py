@@ -197,5 +197,7 @@ def _without_proofs(facts: list[FoundFact], turns: Sequence[PastTurn]) -> list[P
             continue
         best = min(places[i] for i in turn.taught if i in known)
         if turn.confident or not facts[best].confident:
-            facts[best] = replace(facts[best], score=max(facts[best].score, turn.score))
+            fact = facts[best]
+            parts = replace(fact.parts, score=max(fact.score, turn.score))
+            facts[best] = replace(fact, parts=parts)
     return kept
