@@ -13,7 +13,7 @@ from memchat.types import ChatMessage, Message, Role
 _REPLY_SHARE = 4
 """One part in so many of the model's window is left for its reply."""
 _TURN_TOKENS = 8
-"""What a turn costs beside its words."""
+"""Tokens of a turn in addition to its words."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,10 +39,11 @@ class Redo:
         if asked_at is None:
             raise InputError("nothing was said yet; write a message first")
         stays = asked_at + (not whole_turn)
-        self._before, conversation.turns = turns, turns[:stays]
-        conversation.left_out = frozenset(turn.id for turn in turns[stays:] if turn.id)
+        left_out = frozenset(turn.id for turn in turns[stays:] if turn.id)
         if whole_turn:
-            self._mute()
+            self._mute(left_out)
+        self._before, conversation.turns = turns, turns[:stays]
+        conversation.left_out = left_out
 
     def finish(self, message_id: int | None, *, kept: bool) -> None:
         """Delete the turns that were replaced, or where nothing of the new reply is kept go back to
@@ -61,16 +62,16 @@ class Redo:
         if message_id:
             self._delete({message_id})
 
-    def _mute(self) -> None:
+    def _mute(self, left_out: frozenset[int]) -> None:
         """Keep the memories that only the replaced turns prove out of the conversation."""
         conversation, parts = self._conversation, self._parts
-        if conversation.session_id is None or not conversation.left_out:
+        if conversation.session_id is None or not left_out:
             return
         now = parts.clock()
         with parts.database.write() as tx:
             ids = apps.find(tx, conversation.scope).ids
             with tx.begin_nested() as trial:
-                undo = ConversationUndo(tx, ids, conversation.left_out, now, parts.settings.zone)
+                undo = ConversationUndo(tx, ids, left_out, now, parts.settings.zone)
                 gone = undo.run().gone
                 trial.rollback()
             already = muted.of_session(tx, conversation.session_id)

@@ -66,7 +66,7 @@ class Turn:
             self._confirmation = self._choice.answered_by(text)
         rest = text if self._confirmation is None else self._confirmation.rest
         self._command = parse.command(rest)
-        # There is nothing to learn from a message that only tells memory what to do.
+        # There is nothing to learn from a message that is only a command to memory.
         only_command = not rest or (
             self._command is not None and self._command.whole and self._command.kind != "remember"
         )
@@ -127,7 +127,7 @@ class Turn:
             self._finish(status, begun=begun)
 
     def _pieces(self) -> Iterator[str]:
-        """What comes of an open question, the answer to all else, and a question that is open."""
+        """What the answer to an open question did, the reply to the rest, and an open question."""
         choice, confirmed = self._choice, self._confirmation
         if choice is None:
             yield from self._answer()

@@ -196,7 +196,7 @@ def _is_yes(word: str) -> bool:
 
 
 def _names_place(sentence: str, count: int) -> bool:
-    """Whether a sentence may speak of one of so many numbered memories: "the second stays"."""
+    """Whether a sentence may name one of so many numbered memories: "the second stays"."""
     words = re.findall(r"\w+", sentence.casefold())
     return any(w in _ORDINALS or (w.isdecimal() and int(w) <= count) for w in words)
 

@@ -80,7 +80,7 @@ class Commands:
     def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
 
-        ``stand_in``: no model will read the conversation, so what no rule reads is kept as a note.
+        ``stand_in``: no model will read the conversation; words that no rule reads become a note.
         """
         if command.kind == "list":
             return self._list(place)
@@ -92,7 +92,7 @@ class Commands:
     def run_tools(self, calls: Sequence[ToolCall], place: Place) -> CodeReply:
         """The tools that a model called for this turn, each once; what cannot be read is skipped.
 
-        It may ask to forget only where the person's own words in this turn speak of forgetting.
+        It may ask to forget only where the person's own words in this turn are about forgetting.
         """
         said = CodeReply()
         called = [(call.name, arguments(call)) for call in dict.fromkeys(calls)]
@@ -302,7 +302,7 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
 
 
 def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> KnownFact | None:
-    """The one other value known under a proposal's key, where the key holds one."""
+    """The one other value known for a proposal's key, where the key has one value."""
     try:
         key = keys.canonical(keys.normalise_key(item.key))
     except InputError:

@@ -199,7 +199,7 @@ def everything(words: str) -> bool:
 
 
 def asks_to_forget(message: str) -> bool:
-    """Whether the person's own words, pasted and quoted text aside, speak of forgetting at all."""
+    """Whether the person's own words, pasted and quoted text aside, are about forgetting at all."""
     own, at = [], 0
     for start, end in quoted_text.spans_of_others(message):
         own.append(message[at:start])

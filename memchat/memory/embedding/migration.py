@@ -63,7 +63,7 @@ class MigrationResult:
 
 @dataclass(frozen=True, slots=True)
 class MigrationBatch:
-    """Gaps that are filled together, and their texts by hash."""
+    """Rows without a vector that are embedded together, and their texts by hash."""
 
     gaps: list[Gap]
     texts: dict[str, str]

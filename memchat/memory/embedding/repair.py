@@ -57,7 +57,7 @@ class Repair:
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
 
     def _idle(self) -> str | None:
-        """Vectors of words that are no more."""
+        """Vectors of texts that are gone."""
         with self._database.write() as tx:
             queries = {embeddings.query_hash(shortened(words)) for words in repair.said(tx)}
             idle = repair.idle(tx, queries)
@@ -74,7 +74,7 @@ class Repair:
         return f"queued {counted(queued, 'text')} without a vector; memchat jobs run makes them"
 
     def _strays(self) -> str | None:
-        """What is in the folder of the index and nobody's."""
+        """Files in the folder of the index that belong to no scope or service."""
         with self._database.read() as tx:
             store_id = meta.get(tx, "store_id") or ""
             known, ids = services.every(tx), apps.every_id(tx)

@@ -79,7 +79,7 @@ class FactSearch:
         return self.context.scope
 
     def sensitive_words(self) -> set[tuple[str, str]]:
-        """The keys and plain values of the sensitive facts in use: another row may say the same."""
+        """Key and plain value of each sensitive fact in use: another row may have the same."""
         back = [*self.standing.back.values()]
         rows = memories.sensitive_words(self.tx, self.scope.ids, self.today, back)
         return {(key, normal_value(value)) for key, value in rows}
@@ -129,8 +129,7 @@ class FactSearch:
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[FoundFact]:
-        """What a person pinned, and the profile and preferences that may stand behind it, the most
-        confirmed first."""
+        """The pinned facts, then profile and preferences, the most confirmed first."""
         rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST, self.standing)
         return [FoundFact(memory, ALWAYS, "pinned") for memory in self.unshadowed(rows)]
 
@@ -160,7 +159,7 @@ class FactSearch:
         return [past for past in replaced if past.id not in self.mute][:REPLACED_MOST]
 
     def in_force(self) -> Iterator[Memory]:
-        """What holds today or is still to come, the app's own first, as it is read."""
+        """The facts in force today or later, the app's own first, read one by one."""
         back = memories.by_ids(self.tx, self.scope.ids, list(self.standing.back.values()))
         own_keys: set[str] = set()
         for app_id in self.scope.ids:
@@ -204,7 +203,7 @@ class FactSearch:
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= self.today]
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """For each of these memories the one that stands in its place today."""
+        """For each of these memories the one that replaces it today, or itself."""
         now = succession.present(self.tx, self.scope.ids, ids)
         places = {i: self.standing.in_place_of(memory.id) for i, memory in now.items()}
         moved = sorted({place for i, place in places.items() if place != now[i].id})
@@ -243,8 +242,8 @@ def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[Past]) -> Hi
 
 
 def distinct(facts: Sequence[FoundFact], besides: Sequence[FoundFact] = ()) -> list[FoundFact]:
-    """Without those that say what an earlier one says, or one of ``besides``: the same key and,
-    but for case, value."""
+    """Without those that have the key and, but for case, the value of an earlier one or of one of
+    ``besides``."""
     said = {_said(fact) for fact in besides}
     kept = []
     for fact in facts:

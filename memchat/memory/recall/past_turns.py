@@ -40,10 +40,10 @@ class PastTurn:
     prior: float
     title: str | None
     changed: tuple[str, ...]
-    """The keys of what it said that holds no more."""
+    """The keys of the facts in it that are out of date."""
     facts: tuple[Drawn, ...]
     taught: tuple[int, ...]
-    """For each of the facts the memory that stands in its place today."""
+    """For each of the facts the memory that replaces it today, or itself."""
     query_words: Set[str]
 
     @property

@@ -168,8 +168,8 @@ class PromptBlock:
         return listed if self._fits(Recalled(listed=tuple(listed))) else None
 
     def _fits(self, shown: Recalled) -> bool:
-        """Whether a whole block is within the budget: an estimate of lines alone may be lower, as
-        it takes each for English or not by itself."""
+        """Whether a whole block is within the budget: the sum of the lines' estimates may be lower,
+        as each line is estimated as English or not."""
         block = render.block(self.prompts, render.WIDEST_MARK, shown)
         return estimate_tokens(block) <= max(self.settings.budget_tokens, 0)
 
@@ -213,7 +213,7 @@ class PromptBlock:
         others: Sequence[FoundFact],
         turns: TurnsBeside,
     ) -> Recalled:
-        """The best of more facts than fit, and beside them past turns.
+        """The best of more facts than fit, and past turns.
 
         Pinned facts and the profile come first, as far as their share goes; then the best found,
         then all others by their scores until the facts' share is full. Facts fill what past turns

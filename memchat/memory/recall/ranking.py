@@ -43,9 +43,9 @@ class ScoreParts:
     cosine: float | None
     bm25: float | None
     dated: float | None = None
-    """The share for lying on the days asked about."""
+    """The share for the days that the question names."""
     confident: bool = True
-    """Whether it passes the floor: near enough in meaning, or with enough of the words."""
+    """Whether it passes the floor: with a near vector, or with enough of the words."""
 
     @property
     def order(self) -> tuple[bool, float]:
@@ -117,7 +117,7 @@ class ScoredSearch:
         # On the day asked about one of the words is enough: those of the day itself match nothing.
         passing |= {i for i in dated if i in bm25}
         if dated and self.dates is not None and self.dates.only:
-            # No other word means anything here: "what did I tell you yesterday?"
+            # The other words are of no use: "what did I tell you yesterday?"
             passing, cosine, bm25, scores = set(dated), {}, {}, {}
         totals = {i: scores.get(i, 0.0) + shares.get(i, 0.0) for i in passing | scores.keys()}
         return {
@@ -137,7 +137,7 @@ class ScoredSearch:
         return self._unembedded[where].difference(self.made.of(kind))
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
-        """What holds any of the question's words."""
+        """The rows with any of the question's words."""
         return keywords.matches(self.tx, kind, [*self._newest(kind)], self.words, replies=replies)
 
     def _newest(self, kind: Kind) -> dict[int, int]:
@@ -155,7 +155,7 @@ class ScoredSearch:
         """The candidates by vector and by words, best first.
 
         Values that were replaced share one place: what is there now. Where they take places of
-        others, both lists are filled up without those chains, and what that adds stands behind.
+        others, both lists are filled up without those chains, and what that adds comes last.
         """
         near = self._nearest(kind, limit, without)
         worded = matches.best(limit, without)

@@ -115,7 +115,7 @@ def listing(listed: Sequence[Hit]) -> str:
 
 
 def bullet(hit: Hit) -> str:
-    """What a prompt holds of a hit; a fact has its number."""
+    """The line of a hit in a prompt; a fact has its number."""
     return f"- #{hit.id} {hit.text}" if hit.kind == "memory" else f"- {hit.text}"
 
 

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 _REPLY_LIMIT = 600
-"""Characters of a reply that are blended into the turns beside it."""
+"""Characters of a reply that are blended into the turns next to it."""
 _SPEAKER = re.compile(r"[^\W\d_a-z][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}: ")
-"""Who speaks, as a bridge from a group chat or a written down talk puts it before the words."""
+"""The name of a speaker before the words, as in messages of a group chat or in a transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def texts(
     summary: str | None,
     new_facts: Iterable[Fact] = (),
 ) -> Texts:
-    """How these turns are embedded. ``new_facts`` are about to be written."""
+    """The texts under which these turns are embedded. ``new_facts`` are about to be written."""
     facts: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
     for one in evidence.drawn(tx, [turn.id for turn in turns]):
         if one.inactive_reason != FORGOTTEN:
