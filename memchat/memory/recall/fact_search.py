@@ -241,17 +241,9 @@ def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[Past]) -> Hi
     )
 
 
-def distinct(facts: Sequence[FoundFact], besides: Sequence[FoundFact] = ()) -> list[FoundFact]:
-    """Without those that have the key and, but for case, the value of an earlier one or of one of
-    ``besides``."""
-    said = {_said(fact) for fact in besides}
-    kept = []
+def distinct(facts: Sequence[FoundFact]) -> list[FoundFact]:
+    """Without those that have the key and, but for case, the value of an earlier one."""
+    first: dict[tuple[str, str], FoundFact] = {}
     for fact in facts:
-        if (words := _said(fact)) not in said:
-            said.add(words)
-            kept.append(fact)
-    return kept
-
-
-def _said(fact: FoundFact) -> tuple[str, str]:
-    return fact.memory.key, normal_value(fact.memory.value)
+        first.setdefault((fact.memory.key, normal_value(fact.memory.value)), fact)
+    return list(first.values())

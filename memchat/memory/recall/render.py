@@ -16,6 +16,8 @@ from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message, Recalled
 
+_TURN_LIMIT = 400
+"""Characters of a past turn that a line shows."""
 _BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
 _TYPE = re.compile(r"^\[\w+\] ")
 _DAYS = re.compile(r" \((?:(?:said|from|until) \d{4}-\d\d-\d\d[;)]|before: )")
@@ -71,7 +73,6 @@ def has_value(line: str, key: str, value: str) -> bool:
 def past_turn(
     message: Message,
     zone: ZoneInfo,
-    limit: int = 400,
     *,
     title: str | None = None,
     changed: Sequence[str] = (),
@@ -81,7 +82,7 @@ def past_turn(
     ``changed`` are the keys of the facts in it that are out of date.
     """
     words = message_line(message)
-    words = words if len(words) <= limit else words[: limit - 1] + "…"
+    words = words if len(words) <= _TURN_LIMIT else words[: _TURN_LIMIT - 1] + "…"
     talk = f"conversation “{title}”" if title else "conversation"
     since = f" (since changed: {', '.join(changed)})" if changed else ""
     when = day(message.created_at, zone)
