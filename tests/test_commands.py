@@ -489,7 +489,7 @@ def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again
     again = chat.send(message)
     assert again.text.startswith(f"Well.\n\n{replies.STILL_ASKED} I found 1 memory:\n1. #1 allergy")
     assert again.text.endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
-    assert [hit.memory.value for hit in again.told.hits] == ["nuts"], "they are on the receipt"
+    assert [hit.memory.value for hit in again.by_code.hits] == ["nuts"], "they are on the receipt"
     assert chat.send("yes").text.startswith("Forgotten: 1 memory.") and values(mc) == ["Lisbon"]
 
 
