@@ -1,4 +1,4 @@
-"""Putting memchat together: models, the sense of meaning, the worker, what a chat is made of.
+"""Putting memchat together: models, the embedding space, the worker, the parts of a chat.
 
 Each is made at its first need, and once: opening a store costs no model.
 """
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Sense:
-    """The sense of meaning as it was made, for the service that was in use then."""
+class _LoadedSpace:
+    """The embedding space as it was made, for the service that was in use then."""
 
     state: services.State
-    meaning: EmbeddingSpace | None
+    space: EmbeddingSpace | None
     why_not: str | None
 
 
@@ -59,10 +59,10 @@ class Assembly:
         self._given = (chat_model, extract_model)
         self.embedder = embedder
         self._lock = threading.RLock()
-        self._sense: _Sense | None = None
+        self._loaded: _LoadedSpace | None = None
         self._goes_along = False
         self._recall: Recall | None = None
-        self._patience: QueryTimeout | None = None
+        self._query_timeout: QueryTimeout | None = None
         self._assembled: Parts | None = None
 
     @property
@@ -72,11 +72,11 @@ class Assembly:
 
     def close(self) -> None:
         """Save the index of large scopes and let go of the files."""
-        sense = self._sense
-        if sense is not None and sense.meaning is not None and sense.meaning.index.unsaved:
+        loaded = self._loaded
+        if loaded is not None and loaded.space is not None and loaded.space.index.unsaved:
             with self.database.write() as tx:
-                if services.state(tx) == sense.state:
-                    sense.meaning.index.save(tx)
+                if services.state(tx) == loaded.state:
+                    loaded.space.index.save(tx)
         self.database.close()
 
     def recall(self) -> Recall:
@@ -86,19 +86,19 @@ class Assembly:
                 from memchat.memory.recall.search import Recall
 
                 common = (self.database, self.settings, self.clock)
-                self._recall = Recall(*common, self.meaning, self.meaning_at_hand)
+                self._recall = Recall(*common, self.meaning, self.loaded_space)
             return self._recall
 
-    def patience(self) -> QueryTimeout:
+    def query_timeout(self) -> QueryTimeout:
         """How long an answer waits for a question's vector."""
         with self._lock:
-            if self._patience is None:
+            if self._query_timeout is None:
                 from memchat.memory.embedding.timeout import QueryTimeout
 
                 loads = self.embedder is None and loaded_here(self.settings.embed_model)
                 find = self.recall().question
-                self._patience = QueryTimeout(self.settings.embed_patience, find, loads=loads)
-            return self._patience
+                self._query_timeout = QueryTimeout(self.settings.embed_patience, find, loads=loads)
+            return self._query_timeout
 
     def parts(self) -> Parts:
         """What every chat of this store is made of."""
@@ -113,7 +113,7 @@ class Assembly:
         from memchat.memory.commands.execute import Commands
         from memchat.memory.extraction.learner import Learner
         from memchat.memory.recall.model_filter import ModelFilter
-        from memchat.memory.recall.prompt_block import Block
+        from memchat.memory.recall.prompt_block import PromptBlock
 
         common = (self.database, self.settings)
         learner = Learner(*common, self.prompts, self.clock, self.extract_model, self.meaning)
@@ -124,20 +124,21 @@ class Assembly:
             clock=self.clock,
             model=self.chat_model,
             recall=self.recall(),
-            block=Block(*common, self.prompts, self.recall()),
-            patience=self.patience(),
-            relevance=(
+            block=PromptBlock(*common, self.prompts, self.recall()),
+            query_timeout=self.query_timeout(),
+            model_filter=(
                 ModelFilter(self.prompts, self.extract_model)
                 if self.settings.filter_pinned
                 else None
             ),
             worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
+            drop_vectors=self.drop_vectors,
             commands=Commands(
                 *common,
                 self.prompts,
                 self.clock,
                 self.recall(),
-                self.patience(),
+                self.query_timeout(),
                 self.drop_vectors,
                 self.embeds,
             ),
@@ -166,23 +167,23 @@ class Assembly:
         return model
 
     def meaning(self) -> tuple[EmbeddingSpace | None, str | None]:
-        """The store's sense of meaning, or None and why there is none; made at first need, and
+        """The store's embedding space, or None and why there is none; made at first need, and
         again when another process has changed the service."""
         with self._lock:
             with self.database.read() as tx:
                 state = services.state(tx)
-            if self._sense is None or self._sense.state != state:
-                self._sense = self._make_meaning(opening=not self._goes_along)
+            if self._loaded is None or self._loaded.state != state:
+                self._loaded = self._make_space(opening=not self._goes_along)
                 self._goes_along = True
-            return self._sense.meaning, self._sense.why_not
+            return self._loaded.space, self._loaded.why_not
 
-    def meaning_at_hand(self, tx: Connection) -> tuple[EmbeddingSpace | None, str | None] | None:
+    def loaded_space(self, tx: Connection) -> tuple[EmbeddingSpace | None, str | None] | None:
         """The same in a caller's transaction, or None where it must be made first: that may ask a
         provider, which no transaction waits for."""
-        sense = self._sense
-        if sense is None or sense.state != services.state(tx):
+        loaded = self._loaded
+        if loaded is None or loaded.state != services.state(tx):
             return None
-        return sense.meaning, sense.why_not
+        return loaded.space, loaded.why_not
 
     def go_along(self) -> None:
         """Take the store's service whatever the settings name: a person just changed it here."""
@@ -199,8 +200,8 @@ class Assembly:
         except MemChatError as error:
             log.warning("the embedding model was not loaded: %s", error)  # the question says it too
 
-    def _make_meaning(self, *, opening: bool) -> _Sense:
-        """The sense of meaning of the service in use; of one to begin with in a new store."""
+    def _make_space(self, *, opening: bool) -> _LoadedSpace:
+        """The embedding space of the service in use; of one to begin with in a new store."""
         from memchat.memory.embedding.space import EmbeddingSpace
         from memchat.vectors.index import VectorIndex
 
@@ -216,12 +217,12 @@ class Assembly:
         else:
             embedder, why_not = self._first_embedder(stored)
         if embedder is None:
-            return _Sense(state, None, why_not)
+            return _LoadedSpace(state, None, why_not)
         if state[0] is None or store_id is None or not embedder.service.same_space(stored):
             self._begin_with(embedder.service, state)
-            return self._make_meaning(opening=opening)
+            return self._make_space(opening=opening)
         index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
-        return _Sense(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
+        return _LoadedSpace(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
 
     def _begin_with(self, service: Service, state: services.State) -> None:
         """Make it the store's, unless another process was quicker."""
@@ -286,8 +287,8 @@ class Assembly:
 
         store_id, known = meta.get(tx, "store_id"), services.ids(tx)
         for app_id in app_ids:
-            if self._sense is not None and self._sense.meaning is not None:
-                self._sense.meaning.index.forget(app_id)
+            if self._loaded is not None and self._loaded.space is not None:
+                self._loaded.space.index.forget(app_id)
             if store_id is not None:
                 index.unlink(self.settings.home, store_id, known, app_id)
 

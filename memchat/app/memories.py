@@ -259,8 +259,8 @@ class Memories(Opened):
         scope, recall = Scope(user, app), self._assembly.recall()
         if patience is None:
             return recall.find(scope, recall.question(query), limit)
-        patient = self._assembly.patience()
-        question = patient.wait(patient.ask(query), patience)
+        patient = self._assembly.query_timeout()
+        question = patient.wait(patient.start(query), patience)
         return recall.find(scope, question, limit, patience)
 
     def _standing(self, tx: Connection, app_ids: Sequence[int]) -> Standing:

@@ -11,7 +11,7 @@ from memchat.types import PluginInfo, Progress, ServiceInfo
 
 if TYPE_CHECKING:
     from memchat.doctor import Check
-    from memchat.memory.embedding.migration import Reembedded
+    from memchat.memory.embedding.migration import MigrationResult
     from memchat.memory.embedding.services import EmbeddingServices
 
 
@@ -42,7 +42,7 @@ class Services(Opened):
         dimensions: int | None = None,
         max_tokens: int | None = None,
         tell: Callable[[Progress], None] = lambda progress: None,
-    ) -> Reembedded:
+    ) -> MigrationResult:
         """Embed everything with another service, while the one in use answers; then change to it.
 
         The store changes in one transaction, when nothing lacks its vector. May be killed and run

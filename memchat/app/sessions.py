@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -72,16 +71,13 @@ class Sessions(Opened):
         does: what only its old words proved goes. Where none comes, all is as it was before.
         Raises InputError where nothing was said yet.
         """
-        from memchat.chat.redo import Redo
-
-        delete = partial(self.delete_message, user=chat.scope.user, app=chat.scope.app)
-        return Redo(chat, delete).start(text)
+        return chat.redo(text)
 
     def chat_once(self, prompt: str, *, user: str, app: str = "default") -> Answer:
         """One answer with what is remembered; nothing is written."""
-        from memchat.chat import once
+        from memchat.chat import answer_once
 
-        return Answer(*once(self._parts(), Scope(user, app), prompt))
+        return Answer(*answer_once(self._parts(), Scope(user, app), prompt))
 
     def sessions(
         self, *, user: str, app: str = "default", limit: int = 50, offset: int = 0

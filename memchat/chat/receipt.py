@@ -1,53 +1,89 @@
-"""What is kept of a reply beside its words: the lines it was given, its prompt, and the counts."""
+"""Storing a reply: its message row, the memories it was shown, its prompt, and what it cost."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
+from memchat.chat.conversation import Conversation
+from memchat.chat.parts import Parts
+from memchat.chat.prompt import Prompt
+from memchat.chat.reply import Reply
+from memchat.memory.forgetting import replies_in_flight
 from memchat.memory.recall import render
 from memchat.memory.recall.used_facts import echoed
-from memchat.store import counts, fact_lists, messages, prompts
+from memchat.store import apps, counts, fact_lists, jobs, messages, prompts, sessions, usage
 from memchat.store.prompts import Sent
 from memchat.types import Hit
 
-if TYPE_CHECKING:
-    from memchat.chat.reply import Reply
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """One reply, whole or partial, of a stored session."""
+
+    parts: Parts
+    conversation: Conversation
+    reply: Reply
+    prompt: Prompt | None
+    """What its model was sent; None where no model was asked."""
+    status: str
+    """``complete`` or ``partial``."""
+
+    def store(self, session_id: int, *, memory_on: bool, extract: bool) -> bool:
+        """Write everything in one transaction, and with ``extract`` queue the reading of it.
+
+        False where the session was deleted while the reply came in: then nothing is written.
+        """
+        reply, now = self.reply, self.parts.clock()
+        with self.parts.database.write() as tx:
+            own = apps.find(tx, self.conversation.scope).own
+            if own is None or sessions.by_id(tx, session_id) is None:
+                return False
+            if reply.received:
+                learnable = memory_on and reply.stream is not None
+                self._store_reply(tx, session_id, own, now, learnable=learnable)
+                sessions.touch(tx, session_id, now)
+            spent = [reply.stream.usage] if reply.stream is not None else []
+            if self.prompt is not None and self.prompt.filter_usage is not None:
+                spent.append(self.prompt.filter_usage)
+            for one in spent:
+                usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
+            self.conversation.store_query_vectors(tx, self.parts.recall, own, now)
+            if extract:
+                jobs.enqueue(tx, "extract", own, "session", session_id, now)
+        return True
+
+    def _store_reply(
+        self, tx: Connection, session_id: int, own: int, now: datetime, *, learnable: bool
+    ) -> None:
+        """The reply with its receipt, without the words that were forgotten while it came in."""
+        reply, zone = self.reply, self.parts.settings.zone
+        hits = (*reply.shown.hits, *reply.by_code.hits)
+        drawn_facts = self.conversation.drawn_facts
+        shown, content = replies_in_flight.leave_out(tx, hits, drawn_facts, reply.received, zone)
+        listed, content = replies_in_flight.leave_out(tx, reply.shown.listed, (), content, zone)
+        message_id = messages.add(
+            tx, session_id, own, "assistant", content, now, self.status, memory=learnable
+        )
+        reply.message_id = message_id
+        messages.keep_receipt(tx, message_id, shown)
+        if self.prompt is not None:
+            complete = len(shown) == len(hits) and len(listed) == len(reply.shown.listed)
+            # A prompt that holds what was forgotten since is not stored.
+            sent = self.prompt.sent if complete else replace(self.prompt.sent, system=None)
+            prompts.keep(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
+        given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
+        given |= echoed(reply.shown.listed, reply.received)
+        counts.add(tx, matched=reply.shown.matched, read=given)
 
 
-def keep(
-    tx: Connection,
-    session_id: int,
-    reply: Reply,
-    shown: Sequence[Hit],
-    listed: Sequence[Hit],
-    now: datetime,
-) -> None:
-    """Keep the receipt of a reply that is stored.
-
-    ``shown`` and ``listed`` are its lines without those forgotten while it came in.
-    """
-    assert reply.message_id is not None
-    messages.keep_receipt(tx, reply.message_id, shown)
-    if reply.sent is not None:
-        # What was forgotten while the reply came in is not written down again.
-        whole = len(shown) == len(reply.shown.hits) + len(reply.told.hits)
-        whole = whole and len(listed) == len(reply.shown.listed)
-        sent = reply.sent if whole else replace(reply.sent, system=None)
-        prompts.keep(tx, reply.message_id, _list_apart(tx, session_id, sent, listed, now))
-    given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
-    given |= echoed(reply.shown.listed, reply.received)
-    counts.add(tx, matched=reply.shown.matched, read=given)
-
-
-def _list_apart(
+def _with_list_apart(
     tx: Connection, session_id: int, sent: Sent, listed: Sequence[Hit], now: datetime
 ) -> Sent:
-    """What was sent with its list of facts apart, which later replies share."""
+    """What was sent with its list of facts in rows of its own, which later replies share."""
     if not listed:
         return sent
     opening, rest = None, sent.system

@@ -1,81 +1,96 @@
-"""The last message answered anew, or said in other words.
+"""Replacing the last turn: the message answered once more, or said in other words.
 
-The turns that go stay on disk until the new reply is there, and stay for good where a provider
-fails; until then the conversation goes on as if they were gone, and so do the memories that only
-they prove.
+The turns that are replaced stay on disk until the new reply is complete, and stay for good where a
+provider fails. Until then the conversation goes on without them, and without the memories that
+only they prove.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Collection
 
-from memchat.chat import Chat
-from memchat.chat.reply import Reply
-from memchat.errors import MemChatError, NotFound
+from memchat.chat.conversation import Conversation
+from memchat.chat.parts import Parts
+from memchat.errors import InputError
+from memchat.memory.forgetting import purge
 from memchat.memory.forgetting.undo import ConversationUndo
-from memchat.store import apps, muted
+from memchat.store import apps, messages, muted
+from memchat.types import Message
 
 
 class Redo:
-    """One message of a conversation about to be answered again, or said in other words."""
+    """One replacement of the last turn. ``begin`` leaves it out, ``finish`` deletes it or not."""
 
-    def __init__(self, chat: Chat, delete: Callable[[int], object]) -> None:
-        """``delete`` removes one stored turn, and what only it taught."""
-        self._chat = chat
-        self._delete = delete
-        self._goes: list[int] = []
+    def __init__(self, parts: Parts, conversation: Conversation) -> None:
+        self._parts = parts
+        self._conversation = conversation
+        self._before: list[Message] = []
         self._muted: list[int] = []
 
-    def start(self, text: str | None) -> Reply:
-        """Answer the last message once more, or with ``text`` say it so. The reply does the rest.
+    def begin(self, *, whole_turn: bool) -> None:
+        """Leave the last reply out of the conversation, and with ``whole_turn`` its message too.
 
         Raises InputError where nothing was said yet.
         """
-        self._goes = self._chat.step_back(whole=text is not None)
-        self._muted = self._mute() if text is not None else []
-        try:
-            reply = self._chat.again() if text is None else self._chat.send(text)
-        except MemChatError:
-            self._put_back()
-            raise
-        said = self._chat.turns[-1].id if text is not None else None
-        reply.after(lambda kept: self._over(reply, said, kept))
-        return reply
+        conversation = self._conversation
+        conversation.reload()
+        turns = conversation.turns
+        asked_at = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=None)
+        if asked_at is None:
+            raise InputError("nothing was said yet; write a message first")
+        stays = asked_at + (not whole_turn)
+        left_out = frozenset(turn.id for turn in turns[stays:] if turn.id)
+        if whole_turn:
+            self._mute(left_out)
+        self._before, conversation.turns = turns, turns[:stays]
+        conversation.left_out = left_out
 
-    def _over(self, reply: Reply, said: int | None, kept: bool) -> None:
-        # Who cut their own new words short meant them all the same.
-        if kept and (reply.received or said is not None):
-            self._chat.step_on()
-            goes = self._goes
-        else:
-            self._put_back()
-            goes = [said] if said else []
-        for message_id in goes:
-            with suppress(NotFound):  # the whole conversation was deleted meanwhile
-                self._delete(message_id)
-
-    def _mute(self) -> list[int]:
-        """Keep what only the old words prove out of the conversation; which memories that is."""
-        chat = self._chat
-        if chat.session_id is None or not self._goes:
-            return []
-        with chat.parts.database.write() as tx:
-            now, ids = chat.parts.clock(), apps.find(tx, chat.scope).ids
-            zone = chat.parts.settings.zone
-            with tx.begin_nested() as trial:
-                gone = ConversationUndo(tx, ids, set(self._goes), now, zone).run().gone
-                trial.rollback()
-            already = muted.of_session(tx, chat.session_id)
-            found = [memory.id for memory in gone if memory.id not in already]
-            for memory_id in found:
-                muted.mute(tx, chat.session_id, memory_id, now)
-            return found
-
-    def _put_back(self) -> None:
-        chat = self._chat
-        chat.step_on(back=True)
-        if chat.session_id is not None and self._muted:
-            with chat.parts.database.write() as tx:
+    def finish(self, message_id: int | None, *, kept: bool) -> None:
+        """Delete the turns that were replaced, or where nothing of the new reply is kept go back to
+        them and delete the new message, whose row is ``message_id``."""
+        conversation = self._conversation
+        replaced = conversation.left_out
+        conversation.left_out = frozenset()
+        if kept:
+            self._delete(replaced)
+            return
+        conversation.turns = self._before
+        if conversation.session_id is not None and self._muted:
+            with self._parts.database.write() as tx:
                 for memory_id in self._muted:
-                    muted.unmute(tx, chat.session_id, memory_id)
+                    muted.unmute(tx, conversation.session_id, memory_id)
+        if message_id:
+            self._delete({message_id})
+
+    def _mute(self, left_out: frozenset[int]) -> None:
+        """Keep the memories that only the replaced turns prove out of the conversation."""
+        conversation, parts = self._conversation, self._parts
+        if conversation.session_id is None or not left_out:
+            return
+        now = parts.clock()
+        with parts.database.write() as tx:
+            ids = apps.find(tx, conversation.scope).ids
+            with tx.begin_nested() as trial:
+                undo = ConversationUndo(tx, ids, left_out, now, parts.settings.zone)
+                gone = undo.run().gone
+                trial.rollback()
+            already = muted.of_session(tx, conversation.session_id)
+            self._muted = [memory.id for memory in gone if memory.id not in already]
+            for memory_id in self._muted:
+                muted.mute(tx, conversation.session_id, memory_id, now)
+
+    def _delete(self, message_ids: Collection[int]) -> None:
+        """Delete stored turns, with what only they taught."""
+        if not message_ids:
+            return
+        parts, zone, now = self._parts, self._parts.settings.zone, self._parts.clock()
+        with parts.database.write() as tx:
+            # Those of a conversation that was deleted meanwhile are gone already.
+            turns = messages.by_ids(tx, sorted(message_ids))
+            ids = apps.find(tx, self._conversation.scope).ids
+            undone = ConversationUndo(tx, ids, set(turns), now, zone).run()
+            stale = purge.forget(tx, undone.gone, zone, now, bury=False)
+            for message_id in sorted(turns, reverse=True):
+                stale |= purge.forget_message(tx, turns[message_id], zone, now)
+            parts.drop_vectors(tx, stale)
+        purge.scrub(parts.database)

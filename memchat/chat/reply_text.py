@@ -1,4 +1,4 @@
-"""The pieces of a model's reply, made fit to be shown and kept, up to the length of a reply."""
+"""Cleaning the pieces of a model's reply, up to the maximum length of a reply."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ BROKEN_OFF = "The reply was cut off: the provider ended it without saying that i
 
 
 class ReplyText:
-    """What comes of a stream: iterate for its pieces, all of them clean text and none empty.
+    """The pieces of a stream as clean text, none of them empty.
 
-    A character that arrives in two halves is put together again. ``cut`` says in one line why the
-    reply ended before its time, or is None; at the limit the stream is closed.
+    A character that arrives in two halves is joined again. ``cut`` says in one line why the reply
+    ended early, or is None; at the limit the stream is closed.
     """
 
     def __init__(self, stream: ChatStream) -> None:
@@ -51,6 +51,6 @@ class ReplyText:
         return clean_text(piece)
 
     def _left(self) -> Iterator[str]:
-        """The half character that nothing came after."""
+        """The half character at the end, if its other half never came."""
         if self._half and self._room:
             yield clean_text(self._half)

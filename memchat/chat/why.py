@@ -1,4 +1,4 @@
-"""Why a reply is as it is: its receipt, read beside what the store knows now."""
+"""Explaining a reply: its receipt, compared with what is stored now."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import date
 from sqlalchemy import Connection
 
 from memchat.chat.message_window import alternating
-from memchat.memory.commands.execute import TOOLS
+from memchat.memory.commands.tools import TOOLS
 from memchat.memory.forgetting import purge, redaction
 from memchat.memory.recall import render
 from memchat.store import (
@@ -74,12 +74,12 @@ class Explaining:
             return None
         turns = self._turns(sent.first_message_id)
         left = [ChatMessage(turn.role, turn.content) for turn in turns]
-        # Those left beside a deleted one were not sent as one.
+        # Turns around a deleted one were not sent as one message.
         whole = alternating(turns) if not self._deleted(sent) else left
         return (ChatMessage("system", system), *whole)
 
     def _system(self, sent: Sent) -> str | None:
-        """The system text, put together again where its list of facts is kept apart."""
+        """The system text, with its list of facts where that is stored in rows of its own."""
         if sent.system is None or sent.list_id is None:
             return sent.system
         found = fact_lists.get(self.tx, sent.list_id)
@@ -88,7 +88,7 @@ class Explaining:
         return found.opening + render.listing([_sent(*line) for line in found.lines]) + sent.system
 
     def _also(self, sent: Sent | None, shown: Sequence[Hit]) -> list[Given]:
-        """The facts that were sent whatever was asked, but for those found for the message."""
+        """The facts of the list of all facts, without those found for the message."""
         if sent is None or sent.list_id is None:
             return []
         found = {hit.id for hit in shown if hit.kind == "memory" and hit.channel != "listed"}
@@ -130,7 +130,7 @@ class Explaining:
         return lines
 
     def _held(self) -> set[tuple[str, int]]:
-        """Whose lines a purge on its way takes along, by kind and id."""
+        """The lines that a queued purge will remove, by kind and id."""
         held: set[tuple[str, int]] = set()
         for memory in self._hidden():
             shown = redaction.shown_with(self.tx, memory.id)
@@ -139,7 +139,7 @@ class Explaining:
         return held
 
     def _hidden(self) -> list[Memory]:
-        """What waits for its purge in any app of the user: it may have been moved from this one."""
+        """The memories whose purge is queued, in any app: they may have been moved."""
         here = self.scope.ids[0]
         return hidden.listed(self.tx, [here, *apps.beside(self.tx, here)])
 
@@ -164,7 +164,7 @@ class Explaining:
             return f"{what}{by}{into}"
         if memory.expires_at is not None and memory.expires_at < self.today:
             return "over"
-        if render.tells(hit.text, memory.key, memory.value):
+        if render.has_value(hit.text, memory.key, memory.value):
             return None
         return f"changed, now {render.escaped(f'{memory.key}: {memory.value}')}"
 

@@ -11,7 +11,7 @@ from memchat.cli.options import Json, group, open_store, settings
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.memory.embedding.migration import Reembedded
+    from memchat.memory.embedding.migration import MigrationResult
 
 app = group("See and change the embedding services of the store.")
 
@@ -155,7 +155,7 @@ def remove(
         print(tables.plain(f"{name} is removed, with {counted(removed, 'vector')}"))
 
 
-def _say(done: Reembedded) -> None:
+def _say(done: MigrationResult) -> None:
     if done.before is None and not done.embedded:
         print(tables.plain(f"{done.service} is in use"))
         return

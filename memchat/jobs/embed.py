@@ -17,7 +17,12 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError, origin
-from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, Made, asked_pause
+from memchat.memory.embedding.batch_split import (
+    BatchSplitter,
+    EmbeddingAnswer,
+    Made,
+    requested_pause,
+)
 from memchat.memory.embedding.pipeline import Finished, Pipeline
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.recall import turn_texts
@@ -130,7 +135,7 @@ class Embedding:
 
     def _waited(self, error: MemChatError, times: int) -> bool:
         """Whether the service wanted a pause, and it was given one."""
-        pause = asked_pause(error)
+        pause = requested_pause(error)
         if self.wait is None or times >= PAUSES or pause is None or pause > LONGEST_PAUSE:
             return False
         self.result.pause = pause

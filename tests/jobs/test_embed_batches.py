@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.jobs.embed import BATCH
-from memchat.memory.embedding.batch_split import IN_VAIN, BatchSplitter, EmbeddingAnswer, embedded
+from memchat.memory.embedding.batch_split import (
+    FAILURES_BEFORE_PROBE,
+    BatchSplitter,
+    EmbeddingAnswer,
+    embed_documents,
+)
 from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers.hashing import SERVICE, HashEmbedder
 from memchat.providers.limits import Paused
@@ -41,7 +46,7 @@ from tests.support.store import NOON, Opener
 
 
 def ask(service: Service, texts: dict[str, str]) -> EmbeddingAnswer:
-    return BatchSplitter(partial(embedded, service), BATCH).ask(texts)
+    return BatchSplitter(partial(embed_documents, service), BATCH).ask(texts)
 
 
 @given(st.sets(st.integers(0, 99), min_size=1, max_size=3), st.sampled_from([400, 413, 422, None]))
@@ -73,7 +78,7 @@ def test_a_service_that_refuses_everything_is_asked_only_so_often() -> None:
     texts = {str(i): f"thing {i}" for i in range(100)}
     answer = ask(service, texts)
     assert len(answer.faults) == 100
-    assert len(service.asked) < 2 * IN_VAIN
+    assert len(service.asked) < 2 * FAILURES_BEFORE_PROBE
 
 
 @pytest.mark.parametrize("status", [401, 404, 429, 500, 503])

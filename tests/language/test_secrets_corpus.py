@@ -140,7 +140,7 @@ def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_mod
 
 def test_an_earlier_turn_is_recalled_with_its_secrets_masked(clock) -> None:
     def shown(words: str) -> str:
-        return render.moment(Message(1, 1, "user", words, clock()), ZoneInfo("UTC"))
+        return render.past_turn(Message(1, 1, "user", words, clock()), ZoneInfo("UTC"))
 
     assert "4821" not in shown("My PIN is 4821, and I like trams.")
     assert "trams" in shown("My PIN is 4821, and I like trams.")

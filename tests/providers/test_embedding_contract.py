@@ -14,7 +14,7 @@ import pytest
 
 from memchat.config import MINILM, Settings
 from memchat.errors import InputError, ProviderError
-from memchat.memory.embedding.batch_split import embedded
+from memchat.memory.embedding.batch_split import embed_documents
 from memchat.providers import AsksTogether, Embedder, choose, fastembed, minilm
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.remote_embed import LiteLLMEmbedder
@@ -277,7 +277,7 @@ def test_whatever_passes_a_provider_is_checked_once_more(case: Case, how: str) -
             return (vectors[:-1] if how == "few" else vectors), usage
 
     with pytest.raises(ProviderError):
-        embedded(Spoilt(), {"a": "one", "b": "two"})  # type: ignore[arg-type]
+        embed_documents(Spoilt(), {"a": "one", "b": "two"})  # type: ignore[arg-type]
 
 
 def test_a_provider_that_does_not_answer_is_an_error_that_may_pass(asked: Case) -> None:

@@ -51,8 +51,7 @@ def shards(index: VectorIndex) -> dict[Any, Any]:
 
 def wait_for_reading(chat: Chat) -> None:
     """Return once what was said so far is read, where it is read message by message."""
-    if chat._reader is not None:
-        chat._reader.join()
+    chat._reader.join()
 
 
 def last_reply(chat: Chat) -> Any:
@@ -61,23 +60,24 @@ def last_reply(chat: Chat) -> Any:
 
 def late_queries(chat: Chat) -> list[Any]:
     """The questions whose vectors have not come in time."""
-    return chat._late
+    return chat._conversation.pending_queries
 
 
 def stop_renewing(chat: Chat) -> None:
     """Let the lease run out, as that of a process that is stuck."""
-    chat._stop.set()
+    chat._lease.stop()
 
 
 def is_renewing(chat: Chat) -> bool:
-    return chat._beat is not None and chat._beat.is_alive()
+    thread = chat._lease.thread
+    return thread is not None and thread.is_alive()
 
 
 def renew(chat: Chat) -> bool:
     """Renew the lease as the keeper's thread does; false where the conversation was ended."""
-    return chat._renew()
+    return chat._lease.renew()
 
 
 def lease(chat: Chat, now: datetime) -> tuple[str, datetime]:
     """Who holds the conversation, and until when if the lease is taken at ``now``."""
-    return chat._owner, chat._lease_end(now)
+    return chat._lease.owner, chat._lease.until(now)

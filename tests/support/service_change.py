@@ -55,7 +55,7 @@ class Between(HashEmbedder):
         return super().embed_documents(texts)
 
 
-def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.Reembedded:
+def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.MigrationResult:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
     switch = EmbeddingServices(private.database(mc), mc.settings, lambda: mc.now, embedder)

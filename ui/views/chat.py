@@ -194,7 +194,7 @@ def _redo(text_key: str | None = None) -> None:
 
 def _turns(talk: Talk | None, session: Session | None, *, answering: bool) -> list[Message]:
     if session is not None:
-        aside = talk.chat.aside if talk else ()
+        aside = talk.chat.left_out if talk else ()
         found = ui.desk().mc.messages(session.id, **ui.scope())
         turns = [turn for turn in found if turn.id not in aside]
     else:

@@ -1,1 +1,1 @@
-"""What a person tells memory in a chat: "remember …", "forget …", "what do you know about me?"."""
+"""Commands to memory in a chat: "remember …", "forget …", "what do you know about me?"."""

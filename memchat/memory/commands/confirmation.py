@@ -1,9 +1,9 @@
-"""What a message says to the question which memories to forget, and what it says besides.
+"""Reading the answer to the question which memories to forget, and what else the message says.
 
 "Yes. And what is a good recipe for lentils?" is an answer and something else. A yes counts only as
-a message of its own, or as a sentence with a question or a command behind it that does not take it
-back. "Yes. Before that, export it." can be put in too many ways to list them: a person can be asked
-again, and what is forgotten is gone.
+a message of its own, or as a sentence that is followed by a question or a command and not taken
+back by it. "Yes. Before that, export it." can be said in too many ways to list them: there the
+person is asked again, because what is forgotten cannot be brought back.
 """
 
 from __future__ import annotations
@@ -26,6 +26,57 @@ class Confirmation:
     rest: str = ""
 
 
+_YES = frozenset(
+    """yes|y|yes please|yes do|yes do it|yes forget it|yes forget them|yeah|yep|yup|do it|go ahead
+    |please do|sure|confirm|forget them|ja|ja bitte|ja gerne|jawohl|klar|oui|oui s il te plaît
+    |d accord|vas y|sí|si|sí por favor|si por favor|claro|sì|sì grazie|certo|sim|sim por favor
+    |ja graag|ja alsjeblieft|да|так|tak|evet|ano|igen|kyllä|ναι|はい|是|是的|好|好的|네|예|نعم|हाँ|हां
+    |ใช่|vâng|có|ya""".replace("\n", "")
+    .replace("    ", "")
+    .split("|")
+)
+_ALL = frozenset(
+    """all|all of them|both|both of them|everything|yes all|yes all of them|yes both|alle|alles
+    |beide|ja alle|ja beide|tous|toutes|tous les deux|toutes les deux|oui tous|todos|todas
+    |ambos|los dos|las dos|tutti|tutte|entrambi|entrambe|as duas|os dois|allemaal|allebei
+    |全部|すべて|모두""".replace("\n", "")
+    .replace("    ", "")
+    .split("|")
+)
+_NO = frozenset(
+    """no|n|no thanks|no thank you|nope|nah|don t|don t do it|do not|cancel|stop|never mind
+    |nevermind|none|none of them|neither|keep it|keep them|leave it|leave them|let it be|nein
+    |nein danke|keine|keins|abbrechen|lass es|lass sie|lass das|behalte es|behalte sie|laisse
+    |laisse tomber|garde le|garde la|déjalo|déjala|déjalos|déjalas|lascia|lascia stare|lascialo
+    |lasciala|deixa|deixa estar|laat maar|laat het|оставь|zostaw
+    |non|non merci|aucun|annule|ninguno|ninguna|cancela|no gracias|no grazie|nessuno|annulla|não
+    |não obrigado|não obrigada|nenhum|nee|nee bedankt|geen|нет|nie|hayır|いいえ|不|不要|不用|아니요
+    |아니|لا|नहीं|ไม่|không|tidak""".replace("\n", "")
+    .replace("    ", "")
+    .split("|")
+)
+_ORDINALS = {
+    word: place
+    for place, words in enumerate(
+        (
+            "first erste ersten erstes premier première primero primera primo primeiro eerste",
+            "second zweite zweiten zweites deuxième second segundo segunda secondo seconda tweede",
+            "third dritte dritten drittes troisième tercero tercera terzo terza terceiro derde",
+            "fourth vierte quatrième cuarto quarto vierde",
+            "fifth fünfte cinquième quinto vijfde",
+        ),
+        1,
+    )
+    for word in words.split()
+}
+_ITEM = re.compile(
+    r"(?:(?:number|no|nr|nummer|numéro|número|numero|the|den|die|das|der|le|la|el|lo|il|o|a|de|het)"
+    r"\s+)?(?P<id>#)?(?P<n>\w+)(?:\s+(?:one|uno|una))?"
+)
+
+
+_QUESTION_MARK = re.compile(r"[?？؟]|;\s*$")
+"""A question mark; Greek's looks like a semicolon."""
 _FIRST_SENTENCE = re.compile(
     r"\s*(?P<lead>[^.!?…。！？।؟;\n]{1,80}?)\s*(?:\.(?=\s)|[!！。।]+|\n)\s*(?P<rest>\S.*)",
     re.DOTALL,
@@ -79,23 +130,23 @@ _OPENING_MOST = 24
 def read(message: str, memories: Sequence[Memory]) -> Confirmation | None:
     """The answer that a message gives about these memories, shown as 1, 2, …; None for none."""
     ids = [memory.id for memory in memories]
-    whole = parse.answer(message, ids)
+    whole = chosen_ids(message, ids)
     if whole is not None:
         return Confirmation(whole)
-    lead, rest = _parted(message)
-    chosen = parse.answer(lead, ids) if lead else None
-    if chosen is None or (chosen and not _stands(message, rest, memories)):
+    lead, rest = _split(message)
+    chosen = chosen_ids(lead, ids) if lead else None
+    if chosen is None or (chosen and not _counts(message, rest, memories)):
         return None
     return Confirmation(chosen, rest if any(c.isalnum() for c in rest) else "")
 
 
-def wavers(message: str) -> bool:
-    """Whether a message that is no answer begins with a yes all the same: it is asked again."""
+def is_unclear_yes(message: str) -> bool:
+    """Whether a message that is no clear answer begins with a yes: then it is asked again."""
     first = re.match(r"\W*(\w+)", message)
-    return first is not None and parse.is_yes(first[1])
+    return first is not None and _is_yes(first[1])
 
 
-def _parted(message: str) -> tuple[str, str]:
+def _split(message: str) -> tuple[str, str]:
     """The first sentence and what follows it, where both are the person's own; else nothing."""
     found = _FIRST_SENTENCE.fullmatch(message)
     if found is None or not any(c.isalpha() for c in found["lead"]):
@@ -106,8 +157,8 @@ def _parted(message: str) -> tuple[str, str]:
     return found["lead"], found["rest"]
 
 
-def _stands(message: str, rest: str, memories: Sequence[Memory]) -> bool:
-    """Whether a yes at the start of a message counts with this behind it."""
+def _counts(message: str, rest: str, memories: Sequence[Memory]) -> bool:
+    """Whether a yes at the start of a message counts when this follows it."""
     if not any(c.isalnum() for c in rest):
         return True
     command = parse.command(rest)
@@ -116,7 +167,7 @@ def _stands(message: str, rest: str, memories: Sequence[Memory]) -> bool:
 
 
 def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
-    """Whether what follows a yes may limit it, or speaks of the very same facts."""
+    """Whether what follows a yes may limit it, or is about the same facts."""
     about = {
         word
         for memory in memories
@@ -134,6 +185,53 @@ def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
         said = opening[0][:_OPENING_MOST] if moved_on and opening else sentence
         if _TAKES_BACK.search(said.strip()):
             return True
-        if len(memories) > 1 and not moved_on and parse.names_place(sentence, len(memories)):
+        if len(memories) > 1 and not moved_on and _names_place(sentence, len(memories)):
             return True
     return False
+
+
+def _is_yes(word: str) -> bool:
+    """Whether a word alone agrees to forget."""
+    return word.casefold() in _YES | _ALL
+
+
+def _names_place(sentence: str, count: int) -> bool:
+    """Whether a sentence may name one of so many numbered memories: "the second stays"."""
+    words = re.findall(r"\w+", sentence.casefold())
+    return any(w in _ORDINALS or (w.isdecimal() and int(w) <= count) for w in words)
+
+
+def chosen_ids(message: str, ids: list[int]) -> tuple[int, ...] | None:
+    """The memories that a whole message agrees to forget: none for a no, None for no answer.
+
+    ``ids`` are those that were shown as 1, 2, …; ``#12`` names one by its id.
+    """
+    if _QUESTION_MARK.search(message) or re.search(r"\d\s*[-–…]\s*\d", message):
+        return None  # a question, or a range: nothing is forgotten for either
+    said = " ".join(re.sub(r"[^\w\s,;&#]", " ", message.strip().casefold()).split()).strip(" ,;&")
+    words = " ".join(re.sub(r"[,;&]", " ", said).split())
+    if words in _NO:
+        return ()
+    if words in _YES or words in _ALL:
+        return tuple(ids)
+    parts = [part.strip() for part in re.split(r"[,;&]", said)]
+    if all(part in _NO for part in parts):
+        return ()  # "No, leave it"
+    if all(part in _YES or part in _ALL for part in parts):
+        return tuple(ids)
+    head, _, rest = said.partition(" ")
+    if head.rstrip(",;") in _YES and rest:
+        said = rest
+    chosen = []
+    for part in re.split(r"\s*[,;&]\s*|\s+(?:and|und|et|y|e|en)\s+|\s+(?=#?\d)", said):
+        item = _ITEM.fullmatch(part.strip())
+        if item is None:
+            return None
+        number = int(item["n"]) if item["n"].isdecimal() else _ORDINALS.get(item["n"], 0)
+        if item["id"] and number in ids:
+            chosen.append(number)
+        elif not item["id"] and 1 <= number <= len(ids):
+            chosen.append(ids[number - 1])
+        else:
+            return None
+    return tuple(dict.fromkeys(chosen))

@@ -1,14 +1,13 @@
-"""What a person tells memory to do in the middle of a conversation: remember, forget, list.
+"""Carrying out commands to memory in the middle of a conversation: remember, forget, list.
 
-A model with tools calls them; a message that is plainly a command does without one. Either way it
-is code that acts and code that says what was done, in the reply itself, so that no second call is
-needed and nothing is claimed that did not happen. What a model passes is a proposal: words to
-remember go through the evidence gate, and forgetting waits for the person's next message.
+A model with tools calls them; where a message is plainly a command none has to. Either way code
+acts and code says what was done, in the same reply, so that no second call is needed and nothing is
+claimed that did not happen. What a model passes is a proposal: words to remember go through the
+evidence gate, and forgetting waits for the person's next message.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
@@ -24,6 +23,7 @@ from memchat.language.text import says
 from memchat.memory.commands import parse, replies
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
+from memchat.memory.commands.tools import arguments
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.extraction.proposals import held, known_fact, settle, to_fact
@@ -44,47 +44,13 @@ from memchat.store import evidence as proofs
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
-from memchat.types import MEMORY_TYPES, Elsewhere, Memory, Message, Scope
+from memchat.types import Elsewhere, Memory, Message, Scope
 
 NEAR = 0.8
-"""How near to the best hit another must score to be asked about, too."""
-ASKED_MOST = 10
+"""The share of the best score that another hit needs to be in the question, too."""
+CHOICE_MOST = 10
 """Memories that one question is about at most."""
 LISTED_MOST = 40
-
-
-def _tool(name: str, does: str, required: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
-    function: dict[str, Any] = {"name": name, "description": does}
-    if fields:  # Gemini refuses an object without properties
-        shape = {"type": "object", "properties": fields, "required": list(required)}
-        function["parameters"] = shape
-    return {"type": "function", "function": function}
-
-
-def _text(does: str) -> dict[str, Any]:
-    return {"type": "string", "description": does}
-
-
-TOOLS = (
-    _tool(
-        "remember",
-        "Save one fact the user asks you to remember.",
-        ("quote", "type", "key", "value"),
-        quote=_text("the user's words, copied"),
-        type={"type": "string", "enum": list(MEMORY_TYPES)},
-        key=_text("English snake_case slot, e.g. city"),
-        value=_text("short, in the user's language"),
-        until_said=_text("their words for how long, copied"),
-        until=_text("as +3d, weekday:fri, end:month, MM-DD or YYYY-MM-DD"),
-    ),
-    _tool(
-        "forget",
-        "Show the user what is saved on something they ask you to forget, and let them confirm.",
-        ("what",),
-        what=_text("what to forget"),
-    ),
-    _tool("list_memories", "Show the user all that is saved about them."),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,65 +71,65 @@ class Commands:
     prompts: Prompts
     clock: Callable[[], datetime]
     recall: Recall
-    patience: QueryTimeout
-    purge: Callable[[Connection, Iterable[int]], None]
+    query_timeout: QueryTimeout
+    drop_vectors: Callable[[Connection, Iterable[int]], None]
     """Drops the saved vectors of scope rows."""
     embeds: Callable[[], bool]
     """Whether there is something to make vectors with."""
 
-    def obey(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
+    def execute(self, command: Command, place: Place, *, stand_in: bool) -> CodeReply:
         """A command that was read from the message itself, for a model without tools.
 
-        ``stand_in``: no model will read the conversation, so what no rule reads is kept as a note.
+        ``stand_in``: no model will read the conversation; words that no rule reads become a note.
         """
         if command.kind == "list":
             return self._list(place)
         if command.kind == "forget":
-            return self._look_up([command.words], place)
+            return self._ask_to_forget([command.words], place)
         proposals = _read_by_rule(command, stand_in)
-        return self._remember(proposals, place) if proposals else replies.later()
+        return self._remember(proposals, place) if proposals else CodeReply(replies.LATER)
 
-    def run(self, calls: Sequence[ToolCall], place: Place) -> CodeReply:
+    def run_tools(self, calls: Sequence[ToolCall], place: Place) -> CodeReply:
         """The tools that a model called for this turn, each once; what cannot be read is skipped.
 
-        It may ask to forget only where the person's own words in this turn speak of forgetting.
+        It may ask to forget only where the person's own words in this turn are about forgetting.
         """
         said = CodeReply()
-        arguments = [(call.name, _arguments(call)) for call in dict.fromkeys(calls)]
-        wishes = [given for name, given in arguments if name == "remember" and given]
+        called = [(call.name, arguments(call)) for call in dict.fromkeys(calls)]
+        wishes = [given for name, given in called if name == "remember" and given]
         if wishes and markers.NOT_TO_KEEP.search(place.turn.content):
-            said += replies.unwanted()
+            said += CodeReply(replies.UNWANTED)
         elif wishes:
             said += self._remember_proposed(wishes, place)
-        if any(name == "list_memories" for name, _ in arguments):
+        if any(name == "list_memories" for name, _ in called):
             said += self._list(place)
-        named = [given.get("what") for name, given in arguments if name == "forget"]
+        named = [given.get("what") for name, given in called if name == "forget"]
         what = [words for words in named if isinstance(words, str) and words.strip()]
         if what and parse.asks_to_forget(place.turn.content):
-            said += self._look_up(what, place)
+            said += self._ask_to_forget(what, place)
         return said
 
-    def answer(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
-        """What comes of the answer to a question: these are to be forgotten, or none.
+    def forget_chosen(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
+        """Forget the memories that were chosen in answer to a question, or none.
 
-        Where anything else speaks of them, its choice is what to ask next, in ``ask``.
+        Where other places mention them, the result's choice is the question to ask next.
         """
         if choice.elsewhere is not None:
             return self._blank(choice, choice.elsewhere, chosen)
         if not chosen:
-            return replies.kept()
+            return CodeReply(replies.NOTHING_FORGOTTEN)
         with self.database.write() as tx:
             found = memories.by_ids(tx, apps.find(tx, choice.scope).ids, list(chosen))
-            # What was changed since it was shown is not what the person said yes to.
+            # A memory that was changed since it was shown is not what the person agreed to.
             gone = [
                 memory
                 for memory in choice.memories
                 if memory.id in found and found[memory.id].sha1 == memory.sha1
             ]
-            self._tie(tx, choice, gone)
+            self._link_request(tx, choice, gone)
             left = other_mentions.find(tx, gone) if gone else None
             home = memories.app_id_of(tx, gone[0].id) if gone else 0
-            self.purge(tx, purge.forget(tx, gone, self.settings.zone, self.clock()))
+            self.drop_vectors(tx, purge.forget(tx, gone, self.settings.zone, self.clock()))
         purge.scrub(self.database)
         done = replies.forgotten(len(gone), len(chosen))
         if left is None or not left.places:
@@ -172,21 +138,21 @@ class Commands:
         return replace(done, choice=next_)
 
     def _blank(self, choice: ForgetChoice, found: Elsewhere, chosen: Sequence[int]) -> CodeReply:
-        """Blank what else speaks of what was forgotten, where the person agreed to all of it."""
+        """Blank what else mentions the forgotten memories, where the person agreed to all of it."""
         if len(chosen) != len(choice.memories):
-            return replies.left()
+            return CodeReply(replies.NOTHING_BLANKED)
         with self.database.write() as tx:
             wanted = MentionsToBlank.of(found)
             zone = self.settings.zone
-            self.purge(tx, other_mentions.blank(tx, choice.home, wanted, zone, self.clock()))
+            self.drop_vectors(tx, other_mentions.blank(tx, choice.home, wanted, zone, self.clock()))
         purge.scrub(self.database)
         return replies.blanked(found)
 
     def ask(self, choice: ForgetChoice) -> CodeReply:
-        """The question of before, about those that are still as they were shown; or whether to
-        blank what else speaks of what was forgotten."""
+        """The question again, about the memories that are still as they were shown; or whether to
+        blank what else mentions the forgotten ones."""
         if choice.elsewhere is not None:
-            return replies.also(choice, choice.elsewhere, self.settings.zone)
+            return replies.ask_to_blank(choice, choice.elsewhere, self.settings.zone)
         with self.database.read() as tx:
             found = memories.by_ids(
                 tx, apps.find(tx, choice.scope).ids, [m.id for m in choice.memories]
@@ -197,9 +163,9 @@ class Commands:
             return CodeReply()
         return replies.asked_again(replace(choice, memories=tuple(same)), self.settings.zone)
 
-    def _tie(self, tx: Connection, choice: ForgetChoice, gone: Sequence[Memory]) -> None:
-        """Where the request itself says what is to go ("forget that I live in Lisbon"), it is one
-        more message that holds the words: they leave it, and it can never teach them again."""
+    def _link_request(self, tx: Connection, choice: ForgetChoice, gone: Sequence[Memory]) -> None:
+        """Make the request evidence of the memories whose words it holds ("forget that I live in
+        Lisbon"): then they are blanked in it as well, and it can never teach them again."""
         turn = choice.turn
         for memory in gone:
             if any(says(turn.content, word) for word in text.content_words(memory.value)):
@@ -215,7 +181,7 @@ class Commands:
             except ValidationError:
                 continue  # without key or value: the reading at the end finds them itself
         said = self._remember(proposals, place) if proposals else CodeReply()
-        return said if len(proposals) == len(wishes) else said + replies.later()
+        return said if len(proposals) == len(wishes) else said + CodeReply(replies.LATER)
 
     def _remember(self, proposals: Sequence[Candidate], place: Place) -> CodeReply:
         """Put proposals through the gate and what passes into the store, in one transaction."""
@@ -283,12 +249,12 @@ class Commands:
 
     # Forget and list
 
-    def _look_up(self, what: Sequence[str], place: Place) -> CodeReply:
-        """Ask about what is found; nothing is forgotten here."""
+    def _ask_to_forget(self, what: Sequence[str], place: Place) -> CodeReply:
+        """Ask which of the memories found to forget; nothing is forgotten here."""
         found = {m.id: m for words in what for m in self._matching(words, place)}
         if not found:
-            return replies.nothing_found()
-        shown = list(found.values())[:ASKED_MOST]
+            return CodeReply(replies.NOTHING_FOUND)
+        shown = list(found.values())[:CHOICE_MOST]
         choice = ForgetChoice(place.scope, place.turn, tuple(shown))
         return replies.question(choice, len(found) - len(shown), self.settings.zone)
 
@@ -300,8 +266,8 @@ class Commands:
         named = [memory for memory in every if _names(words, memory)]
         if named:
             return sorted(named, key=lambda memory: not memory.active)
-        question = self.patience.wait(self.patience.ask(words))
-        hits = self.recall.search(place.scope, question, ASKED_MOST).hits
+        question = self.query_timeout.wait(self.query_timeout.start(words))
+        hits = self.recall.search(place.scope, question, CHOICE_MOST).hits
         if question.usage is not None:
             with self.database.write() as tx:
                 own, _ = apps.ensure(tx, place.scope, self.clock())
@@ -322,14 +288,6 @@ class Commands:
         return self.clock().astimezone(self.settings.zone).date()
 
 
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    try:
-        given = json.loads(call.arguments or "{}")
-    except (ValueError, RecursionError):
-        return {}
-    return given if isinstance(given, dict) else {}
-
-
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
     """What the stand-in's patterns make of a command's sentence."""
     from memchat.providers.offline.extract import extract
@@ -344,7 +302,7 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
 
 
 def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> KnownFact | None:
-    """The one other value known under a proposal's key, where the key holds one."""
+    """The one other value known for a proposal's key, where the key has one value."""
     try:
         key = keys.canonical(keys.normalise_key(item.key))
     except InputError:

@@ -1,8 +1,8 @@
-"""What a message asks of memory itself: remember this, forget that, what do you know about me?
+"""Recognising commands to memory in a message: remember this, forget that, what do you know of me?
 
-Patterns for models that cannot call tools, and for saying that memory is off. They are strict: an
-imperative at the very start of the person's own words, so that "remember when we…?", "I can't
-forget …" or a pasted text are no commands. Seven languages; any other goes to the model.
+The patterns serve models that cannot call tools, and the reply that memory is off. They are strict:
+an imperative at the very start of the person's own words, so that "remember when we…?", "I can't
+forget …" or a pasted text are no commands. Seven languages; any other is left to the model.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _STATED = 600
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command as it was said. ``words`` is what it speaks of, ``sentence`` where it stands;
-    ``whole`` tells that the message says nothing else."""
+    """A command in a message. ``words`` is what it is about, ``sentence`` the sentence it is in;
+    ``whole``: the message says nothing else."""
 
     kind: Literal["remember", "forget", "list"]
     words: str
@@ -135,7 +135,7 @@ _PATTERNS = {
         re.IGNORECASE,
     ),
 }
-_OVER_WORDS = re.compile(
+_FORGET_WORDS = re.compile(
     r"forget|unlearn|delet|eras|remov|\bwip|vergess?|vergiss|lösch|loesch|streich|oubli|efface|supprim"
     r"|olv[ií]d|borr[ae]|elimin|dimentic|cancell|scord|esque[çc]|apag|vergeet|vergeten|\bwis\b|verwijder|glem"
     r"|slet|glöm|radera|unohda|poista|zapom|usuń|smaž|забуд|забыть|удали|видали|unut|\bsil\b|انس|احذف"
@@ -162,20 +162,20 @@ def command(message: str) -> Command | None:
     head = said[:_READ]
     if not head:
         return None
-    asked = _PATTERNS["list"].match(head)
-    if asked and asked.end() == len(said):
-        return Command("list", "", asked[0].strip(), True)
+    listing = _PATTERNS["list"].match(head)
+    if listing and listing.end() == len(said):
+        return Command("list", "", listing[0].strip(), True)
     sentence = text.sentence_around(head, 0, 1).text
     if len(sentence) > _STATED or sentence.rstrip("\"”’') ").endswith(("?", "？")):
         return None
     whole = len(sentence) == len(said)
-    if kept := _PATTERNS["remember"].match(sentence):
-        words = sentence[kept.end() :].strip(" .!,;…。！")
+    if remember := _PATTERNS["remember"].match(sentence):
+        words = sentence[remember.end() :].strip(" .!,;…。！")
         return Command("remember", words, sentence, whole) if len(words) > 1 else None
-    over = _PATTERNS["forget"].match(sentence)
-    if over is None:
+    forget = _PATTERNS["forget"].match(sentence)
+    if forget is None:
         return None
-    rest = sentence[over.end() :].strip(" ,\t\n")
+    rest = sentence[forget.end() :].strip(" ,\t\n")
     words = _ABOUT.sub("", rest, count=1) if _ABOUT.match(rest) else rest
     words = words.strip(" .!,;:…。！\"“”'’")
     if not (everything(words) or _names_something(rest, words)):
@@ -199,109 +199,9 @@ def everything(words: str) -> bool:
 
 
 def asks_to_forget(message: str) -> bool:
-    """Whether the person's own words, pasted and quoted text aside, speak of forgetting at all."""
+    """Whether the person's own words, pasted and quoted text aside, are about forgetting at all."""
     own, at = [], 0
     for start, end in quoted_text.spans_of_others(message):
         own.append(message[at:start])
         at = end
-    return _OVER_WORDS.search(" ".join([*own, message[at:]])) is not None
-
-
-_YES = frozenset(
-    """yes|y|yes please|yes do|yes do it|yes forget it|yes forget them|yeah|yep|yup|do it|go ahead
-    |please do|sure|confirm|forget them|ja|ja bitte|ja gerne|jawohl|klar|oui|oui s il te plaît
-    |d accord|vas y|sí|si|sí por favor|si por favor|claro|sì|sì grazie|certo|sim|sim por favor
-    |ja graag|ja alsjeblieft|да|так|tak|evet|ano|igen|kyllä|ναι|はい|是|是的|好|好的|네|예|نعم|हाँ|हां
-    |ใช่|vâng|có|ya""".replace("\n", "")
-    .replace("    ", "")
-    .split("|")
-)
-_ALL = frozenset(
-    """all|all of them|both|both of them|everything|yes all|yes all of them|yes both|alle|alles
-    |beide|ja alle|ja beide|tous|toutes|tous les deux|toutes les deux|oui tous|todos|todas
-    |ambos|los dos|las dos|tutti|tutte|entrambi|entrambe|as duas|os dois|allemaal|allebei
-    |全部|すべて|모두""".replace("\n", "")
-    .replace("    ", "")
-    .split("|")
-)
-_NO = frozenset(
-    """no|n|no thanks|no thank you|nope|nah|don t|don t do it|do not|cancel|stop|never mind
-    |nevermind|none|none of them|neither|keep it|keep them|leave it|leave them|let it be|nein
-    |nein danke|keine|keins|abbrechen|lass es|lass sie|lass das|behalte es|behalte sie|laisse
-    |laisse tomber|garde le|garde la|déjalo|déjala|déjalos|déjalas|lascia|lascia stare|lascialo
-    |lasciala|deixa|deixa estar|laat maar|laat het|оставь|zostaw
-    |non|non merci|aucun|annule|ninguno|ninguna|cancela|no gracias|no grazie|nessuno|annulla|não
-    |não obrigado|não obrigada|nenhum|nee|nee bedankt|geen|нет|nie|hayır|いいえ|不|不要|不用|아니요
-    |아니|لا|नहीं|ไม่|không|tidak""".replace("\n", "")
-    .replace("    ", "")
-    .split("|")
-)
-_ORDINALS = {
-    word: place
-    for place, words in enumerate(
-        (
-            "first erste ersten erstes premier première primero primera primo primeiro eerste",
-            "second zweite zweiten zweites deuxième second segundo segunda secondo seconda tweede",
-            "third dritte dritten drittes troisième tercero tercera terzo terza terceiro derde",
-            "fourth vierte quatrième cuarto quarto vierde",
-            "fifth fünfte cinquième quinto vijfde",
-        ),
-        1,
-    )
-    for word in words.split()
-}
-_ITEM = re.compile(
-    r"(?:(?:number|no|nr|nummer|numéro|número|numero|the|den|die|das|der|le|la|el|lo|il|o|a|de|het)"
-    r"\s+)?(?P<id>#)?(?P<n>\w+)(?:\s+(?:one|uno|una))?"
-)
-
-
-_ASKED = re.compile(r"[?？؟]|;\s*$")
-"""A question mark; Greek's looks like a semicolon."""
-
-
-def is_yes(word: str) -> bool:
-    """Whether a word alone agrees to forget."""
-    return word.casefold() in _YES | _ALL
-
-
-def names_place(sentence: str, count: int) -> bool:
-    """Whether a sentence may speak of one of so many numbered memories: "the second stays"."""
-    words = re.findall(r"\w+", sentence.casefold())
-    return any(w in _ORDINALS or (w.isdecimal() and int(w) <= count) for w in words)
-
-
-def answer(message: str, ids: list[int]) -> tuple[int, ...] | None:
-    """Which of the memories a whole message agrees to forget: none for a no, None for no answer.
-
-    ``ids`` are those that were shown as 1, 2, …; ``#12`` names one by its id.
-    """
-    if _ASKED.search(message) or re.search(r"\d\s*[-–…]\s*\d", message):
-        return None  # a doubt, or a range: nothing is forgotten on either
-    said = " ".join(re.sub(r"[^\w\s,;&#]", " ", message.strip().casefold()).split()).strip(" ,;&")
-    words = " ".join(re.sub(r"[,;&]", " ", said).split())
-    if words in _NO:
-        return ()
-    if words in _YES or words in _ALL:
-        return tuple(ids)
-    parts = [part.strip() for part in re.split(r"[,;&]", said)]
-    if all(part in _NO for part in parts):
-        return ()  # "No, leave it"
-    if all(part in _YES or part in _ALL for part in parts):
-        return tuple(ids)
-    head, _, rest = said.partition(" ")
-    if head.rstrip(",;") in _YES and rest:
-        said = rest
-    chosen = []
-    for part in re.split(r"\s*[,;&]\s*|\s+(?:and|und|et|y|e|en)\s+|\s+(?=#?\d)", said):
-        item = _ITEM.fullmatch(part.strip())
-        if item is None:
-            return None
-        number = int(item["n"]) if item["n"].isdecimal() else _ORDINALS.get(item["n"], 0)
-        if item["id"] and number in ids:
-            chosen.append(number)
-        elif not item["id"] and 1 <= number <= len(ids):
-            chosen.append(ids[number - 1])
-        else:
-            return None
-    return tuple(dict.fromkeys(chosen))
+    return _FORGET_WORDS.search(" ".join([*own, message[at:]])) is not None

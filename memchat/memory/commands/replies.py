@@ -1,4 +1,4 @@
-"""What code itself says in a conversation about memory: every such sentence stands here."""
+"""What code, not a model, says in a conversation: every such sentence is here."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ OFF = {
 LATER = "Not saved yet: I read our conversation when it ends, and note it then if I can."
 NOT_DONE = "That did not work: nothing was saved or forgotten. Please say it again."
 UNWANTED = "Not saved: you asked for it not to be."
-KEPT = "Nothing was forgotten."
-LEFT = "All else stays as it is."
+NOTHING_FORGOTTEN = "Nothing was forgotten."
+NOTHING_BLANKED = "All else stays as it is."
 STILL_ASKED = "Nothing was forgotten yet."
 NOTHING_FOUND = "I remember nothing about that, so there is nothing to forget."
 NOTHING_KNOWN = "I remember nothing about you yet."
@@ -50,13 +50,13 @@ _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts",
 
 @dataclass(frozen=True, slots=True)
 class ForgetChoice:
-    """Memories that a person is asked to forget, as they were shown, and the turn that asked."""
+    """The question which memories to forget, as they were shown, and the turn that led to it."""
 
     scope: Scope
     turn: Message
     memories: tuple[Memory, ...]
     elsewhere: Elsewhere | None = None
-    """Once they are forgotten: what else speaks of them, and is asked about now."""
+    """Once they are forgotten: what else mentions them, which the question is about then."""
     home: int = 0
     """The scope row that the first of them was in."""
 
@@ -93,26 +93,6 @@ def off(kind: str, switch: MemorySwitch) -> CodeReply:
     return CodeReply(OFF[kind].format(reason=f"{switch.reason[:1].upper()}{switch.reason[1:]}"))
 
 
-def later() -> CodeReply:
-    """Words without a fact that code could read out of them."""
-    return CodeReply(LATER)
-
-
-def unwanted() -> CodeReply:
-    """A model wanted to save what the person did not."""
-    return CodeReply(UNWANTED)
-
-
-def kept() -> CodeReply:
-    """A no."""
-    return CodeReply(KEPT)
-
-
-def nothing_found() -> CodeReply:
-    """Nothing to forget."""
-    return CodeReply(NOTHING_FOUND)
-
-
 def remembered(changes: Sequence[Change]) -> CodeReply:
     """What became of words to be remembered, each with the reason where it was not saved."""
     return CodeReply("\n".join(_outcome(change) for change in changes), tuple(changes))
@@ -126,8 +106,8 @@ def forgotten(count: int, wanted: int) -> CodeReply:
     return CodeReply(text, tuple(Change("forgotten", None) for _ in range(count)))
 
 
-def also(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
-    """What else speaks of what was forgotten, as it would read, and whether to blank it."""
+def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
+    """What else mentions the forgotten memories, as it would read, and whether to blank it."""
     shown = found.places[:ALSO_MOST]
     lines = [f"It is also spoken of elsewhere: {found.counted}."]
     lines += [f"- {render.day(place.at, zone)}, {place.kind}: “{place.text}”" for place in shown]
@@ -142,11 +122,6 @@ def also(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
 def blanked(found: Elsewhere) -> CodeReply:
     """What was blanked; never its words."""
     return CodeReply(f"Blanked: {found.counted}.")
-
-
-def left() -> CodeReply:
-    """A no to blanking anything else."""
-    return CodeReply(LEFT)
 
 
 def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:

@@ -1,4 +1,4 @@
-"""Asking a service for vectors, where single texts may be at fault, or the service itself."""
+"""Asking a service for vectors: a failing batch is split until the texts at fault stand alone."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from memchat.types import Usage
 if TYPE_CHECKING:
     from memchat.providers import Embedder, Vectors
 
-IN_VAIN = 32
-"""After so many failing calls in a row a plain word is asked for, to tell texts from service."""
-PLAIN = {"": "hello"}
+FAILURES_BEFORE_PROBE = 32
+"""After so many failing calls in a row a plain word is sent: is it the texts, or the service?"""
+PROBE = {"": "hello"}
 ABOUT_THE_TEXTS = (400, 413, 422)
-"""Statuses by which a service refuses what it was sent, and not who sends or how much."""
-QUESTIONS = 100
+"""Statuses by which a service refuses the texts, and not the caller or the rate."""
+QUERIES = 100
 """Questions in one call at most."""
 USUAL_PAUSE = 20.0
-"""Seconds, where a service at its limit does not say how long."""
+"""Seconds to wait where a service at its limit does not say how long."""
 
 Made = tuple[dict[str, "Vectors"], Usage]
 
@@ -44,24 +44,24 @@ class EmbeddingAnswer:
         return self.vectors.keys() | self.faults.keys()
 
     def add(self, later: EmbeddingAnswer) -> None:
-        """What came of the rest of the batch, asked for again."""
+        """Add the answer for the rest of the batch, which was sent again."""
         self.vectors |= later.vectors
         self.faults = later.faults
         self.spent += later.spent
         self.down = later.down
 
 
-def embedded(embedder: Embedder, texts: Mapping[str, str]) -> Made:
+def embed_documents(embedder: Embedder, texts: Mapping[str, str]) -> Made:
     """Vectors of texts by their hash, fresh from the service.
 
     Raises ProviderError for any that cannot be stored, whatever the embedder lets pass.
     """
-    with foreign_to(embedder):
+    with provider_errors(embedder):
         vectors, usage = embedder.embed_documents(list(texts.values()))
-    return dict(zip(texts, checked(embedder, vectors, len(texts)), strict=True)), usage
+    return dict(zip(texts, checked_vectors(embedder, vectors, len(texts)), strict=True)), usage
 
 
-def questioned(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnswer:
+def embed_queries(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnswer:
     """Vectors of questions by their hash, fresh from the service, together where it can do that.
 
     A question at fault costs no other its vector.
@@ -69,21 +69,21 @@ def questioned(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnswer:
     together = isinstance(embedder, AsksTogether)
 
     def ask(some: Mapping[str, str]) -> Made:
-        with foreign_to(embedder):
+        with provider_errors(embedder):
             if isinstance(embedder, AsksTogether):
                 vectors, usage = embedder.embed_queries(list(some.values()))
             else:
                 (text,) = some.values()
                 vector, usage = embedder.embed_query(text)
                 vectors = vector[None]
-        return dict(zip(some, checked(embedder, vectors, len(some)), strict=True)), usage
+        return dict(zip(some, checked_vectors(embedder, vectors, len(some)), strict=True)), usage
 
-    return BatchSplitter(ask, QUESTIONS if together else 1).ask(texts)
+    return BatchSplitter(ask, QUERIES if together else 1).ask(texts)
 
 
-def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:
-    """Around a call of an embedder: whatever is raised there that is no error of ours becomes a
-    ProviderError, by its class alone. A text may be at fault: it keeps no other from its vector."""
+def provider_errors(embedder: Embedder) -> AbstractContextManager[None]:
+    """Around a call of an embedder: any error of another package becomes a ProviderError that names
+    its class alone. It may be due to one text, so the batch is split as for a refusal."""
     from memchat.providers.failures import foreign
 
     name = embedder.service.name
@@ -95,8 +95,10 @@ def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:
     )
 
 
-def checked(embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int) -> Vectors:
-    """So many vectors of the service. Raises ProviderError where they cannot be that."""
+def checked_vectors(
+    embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int
+) -> Vectors:
+    """The vectors with unit length, so many. Raises ProviderError where they are not usable."""
     from memchat.providers.batches import unit_vectors
 
     service = embedder.service
@@ -104,19 +106,19 @@ def checked(embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int
 
 
 class BatchSplitter:
-    """One run of questions to a service, which may be asked in several threads."""
+    """One run of calls to a service, which may be made in several threads."""
 
     def __init__(self, embed: Callable[[Mapping[str, str]], Made], batch: int) -> None:
         """``embed`` makes one call, of at most ``batch`` texts."""
         self._embed = embed
         self._batch = batch
-        self._in_vain = 0
+        self._failures = 0
 
     def ask(self, texts: Mapping[str, str]) -> EmbeddingAnswer:
         """The vectors of these texts, by hash.
 
         A call that fails for what it was sent is halved, until the texts at fault stand alone.
-        Where the service fails, it is asked no more, and all that is left fails with it.
+        Where the service fails, no more calls are made, and all that is left fails with it.
         """
         answer = EmbeddingAnswer()
         todo = [dict(some) for some in _cut(texts, self._batch)][::-1]
@@ -135,33 +137,33 @@ class BatchSplitter:
                 else:
                     todo += [dict(half) for half in _cut(some, (len(some) + 1) // 2)][::-1]
             else:
-                self._in_vain = 0
+                self._failures = 0
                 answer.vectors |= vectors
                 answer.spent.append(spent)
         return answer
 
     def _refuses_everything(self) -> bool:
-        """Whether this failing call is one of many in a row, and a plain word fails as well."""
-        self._in_vain += 1
-        if self._in_vain < IN_VAIN:
+        """Whether this failing call is one of many in a row, and the probe fails as well."""
+        self._failures += 1
+        if self._failures < FAILURES_BEFORE_PROBE:
             return False
-        self._in_vain = 0
+        self._failures = 0
         try:
-            self._embed(PLAIN)
+            self._embed(PROBE)
         except MemChatError:
             return True
         return False
 
 
-def asked_pause(error: MemChatError) -> float | None:
-    """Seconds for which the service wants to be left alone, where it is that and not a failure."""
+def requested_pause(error: MemChatError) -> float | None:
+    """Seconds that the service asks to wait, where it is at its rate limit; else None."""
     if isinstance(error, ProviderError) and error.status == 429 and error.retryable:
         return USUAL_PAUSE if error.retry_after is None else error.retry_after
     return None
 
 
 def _about_the_texts(error: MemChatError) -> bool:
-    """Whether a text is at fault, or may be: then others of its batch can do without it."""
+    """Whether a text is at fault, or may be: then the others of its batch are sent without it."""
     if isinstance(error, ProviderError):
         unusable = error.status is None and not error.retryable
         return unusable or error.status in ABOUT_THE_TEXTS

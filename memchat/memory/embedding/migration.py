@@ -1,9 +1,9 @@
-"""Making a second service's vectors beside those in use, and changing to it when all are there.
+"""Changing the embedding service: its vectors are made first, beside those in use.
 
-Search goes on in the old service's vectors meanwhile, also for what is written now; that is caught
-up with before the change. Each batch is a transaction of its own, so a killed run loses at most the
-two in hand, and the next goes on behind it. The change itself is one row, in a transaction that
-has seen that nothing is lacking.
+Search goes on with the old vectors meanwhile, also for what is written now; those new rows are
+embedded before the change. Each batch is a transaction of its own, so a killed run loses at most
+two batches, and the next run goes on from there. The change itself is one row, in a transaction
+that has checked that no vector is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 from memchat import processes
 from memchat.config import Settings
 from memchat.errors import InputError, MemChatError, ProviderError, StoreError
-from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, embedded
+from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, embed_documents
 from memchat.memory.embedding.pipeline import Finished, Pipeline
 from memchat.memory.embedding.space import shortened
 from memchat.memory.recall import turn_texts
@@ -37,17 +37,17 @@ log = logging.getLogger(__name__)
 
 BATCH = 100
 PASSES = 5
-"""After so many times through the rows, the few that are still new are left to the queue."""
+"""After so many passes over the rows, the few that are still new are left to the queue."""
 LEASE_SECONDS = 300.0
 WAITS = (1, 2, 4, 8, 16)
-"""Seconds before the next try where a provider is busy or fails; its own wish, where longer."""
+"""Seconds before the next try where a provider is busy or fails; longer where it asks for that."""
 LONGEST_WAIT = 120.0
-"""Seconds; one that wants more ends the run, which goes on when it is run again."""
+"""Seconds; a provider that asks for more ends the run, and the next run goes on from there."""
 
 
 @dataclass(slots=True)
-class Reembedded:
-    """What a run towards a service did."""
+class MigrationResult:
+    """What a migration to a service did."""
 
     service: str
     before: str | None
@@ -63,7 +63,7 @@ class Reembedded:
 
 @dataclass(frozen=True, slots=True)
 class MigrationBatch:
-    """Gaps that are filled together, and their texts by hash."""
+    """Rows without a vector that are embedded together, and their texts by hash."""
 
     gaps: list[Gap]
     texts: dict[str, str]
@@ -71,8 +71,8 @@ class MigrationBatch:
     alone: bool = False
 
 
-class Reembedding:
-    """One run towards one service, which ``embedder`` makes the vectors of."""
+class Migration:
+    """One run of a change to the service of ``embedder``."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class Reembedding:
         with database.read() as tx:
             in_use = services.in_use(tx)
             before = services.get(tx, in_use) if in_use not in (None, service_id) else None
-        self._done = Reembedded(embedder.service.name, before.name if before else None)
+        self._done = MigrationResult(embedder.service.name, before.name if before else None)
 
-    def run(self, tell: Callable[[Progress], None]) -> Reembedded:
+    def run(self, tell: Callable[[Progress], None]) -> MigrationResult:
         """Embed what lacks a vector, again and again until nothing does, then change the service.
 
-        Raises StoreError where another process is at it or has called it off, and what the service
-        raises when it refuses every text, or fails at each of several tries.
+        Raises StoreError where another process runs or cancelled it, and the service's error where
+        it refuses every text, or fails at each of several tries.
         """
         self._begin()
         idle = passes = 0
@@ -111,7 +111,7 @@ class Reembedding:
                 self._pass(tell)
                 self._questions()
                 passes += 1
-                self._switch(patient=passes < PASSES)
+                self._switch(last_pass=passes >= PASSES)
                 idle = idle + 1 if self._done.embedded == before else 0
         finally:
             with self._database.write() as tx:
@@ -129,7 +129,7 @@ class Reembedding:
             services.hold(tx, self._owner, self._clock(), LEASE_SECONDS)
 
     def _index(self) -> None:
-        """What an older version read and nobody indexed since is given its texts."""
+        """Index the conversations that an older version read without doing so."""
         with self._database.read() as tx:
             found = unembedded.unindexed(tx)
         for session_id in found:
@@ -137,7 +137,7 @@ class Reembedding:
                 turn_texts.write(tx, session_id, self._settings.zone, None, {}, self._clock())
 
     def _pass(self, tell: Callable[[Progress], None]) -> None:
-        """Once through everything that lacks a vector."""
+        """One pass over everything that lacks a vector."""
         with self._database.read() as tx:
             total = unembedded.total(tx)
             begun_at = total - unembedded.count(tx, self._service_id)
@@ -145,7 +145,7 @@ class Reembedding:
         tell(Progress(done, total, 0.0, begun_at))
         places = dict.fromkeys(KINDS, 0)
 
-        def turn(finished: Finished[MigrationBatch], wanted: int) -> list[MigrationBatch]:
+        def write_and_take(finished: Finished[MigrationBatch], wanted: int) -> list[MigrationBatch]:
             nonlocal done
             if not finished and wanted <= 0:
                 return []
@@ -158,13 +158,14 @@ class Reembedding:
             tell(Progress(min(done, total), total, time.monotonic() - begun, begun_at))
             return taken
 
-        asking = BatchSplitter(partial(embedded, self._embedder), BATCH)
-        down = Pipeline(self._embedder.service, asking, turn, self._waited).run()
+        splitter = BatchSplitter(partial(embed_documents, self._embedder), BATCH)
+        service = self._embedder.service
+        down = Pipeline(service, splitter, write_and_take, self._wait_to_retry).run()
         if down is not None:
             raise down
 
     def _take(self, tx: Connection, places: dict[Kind, int], limit: int) -> list[MigrationBatch]:
-        """The next batches, behind the places where those before them ended."""
+        """The next batches, from where the last ones ended."""
         for kind in KINDS:
             found = (
                 unembedded.after(tx, self._service_id, kind, places[kind], limit) if limit else []
@@ -190,7 +191,7 @@ class Reembedding:
         return texts
 
     def _write(self, tx: Connection, answers: Sequence[EmbeddingAnswer]) -> int:
-        """How many vectors there are."""
+        """Write the vectors; gives how many."""
         made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
         embeddings.put(tx, self._service_id, made.items(), self._clock())
         embeddings.drop_unused(tx, list(made))  # of words that went meanwhile
@@ -210,8 +211,8 @@ class Reembedding:
         self._refused.add(gap.hash)
         self._done.refused[f"{gap.kind} {gap.id}"] = reason
 
-    def _waited(self, error: MemChatError, times: int) -> bool:
-        """Whether the service may answer later, and was waited for."""
+    def _wait_to_retry(self, error: MemChatError, times: int) -> bool:
+        """Wait where the service may answer later; whether that was so."""
         if not isinstance(error, ProviderError) or not error.retryable or times >= len(WAITS):
             return False
         wait = max(WAITS[times], error.retry_after or 0)
@@ -222,16 +223,16 @@ class Reembedding:
         return True
 
     def _questions(self) -> None:
-        """The vectors of messages not read yet: by them their reading finds what is known."""
+        """The query vectors of messages not read yet: their reading finds known facts by them."""
         with self._database.read() as tx:
             in_use = services.in_use(tx)
-            asked = {embeddings.query_hash(w): w for w in map(shortened, messages.unread(tx))}
-            have = embeddings.get(tx, in_use, list(asked)) if in_use is not None else {}
-            have = {h: v for h, v in have.items() if h in asked}
+            texts = {embeddings.query_hash(w): w for w in map(shortened, messages.unread(tx))}
+            have = embeddings.get(tx, in_use, list(texts)) if in_use is not None else {}
+            have = {h: v for h, v in have.items() if h in texts}
             lacking = have.keys() - embeddings.get(tx, self._service_id, list(have)).keys()
         for hashed in sorted(lacking):
             try:
-                vector, usage = self._embedder.embed_query(asked[hashed])
+                vector, usage = self._embedder.embed_query(texts[hashed])
             except (ProviderError, InputError) as error:
                 log.warning("a question has no vector: %s", error)  # words will do
                 continue
@@ -240,13 +241,13 @@ class Reembedding:
                 self._still_wanted(tx)
                 embeddings.put(tx, self._service_id, [(hashed, vector)], self._clock())
 
-    def _switch(self, *, patient: bool) -> None:
-        """Change the service where nothing is lacking. Where people write all the time, what they
-        wrote in the last moments is queued instead, as it would be after the change."""
+    def _switch(self, *, last_pass: bool) -> None:
+        """Change the service where no vector is missing. After the last pass the few rows that are
+        newer than it are queued instead, as they would be after the change."""
         with self._database.write() as tx:
             self._still_wanted(tx)
             left = unembedded.count(tx, self._service_id)
-            if left and (patient or self._refused or left > BATCH):
+            if left and (not last_pass or self._refused or left > BATCH):
                 return
             unembedded.queue(tx, self._service_id, self._clock())
             services.use(tx, self._service_id)

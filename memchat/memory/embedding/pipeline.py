@@ -1,8 +1,8 @@
-"""Batches of texts through a service, while what came back is written and the next is taken.
+"""Sends batches of texts to a service, while earlier answers are written and new batches taken.
 
-Writing and taking are one turn, in a thread of its own and one transaction, so that the service
-waits for the store as little as can be; where it has to, more is taken ahead and written together.
-A service on the network is asked for several batches at once, as soon as it has answered once.
+Writing and taking are one transaction, in a thread of its own, so that the service waits for the
+store as little as possible; where it does wait, more batches are taken ahead and written together.
+A service on the network is sent several batches at once, as soon as it has answered once.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from memchat.types import Service
 
 CALLS = 4
-"""Calls that are under way at once on the network; a model on this machine is asked by one."""
+"""Concurrent calls to a service on the network; a model on this machine gets one at a time."""
 AHEAD = 8
-"""Batches that are taken ahead at most, for a service that is quicker than the disk."""
+"""The most batches taken ahead, for a service that is quicker than the disk."""
 
 
-class Batch(Protocol):
+class TextBatch(Protocol):
     """Texts that are sent together."""
 
     @property
@@ -37,79 +37,79 @@ class Batch(Protocol):
 
     @property
     def more(self) -> bool:
-        """Whether others may wait behind what was taken with it."""
+        """Whether there may be more batches after those taken with it."""
         ...
 
     @property
     def alone(self) -> bool:
-        """Whether nothing is asked or taken beside it: it may take its worker down."""
+        """Whether nothing else is sent or taken meanwhile: it may crash its worker."""
         ...
 
 
-B = TypeVar("B", bound=Batch)
+B = TypeVar("B", bound=TextBatch)
 Finished = list[tuple[B, EmbeddingAnswer]]
 
 
 class _Call(Generic[B]):
-    """A batch that the service was asked for."""
+    """A batch that was sent to the service."""
 
     def __init__(
-        self, batch: B, texts: Mapping[str, str], ask: Callable[..., Future[EmbeddingAnswer]]
+        self, batch: B, texts: Mapping[str, str], send: Callable[..., Future[EmbeddingAnswer]]
     ):
         self.batch = batch
         self.texts = texts
         self.answer = EmbeddingAnswer()
-        self._ask = ask
-        self.future = ask(texts)
+        self._send = send
+        self.future = send(texts)
 
-    def home(self) -> EmbeddingAnswer:
-        """All that the service made of it, once that is there."""
+    def result(self) -> EmbeddingAnswer:
+        """All that the service answered; waits for it."""
         self.answer.add(self.future.result())
         return self.answer
 
-    def again(self) -> None:
-        """Ask for what the service did not come to, if that is so."""
+    def resend(self) -> None:
+        """Send again what the service failed to answer, if anything."""
         later = self.future.result()
         if later.down is not None:
             self.answer.add(later)
             rest = {key: self.texts[key] for key in self.texts if key not in self.answer.vectors}
-            self.future = self._ask(rest)
+            self.future = self._send(rest)
 
 
 class Pipeline(Generic[B]):
-    """One run, from the first batch to where ``turn`` gives none any more."""
+    """One run, from the first batch until ``write_and_take`` gives no more."""
 
     def __init__(
         self,
         service: Service,
-        asking: BatchSplitter,
-        turn: Callable[[Finished[B], int], list[B]],
-        patience: Callable[[MemChatError, int], bool],
+        splitter: BatchSplitter,
+        write_and_take: Callable[[Finished[B], int], list[B]],
+        wait_to_retry: Callable[[MemChatError, int], bool],
     ) -> None:
-        """``turn`` writes what is finished and takes so many batches at most. ``patience`` waits
-        where a service that failed may answer later, and says whether to ask it again; it is told
-        how often that was done in a row.
+        """``write_and_take`` writes what is finished and takes so many batches at most.
+        ``wait_to_retry`` waits where a service that failed may answer later, and gives whether to
+        send again; its second argument is the number of retries before in a row.
         """
         self._most = 1 if service.local else CALLS
-        self._asking = asking
-        self._turn = turn
-        self._patience = patience
+        self._splitter = splitter
+        self._write_and_take = write_and_take
+        self._wait_to_retry = wait_to_retry
         self._stock: deque[B] = deque()
         self._calls: deque[_Call[B]] = deque()
         self._finished: Finished[B] = []
         self._writing: Future[list[B]] | None = None
-        self._on_their_way: set[str] = set()
-        """The hashes of texts that were sent and are not written: they are sent once."""
+        self._sent: set[str] = set()
+        """The hashes of texts that were sent and are not written yet: none is sent twice."""
         self._ahead = 1
         self._answered = False
         self._more = True
         self._wanted = 0
         self._written: set[str] = set()
-        self._waits = 0
+        self._retries = 0
         self._down: MemChatError | None = None
 
     def run(self) -> MemChatError | None:
-        """Embed; gives why the service was asked no more, where it was not done."""
+        """Embed everything; gives the error that ended the run early, if one did."""
         with (
             DaemonThreads("memchat-store") as self._store,
             DaemonThreads("memchat-embed", self._most, always_wait=False) as self._service,
@@ -118,37 +118,37 @@ class Pipeline(Generic[B]):
             while self._stock:
                 while self._stock or self._calls or self._writing is not None:
                     self._send()
-                    self._write_beside()
-                    self._await()
+                    self._start_writing()
+                    self._wait()
                 self._end(self._begin(1 if self._down is None else 0))
         return self._down
 
     def _send(self) -> None:
-        while self._stock and len(self._calls) < self._room():
+        while self._stock and len(self._calls) < self._concurrency():
             batch = self._stock.popleft()
-            new = {k: text for k, text in batch.texts.items() if k not in self._on_their_way}
-            self._on_their_way |= new.keys()
-            self._calls.append(_Call(batch, new, self._ask))
+            new = {k: text for k, text in batch.texts.items() if k not in self._sent}
+            self._sent |= new.keys()
+            self._calls.append(_Call(batch, new, self._call))
 
-    def _ask(self, texts: Mapping[str, str]) -> Future[EmbeddingAnswer]:
-        return self._service.begin(partial(self._asking.ask, texts))
+    def _call(self, texts: Mapping[str, str]) -> Future[EmbeddingAnswer]:
+        return self._service.begin(partial(self._splitter.ask, texts))
 
-    def _room(self) -> int:
-        """How many calls there may be now."""
-        careful = self._careful() or (bool(self._stock) and self._stock[0].alone)
-        return self._most if self._answered and not careful else 1
+    def _concurrency(self) -> int:
+        """How many calls there may be at once now."""
+        alone = self._one_alone() or (bool(self._stock) and self._stock[0].alone)
+        return self._most if self._answered and not alone else 1
 
-    def _careful(self) -> bool:
+    def _one_alone(self) -> bool:
         return any(call.batch.alone for call in self._calls)
 
-    def _write_beside(self) -> None:
-        waiting = not self._stock and len(self._calls) < self._room()
+    def _start_writing(self) -> None:
+        waiting = not self._stock and len(self._calls) < self._concurrency()
         if self._writing is not None:
             if waiting:
                 self._ahead = min(2 * self._ahead, AHEAD)  # the service waits for the store
             return
         wanted = self._ahead - len(self._stock)
-        if not self._more or self._down is not None or self._careful():
+        if not self._more or self._down is not None or self._one_alone():
             wanted = 0
         if self._finished or wanted > 0:
             self._writing = self._begin(max(0, wanted))
@@ -157,18 +157,18 @@ class Pipeline(Generic[B]):
         finished, self._finished = self._finished, []
         self._wanted = wanted
         self._written = {key for _, answer in finished for key in answer.keys}
-        return self._store.begin(partial(self._turn, finished, wanted))
+        return self._store.begin(partial(self._write_and_take, finished, wanted))
 
     def _end(self, writing: Future[list[B]]) -> None:
         batches = writing.result()
-        self._on_their_way -= self._written
+        self._sent -= self._written
         if self._wanted:
             self._more = bool(batches) and batches[-1].more
         if self._down is None:
             self._stock += batches
 
-    def _await(self) -> None:
-        """Until the oldest call is home, or what is being written is."""
+    def _wait(self) -> None:
+        """Wait for the oldest call, or for what is being written."""
         futures: list[Future[Any]] = []
         if self._calls:
             futures.append(self._calls[0].future)
@@ -179,21 +179,21 @@ class Pipeline(Generic[B]):
             self._end(self._writing)
             self._writing = None
         while self._calls and self._calls[0].future.done():
-            self._take_home()
+            self._finish_call()
 
-    def _take_home(self) -> None:
+    def _finish_call(self) -> None:
         call = self._calls[0]
         later = call.future.result()
-        if later.down is not None and self._patience(later.down, self._waits):
-            self._waits += 1
-            for one in self._calls:  # those sent beside it fell into the same pause
-                one.again()
+        if later.down is not None and self._wait_to_retry(later.down, self._retries):
+            self._retries += 1
+            for one in self._calls:  # those sent meanwhile failed in the same pause
+                one.resend()
             return
         self._calls.popleft()
-        answer = call.home()
+        answer = call.result()
         self._finished.append((call.batch, answer))
         if answer.down is None:
-            self._waits = 0
+            self._retries = 0
             self._answered = True
         else:
             self._down = self._down or answer.down

@@ -1,6 +1,6 @@
-"""Putting back in step what is derived from the rows: keyword rows, vectors, the saved index.
+"""Repairing what is derived from the rows: keyword rows, vectors, the saved index.
 
-Nothing that a person said or keeps is changed, and no provider is asked: what needs one is queued.
+No message and no memory is changed, and no provider is called: missing vectors are queued.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Repair:
         self._drop_vectors = drop_vectors
 
     def run(self) -> list[str]:
-        """Mend what is out of step; what was done, a line each."""
+        """Repair what differs from the rows; gives a line for each thing done."""
         steps = (self._words, self._broken, self._idle, self._missing, self._strays, self._index)
         return [line for step in steps if (line := step())]
 
@@ -57,10 +57,10 @@ class Repair:
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
 
     def _idle(self) -> str | None:
-        """Vectors of words that are no more."""
+        """Vectors of texts that are gone."""
         with self._database.write() as tx:
-            asked = {embeddings.query_hash(shortened(words)) for words in repair.said(tx)}
-            idle = repair.idle(tx, asked)
+            queries = {embeddings.query_hash(shortened(words)) for words in repair.said(tx)}
+            idle = repair.idle(tx, queries)
             embeddings.drop_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
@@ -74,7 +74,7 @@ class Repair:
         return f"queued {counted(queued, 'text')} without a vector; memchat jobs run makes them"
 
     def _strays(self) -> str | None:
-        """What is in the folder of the index and nobody's."""
+        """Files in the folder of the index that belong to no scope or service."""
         with self._database.read() as tx:
             store_id = meta.get(tx, "store_id") or ""
             known, ids = services.every(tx), apps.every_id(tx)

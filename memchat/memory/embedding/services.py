@@ -1,4 +1,4 @@
-"""The embedding services of a store: looking at them, changing between them, removing one."""
+"""The embedding services of a store: listing them, changing between them, removing one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings, embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
-from memchat.memory.embedding.migration import Reembedded, Reembedding
+from memchat.memory.embedding.migration import Migration, MigrationResult
 from memchat.providers import choose, plugins
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from memchat.providers import Embedder
 
 REMOVED_AT_ONCE = 2_000
-"""Vectors deleted in one transaction: other writers wait for no more than that."""
+"""Vectors deleted in one transaction: other writers wait no longer than for these."""
 
 
 class EmbeddingServices:
@@ -71,7 +71,7 @@ class EmbeddingServices:
         return lacking
 
     def fetch(self, name: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
-        """Bring the files of a model that fastembed runs to this machine; see ``fetch``."""
+        """Download the files of a model that fastembed runs; see ``fetch``."""
         return choose.fetch(self._settings, name, tell)
 
     def migrate(
@@ -82,18 +82,18 @@ class EmbeddingServices:
         max_tokens: int | None,
         tell: Callable[[Progress], None],
         sleep: Callable[[float], None] = time.sleep,
-    ) -> Reembedded:
-        """Make a service's vectors beside those in use, then change to it. See ``Reembedding``.
+    ) -> MigrationResult:
+        """Make a service's vectors beside those in use, then change to it. See ``Migration``.
 
-        Where it is in use already, nothing is done: what it lacks is the queue's to make.
+        Where it is in use already, nothing is done: the queue makes missing vectors.
         """
         embedder = self._embedder(name, dimensions, max_tokens)
         with self._database.write() as tx:
             service_id = services.register(tx, embedder.service, self._clock())
             if services.in_use(tx) == service_id:
-                return Reembedded(embedder.service.name, None, switched=True)
-            self._unlink(tx, service_id)  # what was saved does not tell of what is made now
-        run = Reembedding(self._database, self._settings, self._clock, embedder, service_id, sleep)
+                return MigrationResult(embedder.service.name, None, switched=True)
+            self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
+        run = Migration(self._database, self._settings, self._clock, embedder, service_id, sleep)
         try:
             return run.run(tell)
         except MemChatError:
@@ -173,7 +173,7 @@ class EmbeddingServices:
         return found
 
     def _named(self, name: str | None, dimensions: int | None, max_tokens: int | None) -> Settings:
-        """The settings with this model; what they say of sizes is about the model they name."""
+        """The settings with this model; their sizes are for the model that they name."""
         named = embedding_name(name) if name is not None else self._settings.embed_model
         if named != self._settings.embed_model:
             unsaid = {"embed_dimensions": dimensions, "embed_max_tokens": max_tokens}

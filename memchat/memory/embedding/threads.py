@@ -1,4 +1,4 @@
-"""Threads for what is to be done beside something else, one piece at a time each."""
+"""Threads that work in the background, one piece of work at a time each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ T = TypeVar("T")
 
 
 class DaemonThreads:
-    """So many threads at most, made at need. Daemons: a program that ends does not wait for them,
-    nor trip over them.
+    """So many threads at most, started when needed. As they are daemons, a program that ends does
+    not wait for them.
     """
 
     def __init__(self, name: str, threads: int = 1, *, always_wait: bool = True) -> None:
-        """Leaving the ``with`` block waits for what was begun; without ``always_wait`` not where an
-        error leaves it.
-        """
+        """Leaving the block waits for all work; without ``always_wait`` not after an error."""
         self._name = name
         self._most = threads
         self._always_wait = always_wait
@@ -44,7 +42,7 @@ class DaemonThreads:
                 thread.join()
 
     def begin(self, work: Callable[[], T]) -> Future[T]:
-        """Do it there; the future holds what it gives or raises."""
+        """Do this work in a thread; the future holds its result or its error."""
         self._begun = [future for future in self._begun if not future.done()]
         if len(self._begun) >= len(self._threads) < self._most:
             thread = threading.Thread(target=self._work, name=self._name, daemon=True)

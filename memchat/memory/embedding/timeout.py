@@ -1,8 +1,8 @@
-"""How long a reply waits for its question's vector: then words alone are searched.
+"""How long a reply waits for its question's vector; after that only words are searched.
 
-The service goes on meanwhile, and what comes late is kept for the next time. A service known to
-take a little longer than the limit, as one on the network may, is given that little more; one that
-hangs or has not answered yet is not; and while it hangs it is asked nothing new. A model that this
+The service goes on meanwhile, and a late vector is stored for the next time. A service whose last
+answer took a little longer than the limit, as one on the network may, is given that time; one that
+hangs or has not answered yet is not, and while it hangs no new question is sent. A model that this
 machine has to load first is waited for once, as long as loading takes.
 """
 
@@ -20,81 +20,81 @@ from memchat.memory.embedding.space import Question, shortened
 from memchat.types import clean_text
 
 STRETCH = 4
-"""A service whose last answer took up to so many times the limit is waited for as long; one that
-takes longer hangs."""
+"""A service whose last answer took up to so many times the limit is waited for so long; one that
+takes longer is said to hang."""
 LOADING = 10.0
 """Seconds that the first question waits for a model that is being loaded."""
 LOST = 60.0
-"""Seconds after which a question is taken for lost, and a service that hung is tried again."""
+"""Seconds after which a question is given up, and a service that hung is tried again."""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingQuery:
-    """A question on its way to its vector."""
+    """A question whose vector is being made."""
 
     text: str
     future: Future[Question]
 
     def arrived(self) -> Question | None:
-        """The question with its vector, where that has come by now; a failure gives None."""
+        """The question with its vector, where that is there by now; None also after a failure."""
         if not self.future.done() or self.future.exception() is not None:
             return None
         return self.future.result()
 
 
 class QueryTimeout:
-    """Asks in a thread of its own, and waits for so long. Safe in several threads."""
+    """Makes the vector in a thread of its own, and waits so long. Safe in several threads."""
 
     def __init__(
-        self, seconds: float, find: Callable[[str], Question], *, loads: bool = False
+        self, seconds: float, embed: Callable[[str], Question], *, loads: bool = False
     ) -> None:
-        """``find`` gives the question with its vector, however long that takes; ``loads`` says that
-        its first answer waits for a model to be loaded."""
+        """``embed`` gives the question with its vector, however long that takes; ``loads`` says
+        that its first answer waits for a model to be loaded."""
         self._seconds = seconds
-        self._find = find
+        self._embed = embed
         self._loading = LOADING if loads else 0.0
-        """How long that is waited for; 0 once it is loaded, or did not come in time."""
+        """Seconds to wait for the loading; 0 once it is done, or took too long."""
         self._last: float | None = None
         self._open: dict[Future[Question], float] = {}
-        """When each question began that has no answer yet."""
+        """When each question without an answer was sent."""
         self._lock = threading.Lock()
 
-    def ask(self, text: str) -> PendingQuery:
-        """Begin to look for the vector, unless the service hangs: then words are the answer."""
-        asked = PendingQuery(text, Future())
+    def start(self, text: str) -> PendingQuery:
+        """Begin to make the vector, unless the service hangs: then only words are searched."""
+        query = PendingQuery(text, Future())
         with self._lock:
             hangs = self._hangs()
             if not hangs:
-                self._open[asked.future] = time.monotonic()
+                self._open[query.future] = time.monotonic()
         if hangs:
             why = "the embedding service still owes an earlier answer"
-            asked.future.set_result(_by_words(text, why))
-            return asked
+            query.future.set_result(_without_vector(text, why))
+            return query
         threading.Thread(
-            target=self._look, args=(asked,), name="memchat-question", daemon=True
+            target=self._run, args=(query,), name="memchat-question", daemon=True
         ).start()
-        return asked
+        return query
 
-    def wait(self, asked: PendingQuery, seconds: float | None = None) -> Question:
+    def wait(self, query: PendingQuery, seconds: float | None = None) -> Question:
         """The question with its vector, or without where that takes too long, or ``seconds``.
 
-        Raises what finding it raised, e.g. SchemaError for the vectors of another service.
+        Raises what making it raised, e.g. SchemaError for the vectors of another service.
         """
         limit = self._limit() if seconds is None else seconds
         try:
-            return asked.future.result(timeout=limit)
+            return query.future.result(timeout=limit)
         except NotYet:
             if seconds is None:
-                self._last = None  # what it took before tells nothing now
+                self._last = None  # the time it took before says nothing about the next
                 self._loading = 0.0
-            return _by_words(
-                asked.text,
+            return _without_vector(
+                query.text,
                 f"the embedding service did not answer within {limit:g} s; "
                 "MEMCHAT_EMBED_PATIENCE gives it longer",
             )
 
     def _hangs(self) -> bool:
-        """Whether an earlier question has waited for longer than any is waited for."""
+        """Whether an earlier question has waited longer than the longest limit."""
         now = time.monotonic()
         self._open = {
             future: begun
@@ -108,19 +108,19 @@ class QueryTimeout:
         late = self._last is not None and self._seconds < self._last <= STRETCH * self._seconds
         return max(self._seconds * (STRETCH if late else 1), self._loading)
 
-    def _look(self, asked: PendingQuery) -> None:
+    def _run(self, query: PendingQuery) -> None:
         started = time.monotonic()
         try:
-            question = self._find(asked.text)
+            question = self._embed(query.text)
         except MemChatError as error:
-            asked.future.set_exception(error)
+            query.future.set_exception(error)
             return
         if question.usage is not None:
-            # What loading took says nothing of the next answer.
+            # The time that loading took says nothing about the next answer.
             self._last = None if self._loading else time.monotonic() - started
             self._loading = 0.0
-        asked.future.set_result(question)
+        query.future.set_result(question)
 
 
-def _by_words(text: str, why: str) -> Question:
+def _without_vector(text: str, why: str) -> Question:
     return Question(shortened(clean_text(text)), degraded=f"searched by words only: {why}")

@@ -310,7 +310,7 @@ class Learner:
             summary = reading.summary or sessions.description(tx, reading.session.id)[1]
             zone = self._settings.zone
             said = turn_texts.texts(
-                tx, reading.session, reading.turns, zone, summary=summary, coming=facts
+                tx, reading.session, reading.turns, zone, summary=summary, new_facts=facts
             )
         try:
             vectors, spent = meaning.documents([*(f.search_text for f in facts), *said.every])

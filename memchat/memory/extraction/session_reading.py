@@ -20,6 +20,7 @@ from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.gate.checks import keys
 from memchat.memory.gate.types import KnownFact, Turn, Verdict
+from memchat.memory.recall.ranking import hybrid_score
 from memchat.store import (
     apps,
     embeddings,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 NEAREST = 5
-_BY_MEANING = 0.7
+_COSINE_WEIGHT = 0.7
 _LOOKED_AT = 20
 """Replaced values are found too: they point at the one in use, and take no place from it."""
 PROFILE_MOST = 15
@@ -263,14 +264,14 @@ class Reading:
         says one short thing among others is near to none, and still names what it changes."""
         terms = keywords.query_terms(words)
         bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_LOOKED_AT))
-        best = max(bm25.values(), default=1.0) or 1.0
+        best = max(bm25.values(), default=0.0)
         cosine: dict[int, float] = {}
         if meaning is not None and vector is not None:
             cosine = dict(meaning.index.search(tx, ids, vector, _LOOKED_AT))
             unscored = [i for i in bm25 if i not in cosine]
             cosine |= meaning.index.scores(tx, ids, vector, unscored)
         scores = {
-            i: _BY_MEANING * cosine.get(i, 0.0) + (1 - _BY_MEANING) * bm25.get(i, 0.0) / best
+            i: hybrid_score(cosine.get(i, 0.0), bm25.get(i, 0.0), best, _COSINE_WEIGHT)
             for i in bm25.keys() | cosine.keys()
         }
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))

@@ -76,5 +76,5 @@ def _reads_as_before(
     """Whether a line about a turn holds nothing that was since deleted or blanked."""
     if turn is None or (hit.session_title and hit.session_title != titles[turn.session_id]):
         return False
-    now = render.moment(turn, zone, title=hit.session_title, changed=hit.since_changed)
+    now = render.past_turn(turn, zone, title=hit.session_title, changed=hit.since_changed)
     return now == hit.text

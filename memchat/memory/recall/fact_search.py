@@ -1,6 +1,6 @@
-"""Finding facts: those in use that a question means, and the profile that every chat is given.
+"""Finding facts: those in use that answer a question, and the profile that every chat is given.
 
-A replaced value is found behind the one that is there now, which takes its scores.
+Where a replaced value is found, the fact in use now gets its score.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from itertools import chain
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from memchat.language.text import normal_value
+from memchat.memory.context import Context
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.recall import render
-from memchat.memory.recall.ranking import CANDIDATES, Parts, ScoredSearch
+from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch, ScoreParts
 from memchat.store import memories, succession
 from memchat.store.apps import ScopeIds
 from memchat.store.succession import Past
@@ -25,22 +25,28 @@ from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory
 
 PINNED_MOST = 100
-NEWEST = Parts(0.0, None, None, confident=False)
-"""Of a fact that nothing of the question speaks for."""
-PAST_MOST = 3
-"""Replaced values that a line tells of."""
+NO_MATCH = ScoreParts(0.0, None, None, confident=False)
+"""Of a fact that has nothing in common with the question."""
+ALWAYS = ScoreParts(1.0, None, None)
+"""Of a fact that is shown for every question."""
+REPLACED_MOST = 3
+"""Replaced values that a line names."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """A fact that was found, before it is put into words."""
+    """A fact that was found, before it is written as a line."""
 
     memory: Memory
-    score: float
-    parts: Parts
+    parts: ScoreParts
     channel: str
-    asked: Collection[int] = ()
-    """What the question found, replaced values among it."""
+    matched: Collection[int] = ()
+    """Ids of all that the question found confidently, replaced values among them."""
+
+    @property
+    def score(self) -> float:
+        """From 0 to 1."""
+        return round(self.parts.score, 6)
 
     @property
     def confident(self) -> bool:
@@ -50,21 +56,30 @@ class FoundFact:
 
 @dataclass(frozen=True, slots=True)
 class FactSearch:
-    """The facts of some scopes as they stand on a day."""
+    """The facts of a scope as they stand today."""
 
-    tx: Connection
-    scope: ScopeIds
-    today: date
-    zone: ZoneInfo
+    context: Context
     mute: Collection[int] = frozenset()
     """Replaced values that no line names."""
+    today: date = field(init=False)
     standing: Standing = field(init=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "today", self.context.today)
         object.__setattr__(self, "standing", as_of(self.tx, self.scope.ids, self.today))
 
+    @property
+    def tx(self) -> Connection:
+        """The transaction that is read."""
+        return self.context.tx
+
+    @property
+    def scope(self) -> ScopeIds:
+        """The scope rows that are read."""
+        return self.context.scope
+
     def sensitive_words(self) -> set[tuple[str, str]]:
-        """The keys and plain values of the sensitive facts in use: another row may say the same."""
+        """Key and plain value of each sensitive fact in use: another row may have the same."""
         back = [*self.standing.back.values()]
         rows = memories.sensitive_words(self.tx, self.scope.ids, self.today, back)
         return {(key, normal_value(value)) for key, value in rows}
@@ -72,8 +87,8 @@ class FactSearch:
     def find(self, search: ScoredSearch, limit: int, least: int = 0) -> list[FoundFact]:
         """The facts that answer a question confidently, best first, of equal ones the newest.
 
-        Where these are fewer than ``least`` the best of the others follow, and where nothing speaks
-        for any more of them the newest.
+        Where these are fewer than ``least`` the best of the others follow, and then the newest of
+        those that match nothing.
         """
         ids = self.scope.ids
         if not ids or limit < 1:
@@ -88,13 +103,12 @@ class FactSearch:
             facts += self._newest(facts, least - len(facts))
         return facts[:limit]
 
-    def _ranked(self, found: dict[int, Parts]) -> list[FoundFact]:
+    def _ranked(self, found: dict[int, ScoreParts]) -> list[FoundFact]:
         """What was found as facts in use, best first, confident ones before the others."""
-        asked = frozenset(i for i, parts in found.items() if parts.confident)
+        matched = frozenset(i for i, parts in found.items() if parts.confident)
         facts = [
-            FoundFact(memory, round(parts.score, 6), parts, parts.channel, asked)
+            FoundFact(memory, found[memory.id], found[memory.id].channel, matched)
             for memory in self.unshadowed(self._credited(found))
-            for parts in (found[memory.id],)
         ]
         facts.sort(key=lambda fact: fact.memory.id)
         facts.sort(key=lambda fact: (fact.confident, fact.score, fact.memory.said_at), reverse=True)
@@ -112,36 +126,40 @@ class FactSearch:
             limit=count + len(known),
         )
         others = [m for m in self.unshadowed(rows) if m.id not in known]
-        return [FoundFact(memory, 0.0, NEWEST, "newest") for memory in others[:count]]
+        return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 
     def pinned(self) -> list[FoundFact]:
-        """What a person pinned, and the profile and preferences that may stand behind it, the most
-        confirmed first."""
+        """The pinned facts, then profile and preferences, the most confirmed first."""
         rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST, self.standing)
-        always = Parts(1.0, None, None)
-        return [FoundFact(memory, 1.0, always, "pinned") for memory in self.unshadowed(rows)]
+        return [FoundFact(memory, ALWAYS, "pinned") for memory in self.unshadowed(rows)]
 
-    def told(self, facts: Sequence[FoundFact]) -> list[Hit]:
-        """The facts in words, each with what it replaced."""
-        ids = [fact.memory.id for fact in facts]
-        before = self._replaced(ids) if ids else {}
-        return [self._hit(fact, before.get(fact.memory.id, [])) for fact in facts]
-
-    def for_model(self, facts: Sequence[FoundFact]) -> list[Hit]:
-        """The facts as a chat model is told them: in short, and of what they replaced only what
-        was asked for."""
-        ids = [fact.memory.id for fact in facts if fact.asked]
-        replaced = self._replaced(ids) if ids else {}
+    def hits(self, facts: Sequence[FoundFact]) -> list[Hit]:
+        """The facts as full lines, each with the latest value it replaced and those found."""
+        replaced = self._replaced([fact.memory.id for fact in facts])
         hits = []
         for fact in facts:
-            before = [p for p in replaced.get(fact.memory.id, []) if p.id in fact.asked]
-            before = [p for p in before if p.id not in self.mute][:PAST_MOST]
-            text = render.fact(fact.memory, self.zone, self.today, before)
+            past = replaced.get(fact.memory.id, [])
+            before = self._shown([p for n, p in enumerate(past) if n == 0 or p.id in fact.matched])
+            text = render.line(fact.memory, self.context.zone, before)
+            hits.append(_as_hit(fact, text, f"- {text}\n", before))
+        return hits
+
+    def for_model(self, facts: Sequence[FoundFact]) -> list[Hit]:
+        """The facts as short lines of a prompt, each with the replaced values that were found."""
+        replaced = self._replaced([fact.memory.id for fact in facts if fact.matched])
+        hits = []
+        for fact in facts:
+            past = replaced.get(fact.memory.id, [])
+            before = self._shown([p for p in past if p.id in fact.matched])
+            text = render.fact(fact.memory, self.context.zone, self.today, before)
             hits.append(_as_hit(fact, text, f"- #{fact.memory.id} {text}\n", before))
         return hits
 
+    def _shown(self, replaced: Sequence[Past]) -> list[Past]:
+        return [past for past in replaced if past.id not in self.mute][:REPLACED_MOST]
+
     def in_force(self) -> Iterator[Memory]:
-        """What holds today or is still to come, the app's own first, as it is read."""
+        """The facts in force today or later, the app's own first, read one by one."""
         back = memories.by_ids(self.tx, self.scope.ids, list(self.standing.back.values()))
         own_keys: set[str] = set()
         for app_id in self.scope.ids:
@@ -153,27 +171,29 @@ class FactSearch:
                 if over or not memory.active:
                     continue
                 if not own and not memory.many and memory.key in own_keys:
-                    continue  # the app itself knows better
+                    continue  # the app has a value of its own
                 if own and not memory.many and on(memory, self.today):
                     own_keys.add(memory.key)
                 yield memory
 
     def _replaced(self, ids: Sequence[int]) -> dict[int, list[Past]]:
-        """What these memories replaced, newest first; what they did only today among it."""
+        """What these memories replaced, newest first, including what they replaced only today."""
+        if not ids:
+            return {}
         today = self.standing.replaced(ids)
         found = succession.replaced(self.tx, self.scope.ids, [*ids, *today])
         if today:
             rows = memories.by_ids(self.tx, self.scope.ids, [*today, *today.values()])
             for i in sorted(today, key=lambda i: rows[i].said_at):
                 winner = rows[today[i]]
-                past = Past(i, rows[i].value, winner.starts_at or winner.said_at)
-                chain = [past, *found.pop(i, [])]
+                newest = Past(i, rows[i].value, winner.starts_at or winner.said_at)
+                chain = [newest, *found.pop(i, [])]
                 found[winner.id] = chain + found.get(winner.id, [])
         return found
 
-    def _credited(self, found: dict[int, Parts]) -> list[Memory]:
-        """The memories in use that were found, or stand in the place of a replaced value that was:
-        that value's scores are theirs where they are higher."""
+    def _credited(self, found: dict[int, ScoreParts]) -> list[Memory]:
+        """The memories in use that were found, or that replaced a value that was: its scores are
+        theirs where they are higher."""
         now = self._present(sorted(found))
         for found_id, memory in now.items():
             parts = found[found_id]
@@ -183,7 +203,7 @@ class FactSearch:
         return [m for m in distinct.values() if m.expires_at is None or m.expires_at >= self.today]
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
-        """For each of these memories the one that stands in its place today."""
+        """For each of these memories the one that replaces it today, or itself."""
         now = succession.present(self.tx, self.scope.ids, ids)
         places = {i: self.standing.in_place_of(memory.id) for i, memory in now.items()}
         moved = sorted({place for i, place in places.items() if place != now[i].id})
@@ -191,7 +211,7 @@ class FactSearch:
         return {i: self.standing.seen(rows.get(places[i], m)) for i, m in now.items()}
 
     def unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
-        """Without what the app itself knows better: its own value of a key that holds one."""
+        """Without values shared by every app whose key has a value of the app's own."""
         shared = {memory.key for memory in rows if not memory.app and not memory.many}
         if not shared or self.scope.own is None:
             return list(rows)
@@ -200,17 +220,9 @@ class FactSearch:
         )
         return [m for m in rows if m.app or m.many or m.key not in own]
 
-    def _hit(self, fact: FoundFact, past: Sequence[Past]) -> Hit:
-        memory = fact.memory
-        # Of the values a memory replaced the latest is told, and those that were asked for.
-        before = [p for n, p in enumerate(past) if n == 0 or p.id in fact.asked]
-        before = [p for p in before if p.id not in self.mute][:PAST_MOST]
-        text = render.line(memory, self.zone, before)
-        return _as_hit(fact, text, f"- {text}\n", before)
-
 
 def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[Past]) -> Hit:
-    """A fact as a hit; ``sent`` is its line in a prompt, ``before`` what the line tells besides."""
+    """A fact as a hit; ``sent`` is its line in a prompt, ``before`` the replaced values in it."""
     memory, parts = fact.memory, fact.parts
     return Hit(
         kind="memory",
@@ -229,17 +241,9 @@ def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[Past]) -> Hi
     )
 
 
-def distinct(facts: Sequence[FoundFact], besides: Sequence[FoundFact] = ()) -> list[FoundFact]:
-    """Without those that say what an earlier one says, or one of ``besides``: the same key and,
-    but for case, value."""
-    said = {_said(fact) for fact in besides}
-    kept = []
+def distinct(facts: Sequence[FoundFact]) -> list[FoundFact]:
+    """Without those that have the key and, but for case, the value of an earlier one."""
+    first: dict[tuple[str, str], FoundFact] = {}
     for fact in facts:
-        if (words := _said(fact)) not in said:
-            said.add(words)
-            kept.append(fact)
-    return kept
-
-
-def _said(fact: FoundFact) -> tuple[str, str]:
-    return fact.memory.key, normal_value(fact.memory.value)
+        first.setdefault((fact.memory.key, normal_value(fact.memory.value)), fact)
+    return list(first.values())

@@ -1,7 +1,7 @@
-"""What was written just now and has no vector yet: a search gives a few of these theirs itself.
+"""Rows without a vector, because they are new: a search makes a few of these vectors itself.
 
-Only where a service of this machine makes them: a search waits for no network and no writer. What
-was made takes part in that search whether or not it could be kept.
+It does so only with a service of this machine: a search waits for no network and no writer. The
+vectors take part in that search whether or not they could be stored.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ log = logging.getLogger(__name__)
 
 MOST = 16
 """Texts that one search embeds at most."""
-UNHURRIED = 0.5
-"""Seconds that a search waits for them which no reply waits for."""
+DEFAULT_SECONDS = 0.5
+"""How long a search waits for them where no reply waits for the search."""
 
 
 _SOURCES: Mapping[Kind, unembedded.Kind] = {"memories": "memory", "messages": "message"}
@@ -41,7 +41,7 @@ _SOURCES: Mapping[Kind, unembedded.Kind] = {"memories": "memory", "messages": "m
 class MadeVectors:
     """The vectors of rows that had none, and what these rows' texts were."""
 
-    meaning: EmbeddingSpace | None = None
+    space: EmbeddingSpace | None = None
     gaps: Sequence[Gap] = ()
     vectors: Mapping[str, Vectors] = field(default_factory=dict)
     """By the hash of the text."""
@@ -59,51 +59,49 @@ class MissingVectors:
         self._clock = clock
         self._busy = threading.Lock()
 
-    def made(self, search: ScoredSearch, own: int | None, seconds: float) -> MadeVectors:
-        """Vectors for a few facts of a search's scopes, and for turns of ``own`` where there is
-        room: as many as the service makes within so many seconds."""
-        meaning = search.meaning
-        if meaning is None or search.question.vector is None:
-            return MadeVectors()
-        if not meaning.embedder.service.local:
+    def made(self, search: ScoredSearch, seconds: float, *, turns: bool) -> MadeVectors:
+        """Vectors for a few facts of a search's scopes, and with ``turns`` for turns of its app
+        where there is room: as many as the service makes within so many seconds."""
+        space, own = search.space, search.context.scope.own
+        if space is None or not space.embedder.service.local:
             return MadeVectors()
         found = self._texts(search, "memories", MOST)
-        if own is not None:
+        if turns and own is not None:
             here = replace(search, ids=[own])
             found += self._texts(here, "messages", MOST - len(found))
         if not found:
             return MadeVectors()
         texts = {gap.hash: gap.text for gap in found if gap.text is not None}
-        vectors = embeddings.get(search.tx, meaning.service_id, list(texts))
+        vectors = embeddings.get(search.tx, space.service_id, list(texts))
         new = {key: text for key, text in texts.items() if key not in vectors}
-        vectors |= self._embedded(meaning, new, seconds)
-        return MadeVectors(meaning, [gap for gap in found if gap.hash in vectors], vectors)
+        vectors |= self._embedded(space, new, seconds)
+        return MadeVectors(space, [gap for gap in found if gap.hash in vectors], vectors)
 
     def keep(self, made: MadeVectors) -> None:
-        """Keep the vectors among the rows. Where another writes just now, or nothing can be
-        written, the queue makes them later."""
-        if made.meaning is None or not made.gaps:
+        """Store the vectors. Where another process writes just now, or nothing can be written, the
+        queue makes them later."""
+        if made.space is None or not made.gaps:
             return
         try:
             with self._database.write_if_free() as tx:
-                self._write(tx, made.meaning, made)
+                self._write(tx, made.space, made)
         except StoreError:
             log.info("%d vectors that a search made were not kept", len(made.gaps))
 
     def _texts(self, search: ScoredSearch, kind: Kind, limit: int) -> list[Gap]:
-        """What waits, so many at most: what holds the question's words first, then the newest."""
-        waiting = search.waiting(kind)
-        if not waiting or limit < 1:
+        """The texts of so many at most: those with the question's words first, then the newest."""
+        unembedded_ids = search.unembedded(kind)
+        if not unembedded_ids or limit < 1:
             return []
-        told = search.matches(kind).of(waiting) if len(waiting) > limit else {}
-        chosen = sorted(waiting, key=lambda i: (-told.get(i, 0.0), -i))[:limit]
+        bm25 = search.matches(kind).of(unembedded_ids) if len(unembedded_ids) > limit else {}
+        chosen = sorted(unembedded_ids, key=lambda i: (-bm25.get(i, 0.0), -i))[:limit]
         return unembedded.texts(search.tx, _SOURCES[kind], chosen)
 
     def _embedded(
-        self, meaning: EmbeddingSpace, texts: Mapping[str, str], seconds: float
+        self, space: EmbeddingSpace, texts: Mapping[str, str], seconds: float
     ) -> dict[str, Vectors]:
-        """What of these the service makes in that time. Nothing where it still owes an earlier
-        search its vectors."""
+        """What the service makes of these in that time; nothing where it is still busy for an
+        earlier search."""
         if not texts or not self._busy.acquire(blocking=False):
             return {}
         made: dict[str, Vectors] = {}
@@ -116,7 +114,7 @@ class MissingVectors:
                     if over.is_set():
                         break
                     try:
-                        made.update(meaning.embed({key: text})[0])
+                        made.update(space.embed({key: text})[0])
                     except MemChatError as error:
                         log.warning("a search could not embed a text: %s", error)
             finally:
@@ -128,25 +126,25 @@ class MissingVectors:
         over.set()
         return dict(made)
 
-    def _write(self, tx: Connection, meaning: EmbeddingSpace, made: MadeVectors) -> None:
-        now, service_id = self._clock(), meaning.service_id
+    def _write(self, tx: Connection, space: EmbeddingSpace, made: MadeVectors) -> None:
+        now, service_id = self._clock(), space.service_id
         if services.in_use(tx) != service_id:
             return
-        # What was forgotten or reworded meanwhile keeps no vector of the old words.
-        still = [gap for source in _SOURCES.values() for gap in _still(tx, source, made.gaps)]
-        embeddings.put(tx, service_id, [(gap.hash, made.vectors[gap.hash]) for gap in still], now)
-        facts = [gap.id for gap in still if gap.kind == "memory"]
+        # What was forgotten or reworded meanwhile gets no vector of the old words.
+        same = [gap for source in _SOURCES.values() for gap in _unchanged(tx, source, made.gaps)]
+        embeddings.put(tx, service_id, [(gap.hash, made.vectors[gap.hash]) for gap in same], now)
+        facts = [gap.id for gap in same if gap.kind == "memory"]
         if facts:
             memories.mark_embedded(tx, facts, Cause(now, "system"))
             job_holders.finish_unheld(tx, "embed", facts, now)
-        turns = messages.by_ids(tx, [gap.id for gap in still if gap.kind == "message"])
+        turns = messages.by_ids(tx, [gap.id for gap in same if gap.kind == "message"])
         for session_id in {turn.session_id for turn in turns.values()}:
             theirs = [i for i, turn in turns.items() if turn.session_id == session_id]
             messages.tell_index(tx, session_id, theirs)
 
 
-def lacking(facts: int, turns: int) -> str | None:
-    """What is to be said of so many rows that a search could rank by their words only."""
+def reason(facts: int, turns: int) -> str | None:
+    """The remark that so many rows could be ranked by their words only; None for none."""
     if not facts + turns:
         return None
     counted = [(facts, "fact", "facts")]
@@ -157,7 +155,7 @@ def lacking(facts: int, turns: int) -> str | None:
     return f"{' and '.join(parts)} {is_ if facts + turns == 1 else are}"
 
 
-def _still(tx: Connection, source: unembedded.Kind, found: Collection[Gap]) -> list[Gap]:
+def _unchanged(tx: Connection, source: unembedded.Kind, found: Collection[Gap]) -> list[Gap]:
     """Those of a kind that are in the rows as they were when they were embedded."""
     ids = [gap.id for gap in found if gap.kind == source]
     held = {gap.id: gap for gap in unembedded.texts(tx, source, ids)} if ids else {}

@@ -1,4 +1,4 @@
-"""Which of very many pinned facts fit a message, asked of a cheap model; off unless switched on."""
+"""A cheap model chooses which of very many pinned facts fit a message; off by default."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class _Chosen(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ModelFilter:
-    """Asks once; where the answer cannot be used, nothing is chosen and the order stays."""
+    """Calls the model once; where its answer cannot be used, nothing is chosen."""
 
     prompts: Prompts
     model: Callable[[], ChatModel]
 
     def choose(self, message: str, facts: Sequence[Hit]) -> tuple[list[int], Usage | None]:
-        """The ids of the facts that fit the message, the best first, and what asking took."""
+        """The ids of the facts that fit the message, the best first, and what the call took."""
         if len(facts) <= ABOVE or self.model().stand_in:
             return [], None
         data = {"message": message, "facts": [{"id": f.id, "fact": f.text} for f in facts]}

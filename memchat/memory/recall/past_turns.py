@@ -1,7 +1,7 @@
-"""Finding what a person said in earlier conversations: dated moments, each with what became of it.
+"""Finding what a person said in earlier conversations: dated turns, each with what changed since.
 
-A moment's score is that of its words and meaning, and a share for the summary of its conversation:
-what was said in the right conversation is more likely meant.
+The score of a turn is the hybrid score of its text, and a share for the summary of its
+conversation: what was said in the right conversation is more likely meant.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from memchat.language import text
 from memchat.memory.recall import render
-from memchat.memory.recall.ranking import Parts, ScoredSearch
+from memchat.memory.recall.ranking import ScoredSearch, ScoreParts
 from memchat.store import events, evidence, keywords, messages, sessions, succession
 from memchat.store.evidence import Drawn
 from memchat.store.memories import FORGOTTEN
@@ -23,29 +23,28 @@ from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message
 
 PRIOR = 0.3
-"""What the summary of its conversation adds to a moment, at most."""
+"""What the summary of its conversation adds to the score of a turn, at most."""
 _ONLY_PROOF = 0.6
-"""Of a moment's words those that quotes of shown facts hold, from which on it may only prove."""
+"""The share of a turn's words within quotes of shown facts from which on it may only prove them."""
 _SAYS_MORE = 3
-"""Words that the facts' own lines lack, from which on it says more than they: "I moved from Lisbon
-to Porto for a job at Sonae" beside "city: Porto". Fewer are the sentence around the value."""
+"""With so many words that the facts' lines lack a turn says more than they: "I moved from Lisbon to
+Porto for a job at Sonae" beside "city: Porto". Fewer are the sentence around the value."""
 
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A found moment before it is put into words, and the facts that were drawn from it."""
+    """A turn that was found, before it is written as a line, and the facts drawn from it."""
 
     turn: Message
-    parts: Parts
+    parts: ScoreParts
     prior: float
     title: str | None
     changed: tuple[str, ...]
-    """The keys of what it said that holds no more."""
+    """The keys of the facts in it that are out of date."""
     facts: tuple[Drawn, ...]
     taught: tuple[int, ...]
-    """For each of the facts the memory that stands in its place today."""
-    asked: Set[str]
-    """The words of the question."""
+    """For each of the facts the memory that replaces it today, or itself."""
+    query_words: Set[str]
 
     @property
     def score(self) -> float:
@@ -56,28 +55,28 @@ class PastTurn:
         """Whether it passes the floor."""
         return self.parts.confident
 
-    def tells(self, memory_ids: Collection[int]) -> bool:
+    def taught_any(self, memory_ids: Collection[int]) -> bool:
         """Whether one of these memories, or what they replaced, was drawn from it."""
         return any(i in memory_ids for i in self.taught)
 
     def only_proves(self, shown: Mapping[int, Memory]) -> bool:
-        """Whether these memories, in whose place or for which it was said, leave nothing of it to
-        tell: their quotes are most of it, and what their lines do not hold was not asked for."""
+        """Whether it adds nothing to these memories, which it taught or which replaced what it
+        taught: their quotes are most of it, and the question did not ask for the rest."""
         mine = _words(self.turn.content)
         linked = [(i, fact) for i, fact in zip(self.taught, self.facts, strict=True) if i in shown]
         proof = {word for _, fact in linked for word in _words(fact.quote)}
         if not linked or len(proof & mine) < _ONLY_PROOF * len(mine):
             return False
-        # A line tells what its fact says, and behind it what it replaced.
+        # A line holds what its fact says, and after it what the fact replaced.
         lines = [(one.key, one.value) for i, fact in linked for one in (shown[i], fact)]
         more = mine - _words(" ".join(f"{key.replace('_', ' ')} {value}" for key, value in lines))
         if len(more) >= _SAYS_MORE:
             more -= _naming(self.turn.content, {key for key, _ in lines})
-        return len(more) < _SAYS_MORE or not more & self.asked
+        return len(more) < _SAYS_MORE or not more & self.query_words
 
-    def told(self, zone: ZoneInfo) -> Hit:
-        """The moment in words."""
-        line = render.moment(self.turn, zone, title=self.title, changed=self.changed)
+    def as_hit(self, zone: ZoneInfo) -> Hit:
+        """The turn as a line."""
+        line = render.past_turn(self.turn, zone, title=self.title, changed=self.changed)
         return Hit(
             kind="message",
             id=self.turn.id,
@@ -100,14 +99,14 @@ class PastTurn:
 
 def find(
     search: ScoredSearch,
-    now: Standing,
+    standing: Standing,
     *,
     limit: int,
     without_session: int | None = None,
     least: int = 0,
 ) -> list[PastTurn]:
-    """The moments that answer a question confidently, best first; none of the conversation that
-    goes on. Where they are fewer than ``least`` others follow, the best of them.
+    """The turns that answer a question confidently, best first; none of ``without_session``. Where
+    they are fewer than ``least`` the best of the others follow.
 
     ``search`` is over the app's own scope alone: conversations belong to no other.
     """
@@ -127,36 +126,38 @@ def find(
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
     heirs = succession.present(search.tx, search.ids, ids)
-    present = {i: now.in_place_of(m.id) for i, m in heirs.items()}
+    present = {i: standing.in_place_of(m.id) for i, m in heirs.items()}
     reworded = events.reworded(search.tx, ids)
-    moments, asked = [], search.question.text
-    words = _words(asked)
+    past_turns, question = [], search.question.text
+    words = _words(question)
     for i, turn in turns.items():
         facts = drawn[i]
         if any(fact.inactive_reason == FORGOTTEN for fact in facts):
-            continue  # its purge is on its way, and takes words of this turn
-        if _asks_the_same(turn.content, asked):
+            continue  # its purge is queued, and removes words of this turn
+        if _asks_the_same(turn.content, question):
             continue
         over = [
             f.key
             for f in facts
-            if f.over(now.today)
-            or f.memory_id in now.displaced
+            if f.over(standing.today)
+            or f.memory_id in standing.displaced
             or reworded.get(f.memory_id, turn.created_at) > turn.created_at
         ]
         taught = tuple(present.get(fact.memory_id, fact.memory_id) for fact in facts)
         prior, title = priors[turn.session_id], titles[turn.session_id]
         changed = tuple(dict.fromkeys(over))
-        moments.append(PastTurn(turn, found[i], prior, title, changed, tuple(facts), taught, words))
-    moments.sort(key=lambda m: (not m.confident, -m.score, -m.turn.id))
-    return moments
+        past_turns.append(
+            PastTurn(turn, found[i], prior, title, changed, tuple(facts), taught, words)
+        )
+    past_turns.sort(key=lambda one: (not one.confident, -one.score, -one.turn.id))
+    return past_turns
 
 
-def _asks_the_same(content: str, asked: str) -> bool:
+def _asks_the_same(content: str, question: str) -> bool:
     """Whether it is the question itself, or part of it, as it was asked before."""
-    if text.normal_value(content) == text.normal_value(asked):
+    if text.normal_value(content) == text.normal_value(question):
         return True
-    return content.rstrip().endswith(("?", "？")) and _words(content) <= _words(asked)
+    return content.rstrip().endswith(("?", "？")) and _words(content) <= _words(question)
 
 
 def _naming(content: str, keys: Collection[str]) -> set[str]:
@@ -172,12 +173,12 @@ def _words(content: str) -> set[str]:
 
 
 def _priors(search: ScoredSearch, session_ids: Collection[int]) -> Mapping[int, float]:
-    """What the summary of each of these conversations says for it."""
+    """What the summary of each of these conversations adds to the score of its turns."""
     ids = sorted(session_ids)
     bm25 = keywords.matches(search.tx, "sessions", search.ids, search.words).of(ids)
     cosine: dict[int, float] = {}
-    if search.meaning is not None and search.question.vector is not None:
-        vector = search.question.vector
-        cosine = search.meaning.index.scores(search.tx, search.ids, vector, ids, "sessions")
-    best = max(bm25.values(), default=0.0)
-    return {i: PRIOR * search.weighed(cosine.get(i), bm25.get(i), best) for i in ids}
+    vector = search.question.vector
+    if search.space is not None and vector is not None:
+        cosine = search.space.index.scores(search.tx, search.ids, vector, ids, "sessions")
+    scores = search.blended(cosine, bm25)
+    return {i: PRIOR * scores.get(i, 0.0) for i in ids}

@@ -1,19 +1,20 @@
-"""One list of candidates from two: by meaning and by words, both scores filled in over the union.
+"""One list of candidates from two: by vector and by words, both scores filled in over the union.
 
-score = weight x cosine + (1 - weight) x BM25 / the query's best BM25, the weight the service's.
 Each list gives its candidates, and the score that the other did not give is looked up: that is
-worth more than any tuning. Reciprocal ranks of both lists are the option.
+worth more than any tuning. ``hybrid_score`` is the one way in which both are blended; reciprocal
+ranks of both lists are the option.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Literal
 
 from sqlalchemy import Connection
 
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, Question
 from memchat.memory.recall.missing_vectors import MadeVectors
 from memchat.memory.recall.question_dates.search import QuestionDates
@@ -27,24 +28,24 @@ Ranked = list[tuple[int, float]]
 """Ids with their scores, best first."""
 _RRF = 60
 _WORDS_ONLY_SHARE = 0.5
-"""Of a question's words those that are enough where only words are searched."""
+"""The share of a question's words that is enough where only words are searched."""
 _WORDS_ONLY_RARE = 0.2
-"""And of what they tell, the rarer the more, the part that is."""
+"""The share of the words' whole weight, in which rare ones count more, that is enough too."""
 _MOST = 0.6
-"""Of a question's words those with which half the floor's cosine is enough: two weak witnesses."""
+"""The share of a question's words with which half the floor's cosine is enough."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ScoreParts:
     """A candidate's score and what it was made of; None where a list could not score it."""
 
     score: float
     cosine: float | None
     bm25: float | None
     dated: float | None = None
-    """The share for lying on the days asked about."""
+    """The share for the days that the question names."""
     confident: bool = True
-    """Whether it passes the floor: near enough in meaning, or with enough of the words."""
+    """Whether it passes the floor: with a near vector, or with enough of the words."""
 
     @property
     def order(self) -> tuple[bool, float]:
@@ -63,96 +64,105 @@ class Parts:
 class ScoredSearch:
     """One question over the rows of some scopes."""
 
-    tx: Connection
+    context: Context
     ids: Sequence[int]
+    """The scope rows that are searched."""
     question: Question
     words: Sequence[str]
-    telling: Collection[str]
-    """The words that a hit may be asked to hold: those that only name a day are none."""
-    meaning: EmbeddingSpace | None
-    timely: QuestionDates | None
+    required: Collection[str]
+    """The words that a hit may have to hold: those that only name a day are not among them."""
+    dates: QuestionDates | None
     ranking: str = "weighted"
-    fresh: MadeVectors = field(default_factory=MadeVectors)
+    made: MadeVectors = field(default_factory=MadeVectors)
     """Vectors of rows that the index does not have yet."""
-    lacking: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
-    """What had no vector in this snapshot, by kind and scope rows, as far as that was asked."""
-    asked: dict[tuple[Kind, int], int] = field(default_factory=dict)
-    """How far this snapshot of a kind and scope row reaches, as far as that was asked."""
+    _unembedded: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
+    """The rows without a vector in this snapshot, by kind and scope rows, once looked up."""
+    _newest_changes: dict[tuple[Kind, int], int] = field(default_factory=dict)
+    """How far this snapshot of a kind and scope row reaches, once looked up."""
+
+    @property
+    def tx(self) -> Connection:
+        """The transaction that is read."""
+        return self.context.tx
+
+    @property
+    def space(self) -> EmbeddingSpace | None:
+        """The embedding space of the question's vector; None where only words are searched."""
+        return self.question.space if self.question.vector is not None else None
 
     def found(
         self, kind: Kind, limit: int = CANDIDATES, without: Collection[int] = ()
-    ) -> dict[int, Parts]:
+    ) -> dict[int, ScoreParts]:
         """The candidates of a kind, by id, those that pass its floor and those that do not; never
         one of ``without``."""
-        dated = self.timely.rows(self.tx, kind, self.ids, without) if self.timely else []
+        dated = self.dates.rows(self.tx, kind, self.ids, without) if self.dates else []
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
-        waiting = matches.of(self.waiting(kind).difference(without))
-        spoken = nlargest(limit, waiting, key=waiting.__getitem__)
-        bm25 = matches.of((*_ids(worded), *_ids(near), *dated, *spoken))
+        by_words = matches.of(self.unembedded(kind).difference(without))
+        unembedded = nlargest(limit, by_words, key=by_words.__getitem__)
+        bm25 = matches.of((*_ids(worded), *_ids(near), *dated, *unembedded))
         cosine = dict(near)
         vector = self.question.vector
-        if self.meaning is not None and vector is not None:
+        if self.space is not None and vector is not None:
             unscored = [i for i in (*bm25, *dated) if i not in cosine]
-            newest, index = self._newest(kind), self.meaning.index
+            newest, index = self._newest(kind), self.space.index
             cosine |= index.scores(self.tx, [*newest], vector, unscored, kind, newest)
-            cosine |= {i: score for i, score in self._fresh(kind) if i in unscored}
+            cosine |= {i: score for i, score in self._made_scores(kind) if i in unscored}
         if self.ranking == "rrf":
-            scores = self._ranked(_ids(near), _ids(worded), spoken)
+            scores = _reciprocal_ranks(_ids(near), _ids(worded), unembedded)
         else:
-            scores = self._weighed(cosine, bm25)
+            scores = self.blended(cosine, bm25)
         passing = self._passing(kind, matches, cosine, bm25)
-        shares = self.timely.shares(dated) if self.timely else {}
-        # On the day asked about one of the words will do: those of the day itself match nothing.
+        shares = self.dates.shares(dated) if self.dates else {}
+        # On the day asked about one of the words is enough: those of the day itself match nothing.
         passing |= {i for i in dated if i in bm25}
-        if dated and self.timely is not None and self.timely.only:
-            # No other word means anything here: "what did I tell you yesterday?"
+        if dated and self.dates is not None and self.dates.only:
+            # The other words are of no use: "what did I tell you yesterday?"
             passing, cosine, bm25, scores = set(dated), {}, {}, {}
         totals = {i: scores.get(i, 0.0) + shares.get(i, 0.0) for i in passing | scores.keys()}
         return {
-            i: Parts(total, cosine.get(i), bm25.get(i), shares.get(i), i in passing)
+            i: ScoreParts(total, cosine.get(i), bm25.get(i), shares.get(i), i in passing)
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
 
-    def waiting(self, kind: Kind) -> set[int]:
-        """The rows that have no vector where meaning takes part: only words can rank them."""
-        if self.meaning is None or self.question.vector is None:
+    def unembedded(self, kind: Kind) -> set[int]:
+        """The rows without a vector where vectors are searched: only words can rank them."""
+        if self.space is None:
             return set()
         where = (kind, *self.ids)
-        if where not in self.lacking:
+        if where not in self._unembedded:
             newest = self._newest(kind)
-            found = self.meaning.index.waiting(self.tx, [*newest], kind, newest)
-            self.lacking[where] = found
-        return self.lacking[where].difference(self.fresh.of(kind))
+            self._unembedded[where] = self.space.index.waiting(self.tx, [*newest], kind, newest)
+        return self._unembedded[where].difference(self.made.of(kind))
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
-        """What holds any of the question's words."""
+        """The rows with any of the question's words."""
         return keywords.matches(self.tx, kind, [*self._newest(kind)], self.words, replies=replies)
 
     def _newest(self, kind: Kind) -> dict[int, int]:
         """The scope rows to search, each with its newest change."""
         for i in self.ids:
-            if (kind, i) not in self.asked:
-                self.asked[kind, i] = latest(self.tx, kind, i)
-        newest = {i: self.asked[kind, i] for i in self.ids}
+            if (kind, i) not in self._newest_changes:
+                self._newest_changes[kind, i] = latest(self.tx, kind, i)
+        newest = {i: self._newest_changes[kind, i] for i in self.ids}
         # No memory is without an event; the turns of an open conversation come before theirs.
         return {i: change for i, change in newest.items() if change or kind != "memories"}
 
     def _lists(
         self, kind: Kind, matches: Matches, limit: int, without: Collection[int]
     ) -> tuple[Ranked, Ranked]:
-        """The candidates by meaning and by words, best first.
+        """The candidates by vector and by words, best first.
 
         Values that were replaced share one place: what is there now. Where they take places of
-        others, both lists are filled up without those chains, and what that adds stands behind.
+        others, both lists are filled up without those chains, and what that adds comes last.
         """
         near = self._nearest(kind, limit, without)
         worded = matches.best(limit, without)
         seen = set(without)
         while kind == "memories":
-            fresh = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
-            chains = succession.chains(self.tx, self.ids, fresh)
+            unseen = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
+            chains = succession.chains(self.tx, self.ids, unseen)
             if chains <= seen:
                 break
             seen |= chains
@@ -161,88 +171,94 @@ class ScoredSearch:
         return near, worded
 
     def _nearest(self, kind: Kind, limit: int, without: Collection[int]) -> Ranked:
-        if self.meaning is None or self.question.vector is None:
+        vector = self.question.vector
+        if self.space is None or vector is None:
             return []
-        vector, index, newest = self.question.vector, self.meaning.index, self._newest(kind)
-        near = index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
-        fresh = [hit for hit in self._fresh(kind) if hit[0] not in without]
-        return _joined(near, fresh)[:limit] if fresh else near
+        newest = self._newest(kind)
+        near = self.space.index.search(
+            self.tx, [*newest], vector, limit, sorted(without), kind, newest
+        )
+        made = [hit for hit in self._made_scores(kind) if hit[0] not in without]
+        return _joined(near, made)[:limit] if made else near
 
-    def _fresh(self, kind: Kind) -> Ranked:
+    def _made_scores(self, kind: Kind) -> Ranked:
         """The cosine of the rows that had no vector before this search."""
         vector = self.question.vector
-        if vector is None or not self.fresh.gaps:
+        if vector is None or not self.made.gaps:
             return []
-        return [(i, float(made @ vector)) for i, made in self.fresh.of(kind).items()]
+        return [(i, float(made @ vector)) for i, made in self.made.of(kind).items()]
 
-    def weighed(self, cosine: float | None, bm25: float | None, best: float) -> float:
-        """The weighted sum, with BM25 as a share of the best."""
-        words = bm25 / best if bm25 is not None and best > 0 else 0.0
-        if self.meaning is None or self.question.vector is None:
-            return words
-        if cosine is None:
-            return words  # a row whose vector is still to come is not to stand behind for that
-        weight = self.meaning.embedder.service.cosine_weight
-        return weight * max(cosine, 0.0) + (1 - weight) * words
-
-    def _weighed(self, cosine: dict[int, float], bm25: dict[int, float]) -> dict[int, float]:
+    def blended(self, cosine: Mapping[int, float], bm25: Mapping[int, float]) -> dict[int, float]:
+        """The hybrid score of each row that has either."""
+        weight = self.space.embedder.service.cosine_weight if self.space is not None else 0.0
         best = max(bm25.values(), default=0.0)
         return {
-            i: self.weighed(cosine.get(i), bm25.get(i), best) for i in cosine.keys() | bm25.keys()
+            i: hybrid_score(cosine.get(i), bm25.get(i, 0.0), best, weight)
+            for i in cosine.keys() | bm25.keys()
         }
-
-    def _ranked(
-        self, near: Sequence[int], worded: Sequence[int], waiting: Sequence[int]
-    ) -> dict[int, float]:
-        """The mean of reciprocal ranks, 1 for what stands first in both lists. What waits for its
-        vector has the rank of its words in both."""
-        scores: dict[int, float] = {}
-        both = list(dict.fromkeys((*worded, *waiting)))
-        for ranked in (near, both):
-            for rank, i in enumerate(ranked, 1):
-                share = 1.0 if i in waiting else 0.5
-                scores[i] = scores.get(i, 0.0) + share * (_RRF + 1) / (_RRF + rank)
-        return scores
 
     def _passing(
         self, kind: Kind, matches: Matches, cosine: dict[int, float], bm25: dict[int, float]
     ) -> set[int]:
-        """What says something: near enough in meaning, or all of the words, or a number."""
-        if self.meaning is None or self.question.vector is None:
-            return self.by_words(matches, bm25)
-        service = self.meaning.embedder.service
+        """What passes: near enough, or with all of the words, or with a number."""
+        if self.space is None:
+            return self.passing_by_words(matches, bm25)
+        service = self.space.embedder.service
         floor = service.floor if kind == "memories" else service.message_floor
         passing = {i for i, score in cosine.items() if score >= floor}
-        # A row whose vector is still to come has its words to speak for it.
-        waiting = bm25.keys() - cosine.keys()
-        passing |= self.by_words(matches, waiting) if kind == "messages" else waiting
+        # A row without a vector can only pass by its words.
+        unembedded = bm25.keys() - cosine.keys()
+        turns = kind == "messages"
+        passing |= self.passing_by_words(matches, unembedded) if turns else unembedded
         enough = self._enough(matches)
         for i in bm25.keys() - passing:
             if enough(i, _MOST if cosine.get(i, 0.0) >= floor / 2 else 1.0):
                 passing.add(i)
         return passing
 
-    def by_words(self, matches: Matches, ids: Iterable[int]) -> set[int]:
-        """Where no vector speaks, a hit holds half of the question's words, rare ones among few, or
-        a number of it: one common word in a long question says nothing."""
+    def passing_by_words(self, matches: Matches, ids: Iterable[int]) -> set[int]:
+        """The rows without a vector that hold half of the question's words, rare ones among few, or
+        a number of it: one common word in a long question means nothing."""
         enough, rare = self._enough(matches), _WORDS_ONLY_RARE / (matches.known or 1.0)
-        told = matches.of(ids)
-        return {i for i in told if enough(i, 0.0 if told[i] >= rare else _WORDS_ONLY_SHARE)}
+        bm25 = matches.of(ids)
+        return {i for i in bm25 if enough(i, 0.0 if bm25[i] >= rare else _WORDS_ONLY_SHARE)}
 
     def _enough(self, matches: Matches) -> Callable[[int, float], bool]:
-        """Whether a row holds such a share of the words that a hit may be asked for, or a number or
-        a code; a single digit, as many texts have one, not alone."""
-        telling = matches.bits(self.telling)
-        numbers = matches.bits([w for w in self.telling if any(c.isdigit() for c in w)])
-        codes = matches.bits([w for w in self.telling if len(w) > 1]) & numbers
+        """A test whether a row holds such a share of the required words, or a number or a code; a
+        single digit is not enough, as many texts have one."""
+        required = matches.bits(self.required)
+        numbers = matches.bits([w for w in self.required if any(c.isdigit() for c in w)])
+        codes = matches.bits([w for w in self.required if len(w) > 1]) & numbers
 
         def enough(i: int, share: float) -> bool:
-            held = matches.bits_of(i) & telling
+            held = matches.bits_of(i) & required
             count = held.bit_count()
             number = held & codes or (held & numbers and count > 1)
-            return bool(count and (number or count >= share * len(self.telling)))
+            return bool(count and (number or count >= share * len(self.required)))
 
         return enough
+
+
+def hybrid_score(cosine: float | None, bm25: float, best: float, weight: float) -> float:
+    """weight x cosine + (1 - weight) x BM25 / best, from 0 to 1; ``best`` is the best BM25 of the
+    query, ``weight`` the embedding service's. A row without a vector is scored by its words alone.
+    """
+    words = bm25 / best if best > 0 else 0.0
+    return words if cosine is None else weight * max(cosine, 0.0) + (1 - weight) * words
+
+
+def _reciprocal_ranks(
+    near: Sequence[int], worded: Sequence[int], unembedded: Collection[int]
+) -> dict[int, float]:
+    """The mean of reciprocal ranks, 1 for what stands first in both lists. What has no vector yet
+    has the rank of its words in both."""
+    scores: dict[int, float] = {}
+    both = list(dict.fromkeys((*worded, *unembedded)))
+    for ranked in (near, both):
+        for rank, i in enumerate(ranked, 1):
+            share = 1.0 if i in unembedded else 0.5
+            scores[i] = scores.get(i, 0.0) + share * (_RRF + 1) / (_RRF + rank)
+    return scores
 
 
 def _ids(found: Ranked) -> list[int]:

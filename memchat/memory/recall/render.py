@@ -16,6 +16,8 @@ from memchat.store.succession import Past
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message, Recalled
 
+_TURN_LIMIT = 400
+"""Characters of a past turn that a line shows."""
 _BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
 _TYPE = re.compile(r"^\[\w+\] ")
 _DAYS = re.compile(r" \((?:(?:said|from|until) \d{4}-\d\d-\d\d[;)]|before: )")
@@ -41,9 +43,9 @@ def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
 
 
 def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[Past] = ()) -> str:
-    """A memory as a chat model is told it: key, value, and a day only where time matters.
+    """A memory as a line of a prompt: key, value, and a day only where time matters.
 
-    ``before`` are values that it replaced and that were asked for, the newest first.
+    ``before`` are values that it replaced and that were found, the newest first.
     """
     days = []
     if memory.memory_type in ("fact", "other"):
@@ -54,68 +56,67 @@ def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[Past] = (
         days.append(f"until {memory.expires_at.isoformat()}")
     if before:
         days.append(f"before: {_replaced(before, zone)}")
-    told = f" ({'; '.join(days)})" if days else ""
-    return escaped(f"{memory.key}: {memory.value}{told}")
+    dated = f" ({'; '.join(days)})" if days else ""
+    return escaped(f"{memory.key}: {memory.value}{dated}")
 
 
 def _replaced(before: Sequence[Past], zone: ZoneInfo) -> str:
     return "; ".join(f"{past.value}, until {day(past.until, zone)}" for past in before)
 
 
-def tells(line: str, key: str, value: str) -> bool:
-    """Whether a line of a memory says this and no more."""
-    said = _TYPE.sub("", line).removeprefix(escaped(f"{key}: {value}"))
-    return not said or _DAYS.match(said) is not None
+def has_value(line: str, key: str, value: str) -> bool:
+    """Whether a line of a memory holds this key and value, and beside them only days."""
+    rest = _TYPE.sub("", line).removeprefix(escaped(f"{key}: {value}"))
+    return not rest or _DAYS.match(rest) is not None
 
 
-def moment(
+def past_turn(
     message: Message,
     zone: ZoneInfo,
-    limit: int = 400,
     *,
     title: str | None = None,
     changed: Sequence[str] = (),
 ) -> str:
     """An earlier turn on one line: when it was said, by whom, in which conversation.
 
-    ``changed`` are the keys of what it said that holds no more.
+    ``changed`` are the keys of the facts in it that are out of date.
     """
-    words = said(message)
-    words = words if len(words) <= limit else words[: limit - 1] + "…"
+    words = message_line(message)
+    words = words if len(words) <= _TURN_LIMIT else words[: _TURN_LIMIT - 1] + "…"
     talk = f"conversation “{title}”" if title else "conversation"
     since = f" (since changed: {', '.join(changed)})" if changed else ""
     when = day(message.created_at, zone)
     return escaped(f"[{talk}] {when} {message.role}: {words}{since}")
 
 
-def said(message: Message) -> str:
-    """What was said, on one line and without its secrets."""
+def message_line(message: Message) -> str:
+    """A message on one line, without its secrets."""
     words = " ".join(mask(message.content).split())
     # A bare code is the answer to a question that nobody sees here.
     return "[code]" if _BARE_CODE.fullmatch(words) else words
 
 
 def block(prompts: Prompts, mark: str, shown: Recalled) -> str:
-    """The whole block, or nothing where there is nothing to say.
+    """The whole block, or an empty text where there are no memories to show.
 
-    What is sent whatever was asked comes first, so that prompts of one conversation begin alike.
+    The list of all facts comes first, so that the prompts of one conversation begin alike.
     """
     lines = [listing(shown.listed)] if shown.listed else []
-    told = {hit.id: hit.text for hit in shown.listed}
+    listed = {hit.id: hit.text for hit in shown.listed}
     found = [hit.id for hit in shown.hits if hit.kind == "memory"] if shown.listed else []
     if found:
         lines.append(pointer(found))
-    lines += [bullet(hit) for hit in shown.hits if not is_told(hit, told)]
+    lines += [bullet(hit) for hit in shown.hits if not is_listed(hit, listed)]
     return prompts.render("memories", mark=mark, lines="\n".join(lines)) if lines else ""
 
 
 def listing(listed: Sequence[Hit]) -> str:
-    """The facts that are sent whatever was asked, a line each."""
+    """The list of all facts, a line each."""
     return "\n".join(map(bullet, listed))
 
 
 def bullet(hit: Hit) -> str:
-    """What a prompt holds of a hit; a fact has its number."""
+    """The line of a hit in a prompt; a fact has its number."""
     return f"- #{hit.id} {hit.text}" if hit.kind == "memory" else f"- {hit.text}"
 
 
@@ -124,9 +125,9 @@ def pointer(ids: Sequence[int]) -> str:
     return f"For this message: {', '.join(f'#{i}' for i in ids)}"
 
 
-def is_told(hit: Hit, told: Mapping[int, str]) -> bool:
-    """Whether these lines, by memory, say all that a hit does."""
-    return hit.kind == "memory" and told.get(hit.id) == hit.text
+def is_listed(hit: Hit, lines: Mapping[int, str]) -> bool:
+    """Whether a hit stands among these lines of memories, by id, in the same words."""
+    return hit.kind == "memory" and lines.get(hit.id) == hit.text
 
 
 WIDEST_MARK = "0a" * 4
@@ -139,15 +140,15 @@ def new_mark() -> str:
 
 
 def frame_tokens(prompts: Prompts) -> int:
-    """What the block takes before its first line, by the mark that takes most."""
+    """Tokens of the block without its lines, by the mark that takes most."""
     return estimate_tokens(prompts.render("memories", mark=WIDEST_MARK, lines=""))
 
 
-def day(moment_: datetime | date, zone: ZoneInfo) -> str:
-    """The day the user lived in at that instant; a day as it is."""
-    if isinstance(moment_, datetime):
-        moment_ = moment_.astimezone(zone).date()
-    return moment_.isoformat()
+def day(at: datetime | date, zone: ZoneInfo) -> str:
+    """The user's day at an instant, in ISO form; a day as it is."""
+    if isinstance(at, datetime):
+        at = at.astimezone(zone).date()
+    return at.isoformat()
 
 
 def escaped(text: str) -> str:

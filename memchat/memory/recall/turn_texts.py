@@ -1,7 +1,7 @@
-"""What was said as something to find: each turn, with the facts drawn from it, as it is embedded.
+"""The texts of a conversation that are embedded: each turn, with the facts drawn from it.
 
-Written at the end of a conversation, in the batch of its facts; again where words of it were
-forgotten. The text is the row's; what stands beside a turn is blended in by the index.
+They are written at the end of a conversation, in the batch of its facts, and again where words of
+it were forgotten. The vectors of neighbouring turns are blended in by the index, not here.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 _REPLY_LIMIT = 600
-"""Characters of a reply that are blended into the turns beside it."""
+"""Characters of a reply that are blended into the turns next to it."""
 _SPEAKER = re.compile(r"[^\W\d_a-z][\w.'’-]{0,30}(?: [\w.'’-]{1,30}){0,2}: ")
-"""Who speaks, as a bridge from a group chat or a written down talk puts it before the words."""
+"""The name of a speaker before the words, as in messages of a group chat or in a transcript."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,19 +51,19 @@ def texts(
     zone: ZoneInfo,
     *,
     summary: str | None,
-    coming: Iterable[Fact] = (),
+    new_facts: Iterable[Fact] = (),
 ) -> Texts:
-    """How these turns are embedded. ``coming`` are facts that are about to be written."""
+    """The texts under which these turns are embedded. ``new_facts`` are about to be written."""
     facts: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
     for one in evidence.drawn(tx, [turn.id for turn in turns]):
         if one.inactive_reason != FORGOTTEN:
             facts[one.message_id][one.key, one.value] = None
-    for fact in coming:
+    for fact in new_facts:
         if fact.relation != "ends":
             for message_id, _, _ in fact.proofs:
                 facts[message_id][fact.key, fact.value] = None
     said = {turn.id: _text(turn, session.user, facts[turn.id], zone) for turn in turns}
-    return Texts(said, _told(session.started_at, zone, summary) if summary else None)
+    return Texts(said, _summary_line(session.started_at, zone, summary) if summary else None)
 
 
 def write(
@@ -83,9 +83,9 @@ def write(
         return
     session, app_id, wanted = found
     messages.index(tx, wanted.turns, session.id)
-    told = text_hash(wanted.summary) if wanted.summary else None
-    if told is not None and sessions.summary_hash(tx, session.id) != told:
-        sessions.index_summary(tx, session.id, app_id, told)
+    summary = text_hash(wanted.summary) if wanted.summary else None
+    if summary is not None and sessions.summary_hash(tx, session.id) != summary:
+        sessions.index_summary(tx, session.id, app_id, summary)
     if service_id is None:
         return
     in_use = services.in_use(tx)
@@ -96,7 +96,7 @@ def write(
     embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], now)
     late = [i for i, words in wanted.turns.items() if text_hash(words) in made]
     messages.tell_index(tx, session.id, late)
-    if told in made:
+    if summary in made:
         changes.record(tx, app_id, "sessions", [session.id])
     if lacking - made:
         jobs.enqueue(tx, "index", app_id, "session", session.id, now)
@@ -129,26 +129,26 @@ def summary_text(session: Session, hashed: str, zone: ZoneInfo) -> str | None:
     where the summary is another by now."""
     for days in (0, -1, 1, -2, 2):
         started = session.started_at + timedelta(days=days)
-        words = _told(started, zone, session.summary or "")
+        words = _summary_line(started, zone, session.summary or "")
         if text_hash(words) == hashed:
             return words
     return None
 
 
-def _told(started_at: datetime, zone: ZoneInfo, summary: str) -> str:
+def _summary_line(started_at: datetime, zone: ZoneInfo, summary: str) -> str:
     return f"[{_day(started_at, zone)}] {summary}"
 
 
 def _text(turn: Message, user: str, facts: Iterable[tuple[str, str]], zone: ZoneInfo) -> str:
-    words = render.said(turn)
-    mine = turn.role == "user"
-    # What a person said is embedded whole, in windows where it is long. A reply is never found.
-    words = words if mine else words[:_REPLY_LIMIT]
-    who = "" if _SPEAKER.match(words) else f"{user if mine else turn.role}: "
+    words = render.message_line(turn)
+    by_user = turn.role == "user"
+    # A person's message is embedded whole, in windows where it is long. No search finds a reply.
+    words = words if by_user else words[:_REPLY_LIMIT]
+    who = "" if _SPEAKER.match(words) else f"{user if by_user else turn.role}: "
     first = f"[{_day(turn.created_at, zone)}] {who}{words}"
     return "\n".join([first, *(f"{key.replace('_', ' ')}: {value}" for key, value in facts)])
 
 
-def _day(moment: datetime, zone: ZoneInfo) -> str:
-    day = moment.astimezone(zone)
+def _day(at: datetime, zone: ZoneInfo) -> str:
+    day = at.astimezone(zone)
     return f"{day.day} {day:%B %Y}"

@@ -1,4 +1,4 @@
-"""Which facts a reply says: those were of use, whatever search made of the message."""
+"""Which facts a reply repeats: those were used, whether or not search found them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from memchat.types import Hit
 
 def echoed(hits: Iterable[Hit], reply: str) -> set[int]:
     """The ids of facts whose whole value stands in a reply."""
-    said = text.fold(reply).text
+    folded = text.fold(reply).text
     facts = [hit.memory for hit in hits if hit.memory is not None]
-    near = [fact for fact in facts if text.normal_value(fact.value) in said]
+    near = [fact for fact in facts if text.normal_value(fact.value) in folded]
     return {fact.id for fact in near if places({fact.value}, reply)}

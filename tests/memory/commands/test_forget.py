@@ -73,7 +73,7 @@ def test_a_no_keeps_everything(open_store: Opener, no: str) -> None:
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send(no).text == replies.KEPT
+    assert chat.send(no).text == replies.NOTHING_FORGOTTEN
     assert chat.send("yes").text == "Fine.", "the question is gone"
     assert values(mc) == ["Lisbon"]
 
@@ -83,7 +83,9 @@ def test_anything_else_than_an_answer_keeps_everything_and_the_talk_goes_on(open
     mc.add("profile", "city", "Lisbon", user="ana")
     chat = mc.session(user="ana")
     chat.send("Forget my city.").text
-    assert chat.send("Wait, what is the weather?").text == f"{replies.KEPT}\n\nIt rains."
+    assert (
+        chat.send("Wait, what is the weather?").text == f"{replies.NOTHING_FORGOTTEN}\n\nIt rains."
+    )
     assert chat.send("yes").text == "Fine."
     assert values(mc) == ["Lisbon"]
 
@@ -127,7 +129,7 @@ def test_a_yes_with_more_behind_it_forgets_and_the_rest_is_answered(
     assert reply.text == "Forgotten: 1 memory.\n\nBoil them."
     assert [change.kind for change in reply.done] == ["forgotten"]
     assert values(mc) == ["Lisbon"] and said(mc)[2] == message
-    sent = chat.parts.model().requests[-1].messages
+    sent = chat._parts.model().requests[-1].messages
     assert sent[-1].content == message and not any("nuts" in one.content for one in sent)
     assert rows_with(mc, "nuts") == []
 
@@ -147,7 +149,7 @@ def test_a_no_with_more_behind_it_keeps_everything_and_the_rest_is_answered(
     open_store: Opener, message: str
 ) -> None:
     mc, chat = asked_about_nuts(open_store, "Soup.", "Fine.")
-    assert chat.send(message).text == f"{replies.KEPT}\n\nSoup."
+    assert chat.send(message).text == f"{replies.NOTHING_FORGOTTEN}\n\nSoup."
     assert chat.send("yes").text == "Fine.", "the question is gone"
     assert len(values(mc)) == 2
 
@@ -187,7 +189,7 @@ def test_a_yes_that_is_part_of_something_else_forgets_nothing_and_is_asked_again
     again = chat.send(message)
     assert again.text.startswith(f"Well.\n\n{replies.STILL_ASKED} I found 1 memory:\n1. #1 allergy")
     assert again.text.endswith("Forget it for good? (yes or no)") and len(values(mc)) == 2
-    assert [hit.memory.value for hit in again.told.hits] == ["nuts"], "they are on the receipt"
+    assert [hit.memory.value for hit in again.by_code.hits] == ["nuts"], "they are on the receipt"
     assert chat.send("yes").text.startswith("Forgotten: 1 memory.") and values(mc) == ["Lisbon"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from memchat.errors import ProviderError
 from memchat.memory.commands import replies
-from memchat.memory.commands.execute import TOOLS
+from memchat.memory.commands.tools import TOOLS
 from memchat.testing import Broken, Calls, ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.commands import caller, keep, kept, said, values

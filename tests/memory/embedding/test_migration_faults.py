@@ -101,7 +101,7 @@ def test_a_service_that_refuses_everybody_is_asked_once(rivers: MemChat, status:
 def test_a_service_that_refuses_every_text_is_not_asked_for_each(
     rivers: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(batch_split, "IN_VAIN", 5)
+    monkeypatch.setattr(batch_split, "FAILURES_BEFORE_PROBE", 5)
     calls: list[int] = []
 
     class Picky(HashEmbedder):

@@ -229,7 +229,7 @@ def test_a_question_that_was_searched_before_is_kept_when_it_is_said(open_store:
 def test_searching_keeps_no_more_than_the_latest_questions_and_none_on_disk(
     open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(meaning_module, "ASKED", 3)
+    monkeypatch.setattr(meaning_module, "RECENT_QUERIES", 3)
     counting = Counting()
     mc = open_store(embedder=counting)
     for word in ("one", "two", "three", "four", "two", "one"):

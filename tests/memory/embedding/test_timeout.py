@@ -189,7 +189,7 @@ def test_a_store_of_another_service_is_an_error_and_no_slowness() -> None:
         raise SchemaError("the vectors are another service's")
 
     patience = QueryTimeout(WAIT, refuse)
-    asked = patience.ask("x")
+    asked = patience.start("x")
     with pytest.raises(SchemaError):
         patience.wait(asked)
     assert asked.arrived() is None
@@ -210,14 +210,14 @@ def test_a_service_known_to_take_a_little_longer_is_given_that_little() -> None:
     patience = QueryTimeout(0.05, find)
     took_a_little_longer(patience)
     begun = time.monotonic()
-    late = patience.ask("slow")
+    late = patience.start("slow")
     assert patience.wait(late).degraded
     assert time.monotonic() - begun >= 0.05 * STRETCH
     go.set()
     assert late.future.result(WAIT)
     go.clear()
-    assert patience.wait(patience.ask("quick")).degraded is None  # and it is known as quick again
-    assert "within 0.05 s" in (patience.wait(patience.ask("slow")).degraded or "")
+    assert patience.wait(patience.start("quick")).degraded is None  # and it is known as quick again
+    assert "within 0.05 s" in (patience.wait(patience.start("slow")).degraded or "")
     go.set()
 
 
@@ -228,7 +228,7 @@ def test_a_service_that_hangs_after_a_slow_answer_is_waited_for_at_length_once(m
         0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?")
     )
     took_a_little_longer(patience)
-    why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(3)]
+    why = [patience.wait(patience.start("x")).degraded or "" for _ in range(3)]
     go.set()
     assert ["within 0.2 s" in one for one in why] == [True, False, False]
     assert all("within 0.05 s" in one for one in why[1:])
@@ -244,19 +244,19 @@ def test_a_service_that_hangs_is_asked_nothing_new_until_it_answers(monkeypatch)
 
     monkeypatch.setattr(patience_room.time, "monotonic", lambda: now[0])
     patience = QueryTimeout(0.05, find)
-    first = patience.ask("first")
-    assert patience.ask("at the same time").text and not first.future.done()
+    first = patience.start("first")
+    assert patience.start("at the same time").text and not first.future.done()
     now[0] += 0.05 * STRETCH + 0.01
     began = time.perf_counter()
     for n in range(30):
-        refused = patience.wait(patience.ask(f"later {n}"))
+        refused = patience.wait(patience.start(f"later {n}"))
         assert refused.degraded and "owes an earlier answer" in refused.degraded
     assert time.perf_counter() - began < 1
     assert sorted(asked) == ["at the same time", "first"]
     now[0] += LOST  # what nobody answers for so long is lost
-    patience.ask("a trial")
+    patience.start("a trial")
     go.set()
-    assert patience.wait(patience.ask("at last"), WAIT).degraded is None
+    assert patience.wait(patience.start("at last"), WAIT).degraded is None
 
 
 def test_an_embedder_that_breaks_costs_meaning_and_no_patience(open_store: Opener) -> None:
@@ -307,10 +307,10 @@ def test_the_first_question_waits_for_a_model_that_is_being_loaded_and_no_later_
         return Question(text, usage=SPENT)
 
     patience = QueryTimeout(0.05, find, loads=True)
-    first = patience.ask("first")
+    first = patience.start("first")
     Timer(0.4, loaded.set).start()  # longer than any later question is waited for
     assert patience.wait(first).degraded is None
-    assert "within 0.05 s" in (patience.wait(patience.ask("later")).degraded or "")
+    assert "within 0.05 s" in (patience.wait(patience.start("later")).degraded or "")
     go.set()
 
 
@@ -321,7 +321,7 @@ def test_a_model_that_does_not_load_in_time_is_waited_for_once(monkeypatch) -> N
     patience = QueryTimeout(
         0.05, lambda text: Question(text, degraded=None if go.wait(WAIT) else "?"), loads=True
     )
-    why = [patience.wait(patience.ask("x")).degraded or "" for _ in range(2)]
+    why = [patience.wait(patience.start("x")).degraded or "" for _ in range(2)]
     go.set()
     assert ["within 0.2 s" in why[0], "within 0.05 s" in why[1]] == [True, True]
 

@@ -314,7 +314,7 @@ def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
 
     monkeypatch.setattr(memories, "plain_memory", counted)
     with private.database(full).read() as tx:
-        from memchat.store import apps
+        from memchat.memory.recall.fact_search import FactSearch
         from memchat.types import Scope
 
         facts = private.assembly(full).recall().facts(tx, apps.find(tx, Scope("ana")))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memchat import MemChat
 from memchat.language.calendar import names_day, plain
 from memchat.memory.recall.question_dates import parse, search
-from memchat.memory.recall.question_dates.parse import Range, asked_about
+from memchat.memory.recall.question_dates.parse import DateRange, date_range
 from memchat.testing import FakeClock
 from memchat.types import Hit
 from tests.support.answers import answer, fact
@@ -23,8 +23,8 @@ BERLIN = ZoneInfo("Europe/Berlin")
 WEDNESDAY = datetime(2026, 5, 20, 10, 0, tzinfo=UTC)
 
 
-def asked(text: str, now: datetime = WEDNESDAY, zone: str = "Europe/Berlin") -> Range:
-    found = asked_about(text, now, ZoneInfo(zone))
+def asked(text: str, now: datetime = WEDNESDAY, zone: str = "Europe/Berlin") -> DateRange:
+    found = date_range(text, now, ZoneInfo(zone))
     assert found is not None, text
     return found
 
@@ -168,7 +168,7 @@ def test_a_phrase_names_days_to_come(text: str, start: str, end: str) -> None:
     ],
 )
 def test_what_is_no_time_names_no_day(text: str) -> None:
-    assert asked_about(text, WEDNESDAY, BERLIN) is None
+    assert date_range(text, WEDNESDAY, BERLIN) is None
 
 
 def test_today_is_the_user_s_own_day() -> None:
@@ -281,7 +281,7 @@ MOMENTS = st.datetimes(datetime(1990, 1, 1), datetime(2090, 1, 1), timezones=st.
 
 @given(st.sampled_from([row[0] for row in PAST]), MOMENTS, ZONES)
 def test_what_was_never_lies_ahead(text: str, now: datetime, zone: str) -> None:
-    found = asked_about(text, now, ZoneInfo(zone))
+    found = date_range(text, now, ZoneInfo(zone))
     if "2026" in text and now.year < 2027:
         return  # a day with its year is that day, whenever it is asked about
     assert found is not None and found.kind == "past"
@@ -290,14 +290,14 @@ def test_what_was_never_lies_ahead(text: str, now: datetime, zone: str) -> None:
 
 @given(st.sampled_from([row[0] for row in AHEAD]), MOMENTS, ZONES)
 def test_what_comes_is_never_over(text: str, now: datetime, zone: str) -> None:
-    found = asked_about(text, now, ZoneInfo(zone))
+    found = date_range(text, now, ZoneInfo(zone))
     assert found is not None and found.kind == "future"
     assert now.astimezone(ZoneInfo(zone)).date() <= found.end and found.start <= found.end
 
 
 @given(st.text(max_size=200), MOMENTS, ZONES)
 def test_no_text_breaks_it(text: str, now: datetime, zone: str) -> None:
-    found = asked_about(text, now, ZoneInfo(zone))
+    found = date_range(text, now, ZoneInfo(zone))
     assert found is None or found.start <= found.end
 
 
@@ -305,7 +305,7 @@ def test_the_first_and_last_days_there_are_do_no_harm() -> None:
     for year in (1, 9999):
         now = datetime(year, 6, 1, tzinfo=UTC)
         for text, *_ in PAST + AHEAD:
-            asked_about(text, now, ZoneInfo("UTC"))
+            date_range(text, now, ZoneInfo("UTC"))
 
 
 # --- what is found

@@ -1,7 +1,8 @@
 """Whether a question asks about a time and nothing else: "what did I say yesterday?".
 
-Then all that lies there answers it. So a lack of other words is not enough: it has to speak of
-what the person said, did, has or plans, or of what happened. "How are you today?" does not.
+Then everything of that time answers it. So it is not enough that it has no other words: it has to
+be about what the person said, did, has or plans, or about what happened. "How are you today?" is
+not.
 """
 
 # ruff: noqa: E501  (word lists are read along, not down)
@@ -23,7 +24,7 @@ _ASKING = {
     )
     for word in words.split()
 }
-"""Words that name nothing to look for beside the time."""
+"""Words that name nothing to search for beside the time."""
 _OF_THE_PERSON = re.compile(
     r"\b(?:"
     # English
@@ -42,8 +43,8 @@ _OF_THE_PERSON = re.compile(
 )
 
 
-def is_bare(rest: str) -> bool:
-    """Whether a question, folded and without its time, asks for what lies there and no more."""
+def asks_time_alone(rest: str) -> bool:
+    """Whether a question, folded and without its time, asks for nothing but that time."""
     said = " ".join(rest.split())
     if not _OF_THE_PERSON.search(said):
         return False

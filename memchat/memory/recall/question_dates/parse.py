@@ -18,12 +18,12 @@ from dateutil.relativedelta import relativedelta
 
 from memchat.language.calendar import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
 from memchat.language.number_words import NUMBER_WORDS
-from memchat.memory.recall.question_dates.only_time import is_bare
+from memchat.memory.recall.question_dates.only_time import asks_time_alone
 from memchat.memory.recall.question_dates.tense import Kind, tense_of
 
 
 @dataclass(frozen=True, slots=True)
-class Range:
+class DateRange:
     """The days asked about, the first to the last."""
 
     start: date
@@ -41,7 +41,7 @@ class Range:
         return self.start <= at.astimezone(zone).date() <= self.end
 
 
-def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
+def date_range(text: str, now: datetime, zone: ZoneInfo) -> DateRange | None:
     """The days a question is about, or None where it names none; of several the first kind read."""
     words = plain(text[:_READ]).replace("\u2019", "'")
     today = now.astimezone(zone).date()
@@ -58,7 +58,7 @@ def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
                 named = match.groupdict()
                 by_date = not named.keys().isdisjoint(("year", "month", "day"))
                 by_date = by_date or named.get("name") in MONTHS
-                only = is_bare(rest)
+                only = asks_time_alone(rest)
                 return replace(found, only=only, phrase=match[0], by_date=by_date)
     return None
 
@@ -95,7 +95,7 @@ _NAME = (
 _LAST = r"(?P<last>last|past|previous|letzte[nmrs]?|vorige[nmrs]?|vergangene[nmrs]?|ultim[oa]|pasad[oa])"
 _NEXT = r"(?P<next>next|coming|nachste[nmrs]?|kommende[nmrs]?|proxim[oa])"
 _THIS = r"(?P<this>this|diese[nmrs]?|cette|cet|ce|est[ea])"
-_BEHIND = r"(?P<after>(?P<last>derniere?|passee?|pasad[oa])|(?P<next>prochaine?|proxim[oa]|que viene|qui vient))"
+_TRAILING = r"(?P<after>(?P<last>derniere?|passee?|pasad[oa])|(?P<next>prochaine?|proxim[oa]|que viene|qui vient))"
 _MONTH = "|".join(sorted(MONTHS, key=len, reverse=True))
 _NO_VERB = (
     r"(?:(?<=\bon )|(?<=\bsince )|(?<=\buntil )|(?<=\bby )|(?!(?:\d+\s+)?(?:may|march)\b(?:\s+\d+)?"
@@ -107,31 +107,31 @@ _YEAR = r"(?P<year>(?:19|20)\d{2})"
 _SINCE = re.compile(r"\b(?:since|seit|depuis|desde)(?:\s+(?:the|dem|der|le|la|el))?\s*$")
 
 
-def _since(before: str, found: Range, today: date) -> Range:
+def _since(before: str, found: DateRange, today: date) -> DateRange:
     if found.start <= today and _SINCE.search(before):
-        return Range(found.start, today, "past")
+        return DateRange(found.start, today, "past")
     return found
 
 
-def _days(start: date, end: date, today: date, tense: Kind | None) -> Range:
+def _days(start: date, end: date, today: date, tense: Kind | None) -> DateRange:
     """A range around today is cut to what was, or to what comes, where the tense tells."""
     if end < today:
-        return Range(start, end, "past")
+        return DateRange(start, end, "past")
     if tense == "past" and start <= today:
-        return Range(start, today, "past")
-    return Range(start if tense is None else max(start, today), end, "future")
+        return DateRange(start, today, "past")
+    return DateRange(start if tense is None else max(start, today), end, "future")
 
 
-def _offset(days: int) -> Callable[[re.Match[str], date, Kind | None], Range | None]:
-    def resolve(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _offset(days: int) -> Callable[[re.Match[str], date, Kind | None], DateRange | None]:
+    def resolve(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
         day = today + timedelta(days=days)
         return _days(day, day, today, tense)
 
     return resolve
 
 
-def _this_part_of_day(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
-    return Range(today, today, tense or "past")
+def _this_part_of_day(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
+    return DateRange(today, today, tense or "past")
 
 
 def _number(match: re.Match[str]) -> int:
@@ -148,32 +148,32 @@ def _near(match: re.Match[str]) -> timedelta:
     return timedelta(days=(_WIDE if match["n"] in _VAGUE else _NEAR)[UNITS[match["unit"]]])
 
 
-def _ago(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _ago(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     day, near = _moved(today, -_number(match), UNITS[match["unit"]]), _near(match)
-    return Range(day - near, min(day + near, today), "past")
+    return DateRange(day - near, min(day + near, today), "past")
 
 
-def _ahead(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _ahead(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     if tense == "past":
         return None  # "what did I eat in two days"
     day, near = _moved(today, _number(match), UNITS[match["unit"]]), _near(match)
-    return Range(max(day - near, today), day + near, "future")
+    return DateRange(max(day - near, today), day + near, "future")
 
 
-def _counted_last(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
-    return Range(_moved(today, -_number(match), UNITS[match["unit"]]), today, "past")
+def _counted_last(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
+    return DateRange(_moved(today, -_number(match), UNITS[match["unit"]]), today, "past")
 
 
-def _counted_next(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
-    return Range(today, _moved(today, _number(match), UNITS[match["unit"]]), "future")
+def _counted_next(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
+    return DateRange(today, _moved(today, _number(match), UNITS[match["unit"]]), "future")
 
 
-def _iso(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _iso(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     day = date(int(match["year"]), int(match["month"]), int(match["day"]))
     return _days(day, day, today, tense)
 
 
-def _dated(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _dated(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     """A day of a month, in the year named or else the one that fits or lies nearer."""
     parts = match.groupdict()
     month = int(parts["month"]) if parts["month"].isdigit() else MONTHS[parts["month"]]
@@ -188,7 +188,7 @@ def _dated(match: re.Match[str], today: date, tense: Kind | None) -> Range | Non
     return _fitting(spans, today, tense)
 
 
-def _day_of_month(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _day_of_month(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     """ "On the 3rd": of this month or one beside it."""
     day, first, spans = int(match["day"]), today.replace(day=1), []
     for n in range(-2, 3):
@@ -198,7 +198,7 @@ def _day_of_month(match: re.Match[str], today: date, tense: Kind | None) -> Rang
     return _fitting(spans, today, tense)
 
 
-def _of_year(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _of_year(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     year = int(match["year"])
     month = match.groupdict().get("month")
     if month:
@@ -208,7 +208,7 @@ def _of_year(match: re.Match[str], today: date, tense: Kind | None) -> Range | N
     return _days(start, end, today, tense)
 
 
-def _fitting(spans: list[tuple[date, date]], today: date, tense: Kind | None) -> Range | None:
+def _fitting(spans: list[tuple[date, date]], today: date, tense: Kind | None) -> DateRange | None:
     """Of the same days in several years those that the tense wants, else those nearest to today."""
 
     def away(span: tuple[date, date]) -> tuple[int, bool]:
@@ -263,16 +263,16 @@ def _spans(name: str, today: date) -> list[tuple[date, date]]:
     return [(date(y, 1, 1), date(y, 12, 31)) for y in (today.year - 1, today.year, today.year + 1)]
 
 
-def _named(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _named(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     """ "Last week", "next Friday", "this summer"; a bare name goes by the tense."""
     parts = match.groupdict()
     spans = _spans(match["name"], today)
     if parts.get("last"):
         start, end = [span for span in spans if span[1] < today][-1]
-        return Range(start, end, "past")
+        return DateRange(start, end, "past")
     if parts.get("next"):
         start, end = next(span for span in spans if span[0] > today)
-        return Range(start, end, "future")
+        return DateRange(start, end, "future")
     if parts.get("this"):
         start, end = next(span for span in spans if span[1] >= today)
         if start > today and tense == "past":
@@ -285,7 +285,7 @@ def _named(match: re.Match[str], today: date, tense: Kind | None) -> Range | Non
     return _fitting(spans, today, tense)
 
 
-def _for_named(match: re.Match[str], today: date, tense: Kind | None) -> Range | None:
+def _for_named(match: re.Match[str], today: date, tense: Kind | None) -> DateRange | None:
     return _named(match, today, tense or "future")
 
 
@@ -298,7 +298,7 @@ _LED_NAME = "|".join(
 )
 _DATE_LED = r"(?<![\d.])" + _NO_VERB + r"(?P<day>\d{1,2})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+|de\s+)?"
 _READERS: tuple[
-    tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], Range | None]], ...
+    tuple[re.Pattern[str], Callable[[re.Match[str], date, Kind | None], DateRange | None]], ...
 ] = (
     (
         _words("day before yesterday|vorgestern|avant[- ]hier|anteayer|antier|antes de ayer"),
@@ -362,7 +362,7 @@ _READERS: tuple[
     (re.compile(rf"\b(?P<month>{_MONTH})\s+(?:de\s+)?{_YEAR}\b"), _of_year),
     (re.compile(rf"\b{_LAST}\s+{_NAME}\b"), _named),
     (re.compile(rf"\b{_NEXT}\s+{_NAME}\b"), _named),
-    (re.compile(rf"\b{_NAME}\s+{_BEHIND}\b"), _named),
+    (re.compile(rf"\b{_NAME}\s+{_TRAILING}\b"), _named),
     (re.compile(rf"\b{_THIS}\s+{_NO_VERB}{_NAME}\b"), _named),
     (
         re.compile(

@@ -1,0 +1,88 @@
+"""What the turns of one session share: its messages, and what earlier turns left open."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from memchat.memory.commands.execute import Place
+from memchat.memory.commands.replies import ForgetChoice
+from memchat.memory.embedding.space import shortened
+from memchat.memory.embedding.timeout import PendingQuery
+from memchat.memory.forgetting import replies_in_flight
+from memchat.memory.recall import render
+from memchat.memory.recall.search import Recall
+from memchat.store import apps, messages, usage
+from memchat.store.database import Database
+from memchat.types import MemorySwitch, Message, Scope
+
+
+class Conversation:
+    """The state of a session between its turns. An incognito one exists in this object alone."""
+
+    def __init__(
+        self, database: Database, scope: Scope, session_id: int | None, incognito: bool
+    ) -> None:
+        self.scope = scope
+        self.session_id = session_id
+        """None until the first message is stored, and always when incognito."""
+        self.incognito = incognito
+        self.fence_mark = render.new_mark()
+        """The mark of the fence around memories: one for the session, so that the beginning of its
+        prompts stays the same."""
+        self.turns: list[Message] = []
+        self.left_out: frozenset[int] = frozenset()
+        """Ids of stored turns that a new reply is about to replace."""
+        self.drawn_facts: set[replies_in_flight.Fact] = set()
+        """The facts that were drawn from the turns."""
+        self.choice: ForgetChoice | None = None
+        """The question that the last reply ended with."""
+        self.pending_queries: list[PendingQuery] = []
+        """The searches whose vector is not stored yet."""
+        self._database = database
+
+    @property
+    def memory(self) -> MemorySwitch:
+        """Whether memory takes part, as it stands now."""
+        if self.incognito:
+            return MemorySwitch(False, "incognito")
+        with self._database.read() as tx:
+            return apps.memory_switch(tx, self.scope)
+
+    @property
+    def place(self) -> Place | None:
+        """The last turn, for commands; None where nothing is stored."""
+        if self.session_id is None or not self.turns:
+            return None
+        return Place(self.scope, self.session_id, self.turns[-1])
+
+    def load(self, tx: Connection, session_id: int) -> None:
+        """Read the turns of the session, and the facts drawn from them."""
+        stored = messages.of_session(tx, session_id)
+        self.turns = [turn for turn in stored if turn.id not in self.left_out]
+        self.drawn_facts = replies_in_flight.taught(tx, self.turns)
+
+    def reload(self) -> None:
+        """Read the turns again: some of their words may have been forgotten meanwhile."""
+        if self.session_id is not None:
+            with self._database.read() as tx:
+                self.load(tx, self.session_id)
+
+    def store_query_vectors(self, tx: Connection, recall: Recall, own: int, now: datetime) -> None:
+        """Store the vectors of messages that have arrived by now; the others stay pending.
+
+        The vector of two messages together is not stored: it would outlive either of them.
+        """
+        said = {shortened(turn.content) for turn in self.turns}
+        pending = []
+        for query in self.pending_queries:
+            question = query.arrived()
+            if question is not None:
+                if question.usage is not None:
+                    usage.add(tx, own, self.session_id, question.usage, now)
+                if question.text in said:
+                    recall.store_vector(tx, question, now)
+            elif not query.future.done():
+                pending.append(query)
+        self.pending_queries = pending

@@ -1,0 +1,91 @@
+"""The prompt of a turn: the system text with the memories recalled, and the turns that fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memchat.chat.conversation import Conversation
+from memchat.chat.message_window import MessageWindow
+from memchat.chat.parts import Parts
+from memchat.errors import InputError
+from memchat.memory.recall import follow_up, render
+from memchat.store.prompts import Sent
+from memchat.types import ChatMessage, MemorySwitch, Recalled, Usage
+
+NO_ROOM = "the message left no room for memories"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a model is sent for a message, and what was recalled for it."""
+
+    messages: list[ChatMessage]
+    shown: Recalled
+    sent: Sent
+    """The same as it is stored with the reply."""
+    dropped_turns: int
+    filter_usage: Usage | None
+    """What the model filter took, where it was asked."""
+
+
+def build(
+    parts: Parts, conversation: Conversation, text: str, switch: MemorySwitch, *, tools: bool
+) -> Prompt:
+    """Recall what the message asks for and put the prompt together. ``tools``: they are offered.
+
+    The window is fitted twice, as the memories recalled may need some room of it. Raises InputError
+    where the message alone does not fit the model.
+    """
+    query, shown, filter_usage = None, Recalled(), None
+    if switch.on:
+        searched = follow_up.searched(text, conversation.turns)
+        query = parts.query_timeout.start(searched)  # its vector is made while this goes on
+        conversation.pending_queries.append(query)
+    model = parts.model()
+    window = MessageWindow.fit(model, _system(parts, switch, "", tools=tools), conversation.turns)
+    if query is not None:
+        question = parts.query_timeout.wait(query)
+        fitting, filter_usage = _filter_pinned(parts, conversation, text)
+        shown = parts.block.for_prompt(
+            conversation.scope,
+            question,
+            dropped=window.dropped,
+            session_id=conversation.session_id,
+            first=fitting,
+        )
+        block = render.block(parts.prompts, conversation.fence_mark, shown)
+        try:
+            system = _system(parts, switch, block, tools=tools)
+            window = MessageWindow.fit(model, system, conversation.turns)
+        except InputError:
+            # The message fits alone: it is sent without the memories, and the result says so.
+            shown = Recalled(degraded=NO_ROOM, dropped=shown.lines + shown.dropped)
+    sent = Sent(
+        window.system,
+        window.turns[0].id,
+        tools,
+        len(window.turns),
+        shown.lines,
+        shown.dropped,
+        shown.degraded,
+    )
+    return Prompt(window.messages, shown, sent, len(window.dropped), filter_usage)
+
+
+def _filter_pinned(
+    parts: Parts, conversation: Conversation, text: str
+) -> tuple[list[int], Usage | None]:
+    """The pinned facts that a cheap model finds to fit, where that is switched on."""
+    if parts.model_filter is None:
+        return [], None
+    facts = parts.block.pinned(conversation.scope, conversation.session_id)
+    return parts.model_filter.choose(text, facts)
+
+
+def _system(parts: Parts, switch: MemorySwitch, block: str, *, tools: bool) -> str:
+    rule = ""
+    if tools:
+        rule = parts.prompts.text("tools")
+    elif not switch.on:
+        rule = parts.prompts.render("off", reason=switch.reason)
+    return parts.prompts.render("chat", memories=rule + block)

@@ -1,0 +1,188 @@
+"""The life of a session: begun or resumed, held by a lease, ended and read for facts.
+
+An incognito session lives in this object alone: no row, no job, no receipt, no usage, no vector.
+"""
+
+from __future__ import annotations
+
+from memchat.chat.conversation import Conversation
+from memchat.chat.lease import Lease
+from memchat.chat.parts import Parts
+from memchat.chat.reader import Reader
+from memchat.chat.redo import Redo
+from memchat.chat.reply import Reply
+from memchat.chat.turn import Turn, message_text
+from memchat.errors import InputError, MemChatError, NotFound
+from memchat.jobs import close_session
+from memchat.store import apps, sessions
+from memchat.types import Learned, MemorySwitch, Message, Scope
+
+INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."
+STAND_IN = (
+    "No model is configured: the offline stand-in answers, with patterns instead of understanding. "
+    "Set GEMINI_API_KEY, or MEMCHAT_CHAT_MODEL for another; see memchat doctor."
+)
+_LEASE_THREAD_SECONDS = 5.0
+
+
+class Chat:
+    """One conversation. Leaving the ``with`` block ends it, and waits for what it taught."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        scope: Scope,
+        *,
+        incognito: bool = False,
+        resume: int | None = None,
+    ) -> None:
+        """``resume`` is the id of a stored session to go on with.
+
+        Raises NotFound where the scope has no such session, StoreError where another process holds
+        it, InputError for one that is to go on incognito.
+        """
+        if resume is not None and incognito:
+            raise InputError("a stored session cannot go on incognito; begin a new one")
+        self._parts = parts
+        self._conversation = Conversation(parts.database, scope, resume, incognito)
+        self._reader = Reader(parts, self._conversation)
+        self._lease = Lease(parts, self._conversation, self._reader)
+        self._reply: Reply | None = None
+        if resume is not None:
+            self._check_free(resume)
+
+    def __enter__(self) -> Chat:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    @property
+    def scope(self) -> Scope:
+        """The user and the app that it belongs to."""
+        return self._conversation.scope
+
+    @property
+    def session_id(self) -> int | None:
+        """Its row; None before the first message, and always when incognito."""
+        return self._conversation.session_id
+
+    @property
+    def incognito(self) -> bool:
+        """Whether nothing of it is kept."""
+        return self._conversation.incognito
+
+    @property
+    def memory(self) -> MemorySwitch:
+        """Whether memory takes part, as it stands now."""
+        return self._conversation.memory
+
+    @property
+    def turns(self) -> tuple[Message, ...]:
+        """What was said so far; of a stored conversation, as it was at the last message."""
+        return tuple(self._conversation.turns)
+
+    @property
+    def left_out(self) -> frozenset[int]:
+        """Ids of the stored turns that a reply is about to replace."""
+        return self._conversation.left_out
+
+    @property
+    def learned(self) -> Learned | None:
+        """What the last reading of it taught."""
+        return self._reader.learned
+
+    @property
+    def failure(self) -> str | None:
+        """Why the last reading did not succeed; it is queued and tried again."""
+        return self._reader.failure
+
+    @property
+    def reading(self) -> bool:
+        """Whether it is being read after a reply; ``end`` waits for that."""
+        return self._reader.running
+
+    @property
+    def notice(self) -> str | None:
+        """What a person must know before the first message."""
+        lines = [INCOGNITO] if self.incognito else []
+        if self._parts.model().stand_in:
+            lines.append(STAND_IN)
+        return "\n".join(lines) or None
+
+    def send(self, text: str) -> Reply:
+        """Say something; iterate the reply for its pieces, or read its ``text``.
+
+        Raises InputError for a blank text, StoreError when it cannot be written. What a provider
+        does wrong is raised from the reply; the message is stored all the same.
+        """
+        content = message_text(text)
+        self._stop_reply()
+        self._reply = self._turn().send(content)
+        return self._reply
+
+    def redo(self, text: str | None = None) -> Reply:
+        """Answer the last message once more, or with ``text`` say it in other words first.
+
+        When the new reply is complete the old turns are deleted, with what only they taught. Where
+        none comes, all is as it was before. Raises InputError where nothing was said yet, or for a
+        blank text.
+        """
+        content = None if text is None else message_text(text)
+        self._stop_reply()
+        redo = Redo(self._parts, self._conversation)
+        redo.begin(whole_turn=content is not None)
+        try:
+            turn = self._turn(redo)
+            self._reply = turn.resend() if content is None else turn.send(content)
+        except MemChatError:
+            redo.finish(None, kept=False)
+            raise
+        return self._reply
+
+    def end(self, *, wait: bool = True) -> Learned | None:
+        """End the session; with ``wait`` also read it, and give what it taught.
+
+        May be called again, and after it the conversation may go on with ``send``.
+        """
+        self._stop_reply()
+        conversation = self._conversation
+        conversation.choice = None
+        self._lease.stop()
+        self._reader.join()
+        if conversation.session_id is None:
+            conversation.turns = []
+            return None
+        now = self._parts.clock()
+        with self._parts.database.write() as tx:
+            scope_ids = apps.find(tx, self.scope)
+            found = sessions.get(tx, scope_ids.ids, conversation.session_id)
+            if found is not None:
+                own = scope_ids.own or 0
+                conversation.store_query_vectors(tx, self._parts.recall, own, now)
+                # One whose lease ran out may be another process's by now: that one ends it.
+                if found.ended_at is None and not self._lease.is_held_elsewhere(tx, found.id):
+                    close_session(tx, found, now)
+        self._lease.thread = None
+        return self._reader.read() if wait else None
+
+    def abandon(self) -> None:
+        """Stop renewing the lease; the store is about to close. Nothing is ended or lost."""
+        self._stop_reply()
+        self._lease.stop()
+        self._lease.join(_LEASE_THREAD_SECONDS)
+
+    def _turn(self, redo: Redo | None = None) -> Turn:
+        return Turn(self._parts, self._conversation, self._lease, self._reader, redo)
+
+    def _stop_reply(self) -> None:
+        """Store a reply that was not read to its end, as a partial one."""
+        if self._reply is not None:
+            self._reply.stop()
+            self._reply = None
+
+    def _check_free(self, session_id: int) -> None:
+        with self._parts.database.read() as tx:
+            if sessions.get(tx, apps.find(tx, self.scope).ids, session_id) is None:
+                raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
+            self._lease.refuse_held(tx, session_id)
