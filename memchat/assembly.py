@@ -147,9 +147,9 @@ class Assembly:
         """The model that answers."""
         with self._lock:
             if self._given[0] is None:
-                from memchat.providers import choose
+                from memchat.providers import factory
 
-                self._given = (choose.chat_model(self.settings), self._given[1])
+                self._given = (factory.chat_model(self.settings), self._given[1])
             model = self._given[0]
         assert model is not None
         return model
@@ -158,9 +158,9 @@ class Assembly:
         """The cheaper model that reads ended conversations."""
         with self._lock:
             if self._given[1] is None:
-                from memchat.providers import choose
+                from memchat.providers import factory
 
-                self._given = (self._given[0], choose.extract_model(self.settings))
+                self._given = (self._given[0], factory.extract_model(self.settings))
             model = self._given[1]
         assert model is not None
         return model
@@ -202,7 +202,7 @@ class Assembly:
     def _make_meaning(self, *, opening: bool) -> _Sense:
         """The sense of meaning of the service in use; of one to begin with in a new store."""
         from memchat.memory.embedding.space import EmbeddingSpace
-        from memchat.vectors.index import VectorIndex
+        from memchat.vectors.vector_index import VectorIndex
 
         with self.database.read() as tx:
             state = services.state(tx)
@@ -220,8 +220,8 @@ class Assembly:
         if state[0] is None or store_id is None or not embedder.service.same_space(stored):
             self._begin_with(embedder.service, state)
             return self._make_meaning(opening=opening)
-        index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
-        return _Sense(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
+        vector_index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
+        return _Sense(state, EmbeddingSpace(self.database, embedder, vector_index, state[0]), None)
 
     def _begin_with(self, service: Service, state: services.State) -> None:
         """Make it the store's, unless another process was quicker."""
@@ -233,13 +233,13 @@ class Assembly:
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
         """The one for a store without vectors: the one given, the one named, or the one that it
         was begun with."""
-        from memchat.providers import choose
+        from memchat.providers import factory
 
         if self.embedder is not None:
             return self.embedder, None
-        if stored is not None and not choose.asked_for(self.settings):
-            return choose.embedder_of(self.settings, stored)
-        return choose.embedder_or_why(self.settings)
+        if stored is not None and not factory.embedding_model_named(self.settings):
+            return factory.embedder_for(self.settings, stored)
+        return factory.embedder_or_why(self.settings)
 
     def _embedder_of(
         self, stored: Service, coming: Service | None, *, opening: bool
@@ -249,47 +249,47 @@ class Assembly:
         Raises SchemaError where, on opening, a person named another that the store is not changing
         to. A running process goes along with a change.
         """
-        from memchat.providers import choose
+        from memchat.providers import factory
 
         wanted, why_not = self.embedder, None
-        if wanted is None and choose.asked_for(self.settings):
-            wanted, why_not = choose.embedder_or_why(self.settings)
+        if wanted is None and factory.embedding_model_named(self.settings):
+            wanted, why_not = factory.embedder_or_why(self.settings)
             if wanted is None:
                 return None, why_not
         if wanted is not None and wanted.service.same_space(stored):
             return wanted, None
         if wanted is not None and opening and not wanted.service.same_space(coming):
             raise SchemaError(_foreign(stored, wanted.service))
-        return choose.embedder_of(self.settings, stored)
+        return factory.embedder_for(self.settings, stored)
 
     def embeds(self) -> bool:
         """Whether there is something to make vectors with. Loads nothing and asks nobody."""
         if self.embedder is not None:
             return True
-        from memchat.providers import choose
+        from memchat.providers import factory
 
-        return choose.possible(self.in_force())
+        return factory.can_embed(self.in_force())
 
     def in_force(self) -> Settings:
         """The settings with the embedding model that counts in this store."""
-        from memchat.providers import choose
+        from memchat.providers import factory
 
         with self.database.read() as tx:
             in_use = services.in_use(tx)
             stored = services.get(tx, in_use) if in_use is not None else None
-        return choose.for_store(self.settings, stored.name if stored is not None else None)
+        return factory.for_store(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:
         they can always be made again."""
-        from memchat.vectors import index
+        from memchat.vectors import vector_index
 
         store_id, known = meta.get(tx, "store_id"), services.ids(tx)
         for app_id in app_ids:
             if self._sense is not None and self._sense.meaning is not None:
                 self._sense.meaning.index.forget(app_id)
             if store_id is not None:
-                index.unlink(self.settings.home, store_id, known, app_id)
+                vector_index.delete_files(self.settings.home, store_id, known, app_id)
 
 
 def _foreign(stored: Service, named: Service) -> str:

@@ -234,7 +234,7 @@ def _telling_words(memory: Memory, elsewhere: tuple[str, ...]) -> list[str]:
 
 
 def _introduce(screen: Screen, settings: Settings) -> None:
-    from memchat.providers.choose import explain
+    from memchat.providers.factory import explain
 
     chat, extract, embed = explain(settings)
     screen.line(

@@ -13,8 +13,8 @@ from memchat import disk
 from memchat.config import WORDS_ONLY, Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.providers import choose
-from memchat.providers.choose import Choice
+from memchat.providers import factory
+from memchat.providers.factory import ModelChoice
 from memchat.store import (
     embeddings,
     job_holders,
@@ -64,7 +64,7 @@ def examine(
         sense, why_not = meaning()
     except MemChatError as error:
         fault = error
-    chat, extract, _ = choose.explain(settings)
+    chat, extract, _ = factory.explain(settings)
     return [
         Check("version", "ok", f"memchat {version('memchat')}"),
         _folder(settings.home),
@@ -88,7 +88,7 @@ def _folder(home: Path) -> Check:
     return Check("data folder", "note", detail, f"run chmod -R go-rwx {shlex.quote(str(home))}")
 
 
-def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:
+def _model(choice: ModelChoice, problem: str | None, remedy: str | None) -> Check:
     said = problem or choice.note
     state = "problem" if problem else "note" if said else "ok"
     detail = f"{choice.model} ({choice.why})" + (f": {said}" if said else "")
@@ -105,8 +105,8 @@ def _embedding(
         filled = service_id is not None and embeddings.any_of(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
-    named = choose.asked_for(settings)
-    choice = choose.explain(choose.for_store(settings, stored))[2]
+    named = factory.embedding_model_named(settings)
+    choice = factory.explain(factory.for_store(settings, stored))[2]
     if other and choice.model == stored:
         why = f"this store has vectors of {stored}; it stays with them"
         if not filled:
@@ -167,7 +167,7 @@ def _vectors(
     if sense is None:
         yield Check("vectors", "note", f"none: {why_not}")
         return
-    damage = choose.damaged_weights(sense.embedder)
+    damage = factory.damaged_weights(sense.embedder)
     if damage is not None:
         yield Check("weights", "problem", damage, "run make clean, then make")
     with database.read() as tx:

@@ -13,7 +13,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Hit, Recalled
 

@@ -28,7 +28,7 @@ from memchat.cli import app, main, system, tables
 from memchat.cli.system import VARIABLES
 from memchat.cli.worker import logged_to_stderr
 from memchat.config import PROVIDERS, Settings
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -22,7 +22,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.cli import main
-from memchat.providers import litellm_calls
+from memchat.providers import litellm_setup
 
 if sys.platform == "win32":
     pytest.skip("these tests type into a pseudo-terminal", allow_module_level=True)
@@ -79,7 +79,7 @@ class Env(dict[str, str]):
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, which a chat loads in a thread that must not outlive a test's warning filters."""
-    litellm_calls.litellm()
+    litellm_setup.litellm()
 
 
 @pytest.fixture

@@ -311,7 +311,7 @@ def test_a_reply_that_breaks_off_carries_out_no_call(open_store: Opener) -> None
 
 
 def test_the_tools_take_fewer_than_250_tokens() -> None:
-    from memchat.providers.litellm_calls import litellm
+    from memchat.providers.litellm_setup import litellm
 
     hello = [{"role": "user", "content": "Hello"}]
     count = litellm().token_counter
@@ -925,7 +925,7 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
     import tempfile
 
     from memchat.config import Settings
-    from memchat.providers.hashing import HashEmbedder
+    from memchat.providers.hash_embedder import HashEmbedder
 
     with tempfile.TemporaryDirectory() as home:
         model = ScriptedModel(["Fine."] * 10)

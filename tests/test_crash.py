@@ -14,7 +14,7 @@ from benchmarks import crash, crash_fresh
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import StoreError
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps
 from memchat.store.database import Database
 from memchat.testing import FakeClock, ScriptedModel

@@ -132,12 +132,12 @@ def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() ->
 def test_damaged_weights_are_found_however_often_they_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memchat.providers import minilm
+    from memchat.providers import minilm_embedder
 
-    if not minilm.available():
+    if not minilm_embedder.available():
         pytest.skip("the MiniLM weights are not installed")
     with MemChat(settings=Settings(home=tmp_path)) as mc:
         assert not [c for c in mc.doctor() if c.name == "weights"]
-        monkeypatch.setitem(minilm.DIGESTS, minilm.WEIGHTS, "0" * 64)
+        monkeypatch.setitem(minilm_embedder.DIGESTS, minilm_embedder.WEIGHTS, "0" * 64)
         (check,) = [c for c in mc.doctor() if c.name == "weights"]
     assert check.state == "problem" and check.remedy

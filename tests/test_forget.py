@@ -17,7 +17,7 @@ from memchat.memory.facts.cues import of_key
 from memchat.memory.forgetting import purge
 from memchat.store import keywords, repair
 from memchat.types import InboxItem, Learned
-from memchat.vectors import index
+from memchat.vectors import vector_index
 from tests.conftest import answer, fact
 from tests.test_learn import talk
 
@@ -374,7 +374,7 @@ def saved_vectors(mc: MemChat) -> list[Path]:
 
 
 def keep_saved(open_store, monkeypatch, *values: str) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store()
     for value in values:
         mc.add("fact", "island", value, user="ana")
@@ -406,7 +406,7 @@ def test_a_memory_that_moved_leaves_the_saved_vectors_of_its_former_scope_too(
 def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
     open_store, monkeypatch, extract_model, chat_model
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store()
     learn_zanzibar(mc, extract_model, chat_model)
     mc.recall("city", user="ana")
@@ -418,7 +418,7 @@ def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
 
 
 def test_dropping_saved_vectors_loads_no_faiss() -> None:
-    code = "import sys, memchat.vectors.index; sys.exit('faiss' in sys.modules)"
+    code = "import sys, memchat.vectors.vector_index; sys.exit('faiss' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

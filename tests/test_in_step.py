@@ -10,12 +10,12 @@ import pytest
 
 from benchmarks import crash_checks
 from memchat import MemChat
-from memchat.providers.hashing import SERVICE, HashEmbedder
+from memchat.providers.hash_embedder import SERVICE, HashEmbedder
 from memchat.store import meta
 from memchat.store.database import Database
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
-from memchat.vectors.index import VectorIndex
+from memchat.vectors.vector_index import VectorIndex
 from tests.conftest import NOON, Opener, answer, fact
 
 Faults = Callable[[], list[str]]

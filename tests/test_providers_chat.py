@@ -17,8 +17,8 @@ import pytest
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.extraction import candidate
-from memchat.providers.chat import ContextOverflow, LiteLLMChat
-from memchat.providers.choose import chat_model, explain, extract_model
+from memchat.providers.factory import chat_model, explain, extract_model
+from memchat.providers.litellm_chat import ContextOverflow, LiteLLMChat
 from memchat.types import ChatMessage
 from tests.wire import (
     Call,

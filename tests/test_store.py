@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sqlalchemy import event, insert, select
 
 from memchat.errors import InputError, StoreError
-from memchat.providers.hashing import SERVICE
+from memchat.providers.hash_embedder import SERVICE
 from memchat.store import (
     apps,
     embeddings,

@@ -23,12 +23,12 @@ from memchat.config import Settings
 from memchat.errors import ConfigError, InputError, ProviderError, SchemaError, StoreError
 from memchat.memory.embedding import batch_split, migration
 from memchat.memory.embedding.services import EmbeddingServices
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, services, unembedded
 from memchat.store.database import FILE
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Hit, Progress, Scope, Usage
-from memchat.vectors import index
+from memchat.vectors import vector_index
 from tests.conftest import NOON, Opener, answer, fact
 
 OLD, NEW, THIRD = "hash/words", "hash/other-96", "hash/third-128"
@@ -308,7 +308,7 @@ def test_a_process_that_slept_through_two_changes_finds_what_was_made_in_them(
 def test_an_index_saved_before_a_change_back_is_not_read_after_it(
     rivers: MemChat, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     late = nowhere_queued(rivers)
     rivers.close()  # which saves the index
     with open_store() as other:
@@ -322,7 +322,7 @@ def test_an_index_saved_before_a_change_back_is_not_read_after_it(
 def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
     rivers: MemChat, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     late = nowhere_queued(rivers)
     with open_store() as other:
         assert other.migrate(NEW).switched
@@ -640,7 +640,7 @@ def test_removing_the_old_service_keeps_what_the_new_one_needs(rivers: MemChat) 
 def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     rivers: MemChat, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 2)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 2)
     home = rivers.settings.home
     found(rivers, "Tejo")
     rivers.close()
@@ -648,10 +648,10 @@ def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     mc.migrate(NEW)
     found(mc, "Tejo")
     mc.close()
-    assert len(list((home / index.FOLDER).iterdir())) == 2
+    assert len(list((home / vector_index.FOLDER).iterdir())) == 2
     mc = open_store(embedder=HashEmbedder("other-96"))
     mc.delete(1, user="ana")
-    assert list((home / index.FOLDER).iterdir()) == []
+    assert list((home / vector_index.FOLDER).iterdir()) == []
     assert {info.vectors for info in mc.services()} == {len(RIVERS) - 1}
 
 

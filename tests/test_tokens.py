@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tokenizers import Tokenizer
 
-from memchat.providers.litellm_calls import litellm
+from memchat.providers.litellm_setup import litellm
 from memchat.tokens import estimate_tokens
 
 LINES: dict[str, list[str]] = json.loads(

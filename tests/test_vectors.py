@@ -22,16 +22,16 @@ from sqlalchemy import delete, select
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError, StoreError
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, events, memories, meta, schema, services
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.testing import FakeClock
 from memchat.types import Scope, Service
-from memchat.vectors import index as index_module
-from memchat.vectors.index import FOLDER, VectorIndex
+from memchat.vectors import vector_index as index_module
 from memchat.vectors.shard import Shard
+from memchat.vectors.vector_index import FOLDER, VectorIndex
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 DIMENSIONS = 16

@@ -84,9 +84,9 @@ class Opened:
     def warm(self) -> None:
         """Load the models of this machine before they are asked; it takes some seconds."""
         if not self._assembly.chat_model_known:
-            from memchat.providers import litellm_calls
+            from memchat.providers import litellm_setup
 
-            litellm_calls.warm()
+            litellm_setup.preload()
         self._assembly.warm()
 
     def stop_work(self) -> None:

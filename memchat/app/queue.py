@@ -13,7 +13,7 @@ from memchat.types import CuePlan, Job, Progress, Scope, UsageTotal
 
 if TYPE_CHECKING:
     from memchat.jobs import JobsDone
-    from memchat.jobs.backfill import Backfilled
+    from memchat.jobs.backfill import BackfillResult
     from memchat.memory.facts.cue_backfill import CueBackfill
 
 MOST_BATCH = 2048
@@ -61,13 +61,15 @@ class Queue(Opened):
 
         ``look`` is how many seconds lie between two looks into the queue.
         """
-        from memchat.jobs import serve
+        from memchat.jobs import worker_loop
 
-        serve.serve(self._parts().worker, serve.LOOK_SECONDS if look is None else look)
+        worker_loop.run_loop(
+            self._parts().worker, worker_loop.LOOK_SECONDS if look is None else look
+        )
 
     def backfill(
         self, *, batch: int = 100, seen: Callable[[Progress], None] | None = None
-    ) -> Backfilled:
+    ) -> BackfillResult:
         """Give every fact, turn and summary of the store that lacks a vector its own.
 
         It asks the embedding service for ``batch`` texts at a time and tells ``seen`` how far it

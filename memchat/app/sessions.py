@@ -54,9 +54,9 @@ class Sessions(Opened):
         from memchat.chat import Chat
 
         if not self._assembly.chat_model_known:
-            from memchat.providers import litellm_calls
+            from memchat.providers import litellm_setup
 
-            litellm_calls.warm()  # while the person types their first words
+            litellm_setup.preload()  # while the person types their first words
         chat = Chat(self._parts(), Scope(user, app), incognito=incognito, resume=resume)
         if not incognito:
             self._chats.add(chat)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from memchat.config.addresses import foreign_addresses
+from memchat.config.addresses import redirect_warnings
 from memchat.config.keys import ENVIRONMENT, Keys
 from memchat.config.names import ADDRESS_NAMES, KEYS
-from memchat.config.sources import EnvFile, Gathered, gather
+from memchat.config.sources import EnvFile, SettingValues, collect
 from memchat.errors import ConfigError
 
 OFFLINE_CHAT = "offline/chat"
@@ -142,7 +142,7 @@ class Settings:
 
     def foreign_addresses(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""
-        return foreign_addresses(
+        return redirect_warnings(
             self.addresses, (self.chat_model, self.extract_model, self.embed_model)
         )
 
@@ -157,7 +157,7 @@ def load(env: Mapping[str, str] | None = None, *, env_file: EnvFile | None = Non
 
     Raises ConfigError naming the variable that cannot be used, or the file that is refused.
     """
-    gathered = gather(os.environ if env is None else env, env_file)
+    gathered = collect(os.environ if env is None else env, env_file)
     values = gathered.values
     chat, extract, embed, why = _choose_models(gathered)
     return Settings(
@@ -202,7 +202,7 @@ def loaded_here(name: str) -> bool:
     return name == MINILM or name.startswith("fastembed/")
 
 
-def _choose_models(gathered: Gathered) -> tuple[str, str, str, dict[str, str]]:
+def _choose_models(gathered: SettingValues) -> tuple[str, str, str, dict[str, str]]:
     values = gathered.values
     chat, extract, embed = OFFLINE_CHAT, OFFLINE_EXTRACT, MINILM
     source = "no provider key is set"
@@ -235,7 +235,7 @@ def _choose_models(gathered: Gathered) -> tuple[str, str, str, dict[str, str]]:
     return chat, extract, embed, why
 
 
-def _is_set(gathered: Gathered, key: str) -> str:
+def _is_set(gathered: SettingValues, key: str) -> str:
     origin = gathered.origins[key]
     return f"{key} is set" + ("" if origin == ENVIRONMENT else f" in {origin}")
 

@@ -33,7 +33,7 @@ def address(addresses: Mapping[str, str], provider: str) -> tuple[str, str] | No
     return (addresses[name], name) if name is not None else None
 
 
-def foreign_addresses(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:
+def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:
     """A sentence for each address that words for these models go to, and that is not the
     provider's own."""
     said = []

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memchat.config import private
+from memchat.config import private_files
 from memchat.config.names import KEY_NAMES, KEYS, closest
 from memchat.errors import ConfigError, InputError, NotFound
 
@@ -91,7 +91,7 @@ def read(home: Path) -> dict[str, str]:
     """The keys in ``keys.toml``. Raises ConfigError for a file that is not private or is wrong."""
     path = home / FILE
     found: dict[str, str] = {}
-    for name, value in private.read(path).items():
+    for name, value in private_files.read(path).items():
         if name not in KEY_NAMES:
             meant = closest(name, KEY_NAMES)
             hint = f"did you mean {meant}?" if meant else "remove it"
@@ -107,7 +107,7 @@ def set_key(home: Path, name: str, value: str) -> str:
     """Put a key into ``keys.toml`` in place of the one before; gives the variable's name."""
     variable = variable_of(name)
     key = _checked(variable, value)
-    with private.changing(home):
+    with private_files.changing(home):
         _write(home, read(home) | {variable: key})
     return variable
 
@@ -117,7 +117,7 @@ def remove_key(home: Path, name: str) -> str:
     variable = variable_of(name)
     if variable not in read(home):
         raise NotFound(f"{variable} is not in {home / FILE}; see memchat keys list")
-    with private.changing(home):
+    with private_files.changing(home):
         _write(home, {key: value for key, value in read(home).items() if key != variable})
     return variable
 
@@ -138,7 +138,7 @@ def listed(home: Path, keys: Keys) -> list[KeyInfo]:
 
 
 def _write(home: Path, values: Mapping[str, str]) -> None:
-    private.write(home / FILE, values, _HEADING)
+    private_files.write(home / FILE, values, _HEADING)
 
 
 def _checked(name: str, value: str) -> str:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 
-from memchat.config import keys, private
+from memchat.config import keys, private_files
 from memchat.config.keys import ENVIRONMENT, Keys
 from memchat.config.names import (
     HOME,
@@ -44,7 +44,7 @@ class EnvFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class SettingValues:
     """Every value that is set, by its variable, and where each comes from."""
 
     home: Path
@@ -53,7 +53,7 @@ class Gathered:
     keys: Keys
 
 
-def gather(environment: Mapping[str, str], env_file: EnvFile | None) -> Gathered:
+def collect(environment: Mapping[str, str], env_file: EnvFile | None) -> SettingValues:
     """The values of all places in their order. Raises ConfigError for a file that is refused."""
     values = {name: value for name, value in environment.items() if value}
     origins = dict.fromkeys(values, ENVIRONMENT)
@@ -67,7 +67,7 @@ def gather(environment: Mapping[str, str], env_file: EnvFile | None) -> Gathered
         for name, origin in origins.items()
         if name in KEY_NAMES and origin != ENVIRONMENT
     }
-    return Gathered(home, values, origins, Keys(given))
+    return SettingValues(home, values, origins, Keys(given))
 
 
 def read_settings(home: Path) -> dict[str, str]:
@@ -76,7 +76,7 @@ def read_settings(home: Path) -> dict[str, str]:
     Raises ConfigError for a file that is not private, and for a name that memchat does not know.
     """
     path = home / FILE
-    return {name: _text(path, name, value) for name, value in private.read(path).items()}
+    return {name: _text(path, name, value) for name, value in private_files.read(path).items()}
 
 
 def read_env_file(path: Path) -> EnvFile:
@@ -104,7 +104,7 @@ def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
     try:
         found = path.stat()
         named = env_file is not None and os.path.samefile(env_file.name, path)
-        if named or not stat.S_ISREG(found.st_mode) or found.st_size > private.MOST_BYTES:
+        if named or not stat.S_ISREG(found.st_mode) or found.st_size > private_files.MOST_BYTES:
             return []
         return [name for name in _parsed(path.read_text("utf-8")) if name in KNOWN_NAMES]
     except (OSError, UnicodeDecodeError):

@@ -17,8 +17,8 @@ from sqlalchemy import Connection
 from memchat import processes
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, origin
-from memchat.jobs.backfill import Backfill, Backfilled
-from memchat.jobs.embed import BATCH, Embedding, Kind, Take, fail
+from memchat.jobs.backfill import Backfill, BackfillResult
+from memchat.jobs.embedding_run import BATCH, EmbeddingRun, Kind, Take, fail_job
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.extraction.learner import Learner
 from memchat.memory.facts.in_force import settle, to_settle
@@ -122,7 +122,7 @@ class Worker:
 
     def backfill(
         self, batch: int = BATCH, seen: Callable[[Progress], None] = lambda _: None
-    ) -> Backfilled:
+    ) -> BackfillResult:
         """Give all that lacks a vector its own; ``seen`` is told how far it is.
 
         Raises ConfigError where there is no service to make them.
@@ -274,7 +274,7 @@ class Worker:
             return
         if meaning is None:
             return
-        found = Embedding(self._database, self._settings, self._clock, meaning, kind).run(take)
+        found = EmbeddingRun(self._database, self._settings, self._clock, meaning, kind).run(take)
         done.done += len(found.done)
         with self._database.read() as tx:
             done.failed += jobs.by_ids(tx, found.failed, self._clock())
@@ -282,7 +282,7 @@ class Worker:
     def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
         with self._database.write() as tx:
             for claim in claimed:
-                fail(tx, claim, error, self._clock(), self._settings)
+                fail_job(tx, claim, error, self._clock(), self._settings)
             failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed:

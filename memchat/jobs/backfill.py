@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memchat.config import Settings
-from memchat.jobs.embed import Embedded, Embedding, Kind, Take
+from memchat.jobs.embedding_run import EmbeddingResult, EmbeddingRun, Kind, Take
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.store import jobs, unembedded
 from memchat.store.database import Database
@@ -22,7 +22,7 @@ KINDS: tuple[Kind, ...] = ("embed", "index")
 
 
 @dataclass(frozen=True, slots=True)
-class Backfilled:
+class BackfillResult:
     """What came of it."""
 
     total: int
@@ -49,21 +49,21 @@ class Backfill:
     wait: Callable[[float], bool]
     """Waits so many seconds and says whether that was broken off."""
 
-    def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
+    def run(self, batch: int, seen: Callable[[Progress], None]) -> BackfillResult:
         """Embed all that is lacking, by ``batch`` texts; each is tried once."""
         began, started = self.clock(), time.monotonic()
         with self.database.write() as tx:
             total = unembedded.count(tx, self.meaning.service_id)
             if total:
                 unembedded.queue(tx, self.meaning.service_id, began)
-        runs: list[Embedded] = []
+        runs: list[EmbeddingResult] = []
 
-        def tell(*now: Embedded) -> None:
+        def tell(*now: EmbeddingResult) -> None:
             seen(_progress(total, [*runs, *now], time.monotonic() - started))
 
         tell()
         for kind in KINDS:
-            embedding = Embedding(
+            embedding = EmbeddingRun(
                 self.database,
                 self.settings,
                 self.clock,
@@ -84,10 +84,10 @@ class Backfill:
         done, down = max(0, total - left), runs[-1].down
         faulty = sum(one.faulty for one in runs)
         seen(Progress(done, total, time.monotonic() - started, failed=faulty))
-        return Backfilled(total, done, left, tuple(failed), None if down is None else str(down))
+        return BackfillResult(total, done, left, tuple(failed), None if down is None else str(down))
 
 
-def _progress(total: int, runs: list[Embedded], seconds: float) -> Progress:
+def _progress(total: int, runs: list[EmbeddingResult], seconds: float) -> Progress:
     made, faulty = sum(run.made for run in runs), sum(run.faulty for run in runs)
     pause = runs[-1].pause if runs else None
     return Progress(made, total, seconds, failed=faulty, pause=pause)

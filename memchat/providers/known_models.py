@@ -18,7 +18,7 @@ KNOWN: dict[str, tuple[int, int]] = {
 machine say it themselves."""
 
 
-def sizes(model: str, dimensions: int | None, max_tokens: int | None) -> tuple[int, int]:
+def model_sizes(model: str, dimensions: int | None, max_tokens: int | None) -> tuple[int, int]:
     """Dimensions and tokens of a model: as known, else as given.
 
     Raises ServiceError for an unknown model whose sizes were not given, and for given dimensions

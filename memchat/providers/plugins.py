@@ -18,8 +18,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memchat.errors import ConfigError, ProviderError
-from memchat.providers.batches import embed_all
-from memchat.providers.failures import foreign
+from memchat.providers.embedding_batches import embed_in_batches
+from memchat.providers.provider_errors import plugin_errors
 from memchat.tokens import estimate_tokens
 from memchat.types import PluginInfo, Service, Usage
 
@@ -68,7 +68,7 @@ class PluginEmbedder:
         """Raises ConfigError, naming the package, where it gives no provider."""
         self._package = _info(point).package
         name = f"{point.name}/{model}"
-        with foreign(lambda kind: ConfigError(self._failed(f"cannot make {name}", kind))):
+        with plugin_errors(lambda kind: ConfigError(self._failed(f"cannot make {name}", kind))):
             made: Any = point.load()(model)
             self._embed_texts = made.embed
             self._batch = int(getattr(made, "batch", BATCH))
@@ -107,11 +107,13 @@ class PluginEmbedder:
         service = self._service
 
         def call(some: list[str]) -> list[list[float]]:
-            with foreign(lambda kind: ProviderError(self._failed("failed", kind), retryable=True)):
+            with plugin_errors(
+                lambda kind: ProviderError(self._failed("failed", kind), retryable=True)
+            ):
                 rows = self._embed_texts(some, question=question)
                 return [[float(number) for number in row] for row in rows]
 
-        vectors = embed_all(
+        vectors = embed_in_batches(
             texts,
             call,
             model=service.name,

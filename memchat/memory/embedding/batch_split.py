@@ -84,10 +84,10 @@ def questioned(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnswer:
 def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:
     """Around a call of an embedder: whatever is raised there that is no error of ours becomes a
     ProviderError, by its class alone. A text may be at fault: it keeps no other from its vector."""
-    from memchat.providers.failures import foreign
+    from memchat.providers.provider_errors import plugin_errors
 
     name = embedder.service.name
-    return foreign(
+    return plugin_errors(
         lambda kind: ProviderError(
             f"{name} failed ({kind}); look at what makes its vectors, or name another model with "
             "MEMCHAT_EMBED_MODEL"
@@ -97,7 +97,7 @@ def foreign_to(embedder: Embedder) -> AbstractContextManager[None]:
 
 def checked(embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int) -> Vectors:
     """So many vectors of the service. Raises ProviderError where they cannot be that."""
-    from memchat.providers.batches import unit_vectors
+    from memchat.providers.embedding_batches import unit_vectors
 
     service = embedder.service
     return unit_vectors(vectors, model=service.name, count=count, dimensions=service.dimensions)

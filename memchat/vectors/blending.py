@@ -15,7 +15,7 @@ SHARE = 0.25
 """What a turn right before or after counts, against 1 for the turn itself."""
 
 
-def blended(
+def blend_neighbours(
     turns: Sequence[tuple[int, int, bool, bytes | None]], dimensions: int
 ) -> tuple[list[int], Vectors]:
     """Ids and unit vectors of the user's turns, of whole conversations in their order.

@@ -98,7 +98,7 @@ class Layer:
         return self.norm(y)
 
 
-class Encoder:
+class BertEncoder:
     """The whole model, read from a safetensors file."""
 
     def __init__(self, weights: Path) -> None:

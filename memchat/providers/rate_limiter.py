@@ -19,11 +19,11 @@ SHORT_PAUSE = 1.0
 """Seconds of a pause that a request waits for; in a longer one it is refused at once."""
 
 
-class Paused(ProviderError):
+class PauseRequested(ProviderError):
     """Not sent: the provider asked for a pause, which is not over."""
 
 
-class Bucket:
+class RateLimiter:
     """The requests of one provider. Safe in several threads."""
 
     def __init__(
@@ -51,7 +51,7 @@ class Bucket:
             now = self._now()
             pause = self._paused_until - now
             if pause > SHORT_PAUSE:
-                raise Paused(
+                raise PauseRequested(
                     f"{self._name} asked to be left alone; try again in {math.ceil(pause)} s",
                     status=429,
                     retryable=True,
@@ -76,6 +76,6 @@ class Bucket:
 
 
 @functools.lru_cache(maxsize=64)
-def bucket(name: str, address: str | None, per_minute: int) -> Bucket:
+def shared_limiter(name: str, address: str | None, per_minute: int) -> RateLimiter:
     """The one bucket of a provider at an address, None for its usual one."""
-    return Bucket(name, per_minute)
+    return RateLimiter(name, per_minute)

@@ -60,7 +60,7 @@ def gemini_client(timeout: float) -> Any:
     return HTTPHandler(timeout=timeout)
 
 
-class Finish:
+class FinishDetector:
     """Whether a streamed reply came to the end that its provider gave it.
 
     litellm makes up a reason to stop where none came. For most providers its own notes tell that
@@ -94,13 +94,13 @@ class Finish:
             yield line
 
 
-def warm() -> None:
+def preload() -> None:
     """Start the import in a daemon thread, so that the first reply does not wait for it."""
     threading.Thread(target=litellm, name="memchat-warm", daemon=True).start()
 
 
 @functools.cache
-def failures() -> tuple[type[Exception], ...]:
+def call_errors() -> tuple[type[Exception], ...]:
     """What a call through litellm may raise."""
     import httpx
     import openai
@@ -124,7 +124,7 @@ def cost_usd(
     try:
         info = module.get_model_info(model)
         spent = sum(module.cost_per_token(model=model, usage_object=usage))
-    except (module.exceptions.ModelNotMappedError, ValueError, *failures()):
+    except (module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
         return None
     free = not info.get("input_cost_per_token") and not info.get("output_cost_per_token")
     return None if free else float(spent)  # a price of nothing stands for "not listed"

@@ -18,7 +18,7 @@ from memchat.config import (
 from memchat.config.addresses import address
 from memchat.config.names import ADDRESSES, KEYS, provider_of
 from memchat.errors import ConfigError, InputError, ServiceError
-from memchat.providers.keys import key_name, key_names
+from memchat.providers.api_keys import key_name, key_names
 from memchat.types import Progress, Service
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ WORDS_NOTE = "memories are searched by words only, not by meaning"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ModelChoice:
     """One model, why it is in use, and what stands in its way."""
 
     setting: str
@@ -73,16 +73,16 @@ def embedder(settings: Settings) -> Embedder | None:
     if model == WORDS_ONLY:
         return None
     if model == MINILM:
-        from memchat.providers.minilm import MiniLM, available
+        from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
-        return MiniLM(settings.home) if available() else None
+        return MiniLMEmbedder(settings.home) if available() else None
     provider = provider_of(model)
     if provider == HASH:
-        from memchat.providers.hashing import HashEmbedder
+        from memchat.providers.hash_embedder import HashEmbedder
 
         return HashEmbedder(model.removeprefix(f"{HASH}/"))
     if provider == "gemini":
-        from memchat.providers.gemini import GeminiEmbedder
+        from memchat.providers.gemini_embedder import GeminiEmbedder
 
         return GeminiEmbedder(
             model,
@@ -92,10 +92,10 @@ def embedder(settings: Settings) -> Embedder | None:
             keys=settings.keys,
         )
     if provider == FASTEMBED:
-        from memchat.providers.fastembed import FastEmbedder
+        from memchat.providers.fastembed_embedder import FastembedEmbedder
 
         folder = model_folder(settings, model)
-        return FastEmbedder(_bare(model), folder, dimensions=settings.embed_dimensions)
+        return FastembedEmbedder(_bare(model), folder, dimensions=settings.embed_dimensions)
     if not provider:
         raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
     if provider not in KEYS:  # nobody takes a known provider's place, and its texts
@@ -104,7 +104,7 @@ def embedder(settings: Settings) -> Embedder | None:
         point = plugins.find(provider)
         if point is not None:
             return plugins.PluginEmbedder(point, model.removeprefix(f"{provider}/"))
-    from memchat.providers.remote_embed import LiteLLMEmbedder
+    from memchat.providers.litellm_embedder import LiteLLMEmbedder
 
     return LiteLLMEmbedder(
         model,
@@ -117,7 +117,7 @@ def embedder(settings: Settings) -> Embedder | None:
     )
 
 
-def explain(settings: Settings) -> tuple[Choice, Choice, Choice]:
+def explain(settings: Settings) -> tuple[ModelChoice, ModelChoice, ModelChoice]:
     """Chat, extraction, embedding: each with its reason, its key and what is wrong.
 
     Reads names and variables only: no provider is called, no key is shown, litellm stays unloaded.
@@ -130,7 +130,7 @@ def explain(settings: Settings) -> tuple[Choice, Choice, Choice]:
 
 
 def _chat(model: str, settings: Settings) -> ChatModel:
-    from memchat.providers.chat import LiteLLMChat
+    from memchat.providers.litellm_chat import LiteLLMChat
 
     provider = provider_of(model)
     base = _address(settings, provider)
@@ -154,12 +154,12 @@ def _address(settings: Settings, provider: str) -> str | None:
     return url.rstrip("/").removesuffix(GEMINI_VERSION) if provider == "gemini" else url
 
 
-def _explain(settings: Settings, setting: str, model: str) -> Choice:
+def _explain(settings: Settings, setting: str, model: str) -> ModelChoice:
     key = key_name(model, settings.keys)
     key_set = bool(key and settings.keys.value(key))
     note, problem, remedy = _state(settings, setting, model, key_set)
     why = settings.why.get(setting, "the default")
-    return Choice(setting, model, why, key, key_set, note, problem, remedy)
+    return ModelChoice(setting, model, why, key, key_set, note, problem, remedy)
 
 
 State = tuple[str | None, str | None, str | None]
@@ -189,7 +189,7 @@ def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State
 
 
 def _state_minilm() -> State:
-    from memchat.providers.minilm import available
+    from memchat.providers.minilm_embedder import available
 
     if available():
         return "on this machine; an English model", None, None
@@ -201,12 +201,12 @@ def _state_minilm() -> State:
 
 
 def _state_fast(model: str, settings: Settings) -> State:
-    from memchat.providers.fastembed import installed, lacking
+    from memchat.providers.fastembed_embedder import is_installed, missing_files
 
-    if not installed():
+    if not is_installed():
         return None, "fastembed is not installed", "run pip install fastembed"
     folder = model_folder(settings, model)
-    if gone := lacking(folder):
+    if gone := missing_files(folder):
         remedy = f"run memchat services fetch {_bare(model)}, or put its files there"
         return None, f"{folder} lacks {', '.join(gone)}", remedy
     return "on this machine", None, None
@@ -220,12 +220,12 @@ def model_folder(settings: Settings, model: str) -> Path:
     return (settings.models or settings.home / "models") / name
 
 
-def fetch(settings: Settings, model: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
+def download(settings: Settings, model: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
     """Bring a model's files to this machine: the folder, and how many bytes came."""
-    from memchat.providers.fetch import fetch
+    from memchat.providers.model_download import download
 
     folder = model_folder(settings, model)
-    return folder, fetch(_bare(model), folder, tell)
+    return folder, download(_bare(model), folder, tell)
 
 
 def _bare(model: str) -> str:
@@ -236,13 +236,13 @@ def _nameless(variable: str, model: str) -> str:
     return f"{variable}={model} names no provider; write provider/model, for example openai/{model}"
 
 
-def asked_for(settings: Settings) -> bool:
+def embedding_model_named(settings: Settings) -> bool:
     """Whether a person named the embedding model; a choice that nobody made never changes the
     service of a store."""
     return settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
 
 
-def embedder_of(settings: Settings, service: Service) -> tuple[Embedder | None, str | None]:
+def embedder_for(settings: Settings, service: Service) -> tuple[Embedder | None, str | None]:
     """What makes vectors of a service that a store knows, or None and why there is nothing."""
     sizes = {"embed_dimensions": service.dimensions, "embed_max_tokens": service.max_tokens}
     found, why_not = embedder_or_why(settings.with_(embed_model=service.name, **sizes))
@@ -272,12 +272,12 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
 def for_store(settings: Settings, stored: str | None) -> Settings:
     """The settings with the embedding model that counts in a store: the one that a person named,
     else that of the service it has, ``stored``."""
-    if stored is None or asked_for(settings) or settings.embed_model == WORDS_ONLY:
+    if stored is None or embedding_model_named(settings) or settings.embed_model == WORDS_ONLY:
         return settings
     return settings.with_(embed_model=stored)
 
 
-def possible(settings: Settings) -> bool:
+def can_embed(settings: Settings) -> bool:
     """Whether vectors can be made, as far as names, keys and installed parts tell."""
     if settings.embed_model == WORDS_ONLY:
         return False
@@ -286,9 +286,9 @@ def possible(settings: Settings) -> bool:
 
 def damaged_weights(embedder: Embedder) -> str | None:
     """What is wrong with weights on this machine, every byte read; None where nothing is."""
-    from memchat.providers.minilm import MiniLM
+    from memchat.providers.minilm_embedder import MiniLMEmbedder
 
-    if isinstance(embedder, MiniLM):
+    if isinstance(embedder, MiniLMEmbedder):
         try:
             embedder.verify()
         except ConfigError as error:

@@ -16,7 +16,7 @@ ROUND_SECONDS = 60.0
 """Between two rounds of upkeep: sessions left behind, last days that are over."""
 
 
-def serve(worker: Worker, look: float = LOOK_SECONDS) -> None:
+def run_loop(worker: Worker, look: float = LOOK_SECONDS) -> None:
     """Work until the worker is stopped. What fails for a while, as a full disk, is waited out.
 
     ``look`` is in seconds of the machine's clock.
@@ -29,13 +29,13 @@ def serve(worker: Worker, look: float = LOOK_SECONDS) -> None:
                 upkeep_at = time.monotonic() + ROUND_SECONDS
                 worker.end_abandoned()
             if upkeep or worker.has_work():
-                tell(worker.run())
+                log_result(worker.run())
         except MemChatError as error:
             log.error("the work stopped and goes on in a moment: %s", error)
         worker.stopping.wait(look)
 
 
-def tell(done: JobsDone) -> None:
+def log_result(done: JobsDone) -> None:
     """A line on what was done, where anything was."""
     if done.done or done.failed:
         log.info("%d jobs done, %d failed", done.done, len({job.id for job in done.failed}))

@@ -18,7 +18,7 @@ from typing import Any
 
 from memchat.config.keys import Keys
 from memchat.errors import ConfigError, MemChatError, ProviderError, bounded_wait
-from memchat.providers.keys import key_name, redact
+from memchat.providers.api_keys import key_name, redact
 
 REASON_LIMIT = 140
 _OVERFLOW = re.compile(
@@ -32,7 +32,7 @@ class ContextOverflow(ProviderError):
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class CallContext:
     """What was called, for the message: the model, how many seconds it was given, and the keys
     that it may have been called with."""
 
@@ -41,7 +41,7 @@ class Call:
     keys: Keys = field(default_factory=Keys)
 
 
-def translate(error: BaseException, call: Call) -> MemChatError:
+def translate(error: BaseException, call: CallContext) -> MemChatError:
     """The memchat error that says what a provider library's exception means."""
     chain = list(_chain(error))
     text = " ".join(str(link) for link in chain)
@@ -53,13 +53,13 @@ def translate(error: BaseException, call: Call) -> MemChatError:
     return _from_transport(chain, text, call)
 
 
-def unusable(model: str, what: str, *, retryable: bool = True) -> ProviderError:
+def unusable_answer(model: str, what: str, *, retryable: bool = True) -> ProviderError:
     """The provider answered, but not with what was asked for."""
     return ProviderError(f"{model} {what}", retryable=retryable)
 
 
 @contextmanager
-def foreign(told: Callable[[str], MemChatError]) -> Iterator[None]:
+def plugin_errors(told: Callable[[str], MemChatError]) -> Iterator[None]:
     """For code whose errors nobody can know, as a plug-in's: ``told`` makes one of ours of whatever
     it raises, by its class alone, since its words may be people's.
     """
@@ -71,7 +71,7 @@ def foreign(told: Callable[[str], MemChatError]) -> Iterator[None]:
         raise told(type(error).__name__) from error
 
 
-def _from_status(status: int, wait: float | None, text: str, call: Call) -> MemChatError:
+def _from_status(status: int, wait: float | None, text: str, call: CallContext) -> MemChatError:
     model = call.model
     if status in (401, 403) or "API_KEY_INVALID" in text:
         name = key_name(model, call.keys)
@@ -113,7 +113,7 @@ def _from_status(status: int, wait: float | None, text: str, call: Call) -> MemC
     )
 
 
-def _from_transport(chain: list[BaseException], text: str, call: Call) -> MemChatError:
+def _from_transport(chain: list[BaseException], text: str, call: CallContext) -> MemChatError:
     """No response came: the wire's own errors, or a refusal of the library itself."""
     model = call.model
     names = " ".join(type(link).__name__ for link in chain)

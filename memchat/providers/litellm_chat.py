@@ -15,21 +15,25 @@ from memchat.config.keys import Keys
 from memchat.config.names import provider_of
 from memchat.errors import ProviderError
 from memchat.providers import Completion, ToolCall
-from memchat.providers.failures import Call, ContextOverflow, translate, unusable
-from memchat.providers.keys import find_key
-from memchat.providers.litellm_calls import (
+from memchat.providers.api_keys import find_key
+from memchat.providers.litellm_setup import (
     LOCAL,
-    Finish,
+    FinishDetector,
+    call_errors,
     cost_usd,
-    failures,
     gemini_client,
     litellm,
-    warm,
+)
+from memchat.providers.provider_errors import (
+    CallContext,
+    ContextOverflow,
+    translate,
+    unusable_answer,
 )
 from memchat.tokens import estimate_tokens
 from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
 
-__all__ = ["ContextOverflow", "LiteLLMChat", "warm"]
+__all__ = ["ContextOverflow", "LiteLLMChat", "preload"]
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +84,7 @@ class LiteLLMChat:
         if not self._model.startswith(LOCAL):
             module = litellm()
             with contextlib.suppress(
-                module.exceptions.ModelNotMappedError, ValueError, *failures()
+                module.exceptions.ModelNotMappedError, ValueError, *call_errors()
             ):
                 known = module.get_model_info(self._model).get("max_input_tokens")
                 if known:
@@ -119,7 +123,7 @@ class LiteLLMChat:
             options["tools"] = list(tools)
             # Its gateway for MCP tools, looked for at each call with tools, needs a package more.
             options["_skip_mcp_handler"] = True
-        call = Call(self._model, self._timeout, self._keys)
+        call = CallContext(self._model, self._timeout, self._keys)
         return LiteLLMStream(self._model, options, messages, call, self._refuse_tools)
 
     def _refuse_tools(self) -> None:
@@ -139,10 +143,10 @@ class LiteLLMChat:
         started = time.perf_counter()
         try:
             response = litellm().completion(**options)
-        except failures() as error:
-            raise translate(error, Call(self._model, self._timeout, self._keys)) from error
+        except call_errors() as error:
+            raise translate(error, CallContext(self._model, self._timeout, self._keys)) from error
         if not response.choices:
-            raise unusable(self._model, "sent an empty answer; try again")
+            raise unusable_answer(self._model, "sent an empty answer; try again")
         choice = response.choices[0]
         text = clean_text((choice.message.content or "")[:REPLY_LIMIT])
         if not text:
@@ -180,7 +184,7 @@ class LiteLLMStream:
         model: str,
         options: dict[str, Any],
         messages: Sequence[ChatMessage],
-        call: Call,
+        call: CallContext,
         tools_refused: Callable[[], None],
     ) -> None:
         self._model = model
@@ -192,7 +196,7 @@ class LiteLLMStream:
         self._whole = False
         self._closed = threading.Event()
         self._wrapper: Any = None
-        self._finish: Finish | None = None
+        self._finish: FinishDetector | None = None
         self._pieces: list[str] = []
         self._seen: Any = None
         self._started = time.perf_counter()
@@ -256,7 +260,7 @@ class LiteLLMStream:
         self._started = time.perf_counter()
         try:
             yield from self._sent()
-        except failures() as error:
+        except call_errors() as error:
             if not self._closed.is_set():  # reading on from a stream that was closed is no failure
                 raise translate(error, self._call) from error
 
@@ -268,7 +272,7 @@ class LiteLLMStream:
                 begun = True
                 yield chunk
             return
-        except failures() as error:
+        except call_errors() as error:
             if begun or "tools" not in self._options or not _refuses_tools(error):
                 raise
         log.info("%s takes no tools; it is asked again without them", self._model)
@@ -278,7 +282,7 @@ class LiteLLMStream:
 
     def _request(self) -> Iterator[Any]:
         self._wrapper = litellm().completion(**self._options)
-        self._finish = Finish(self._wrapper)
+        self._finish = FinishDetector(self._wrapper)
         for chunk in self._wrapper:
             if self._closed.is_set():
                 return
@@ -323,14 +327,14 @@ def _refuses_tools(error: Exception) -> bool:
 def _silent(model: str, reason: str | None) -> ProviderError:
     """No text came at all; the finish reason tells whether asking again helps."""
     if reason == "content_filter":
-        return unusable(
+        return unusable_answer(
             model, "refused to answer (content filter); put it differently", retryable=False
         )
     if reason == "length":
-        return unusable(
+        return unusable_answer(
             model, "used up its length before it said anything; name another model", retryable=False
         )
-    return unusable(model, "sent an empty answer; try again")
+    return unusable_answer(model, "sent an empty answer; try again")
 
 
 def _usage(

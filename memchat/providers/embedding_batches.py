@@ -20,7 +20,7 @@ BYTES_A_TOKEN = 2
 Rows = Sequence[Sequence[float]]
 
 
-def embed_all(
+def embed_in_batches(
     texts: Sequence[str],
     call: Callable[[list[str]], Rows],
     *,

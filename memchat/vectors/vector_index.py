@@ -25,7 +25,7 @@ from memchat.errors import StoreError
 from memchat.store import changes, embeddings, events
 from memchat.store.embeddings import Held
 from memchat.types import Service
-from memchat.vectors import neighbours
+from memchat.vectors import blending
 
 if TYPE_CHECKING:
     from memchat.vectors.shard import Shard, Vectors
@@ -183,7 +183,7 @@ class VectorIndex:
                     self._drop(kind, app_id)
                 # A larger one reads what is gone at its next use; only its file keeps it.
                 self._saved.pop((kind, app_id), None)
-            unlink(self._folder.parent, self._store_id, [self.service_id], app_id)
+            delete_files(self._folder.parent, self._store_id, [self.service_id], app_id)
 
     def _current(
         self, tx: Connection, kind: Kind, app_id: int, asked: Mapping[int, int] | None = None
@@ -224,7 +224,7 @@ class VectorIndex:
             return Held(*embeddings.of_summaries(tx, self.service_id, app_id, ids), [])
         turns = embeddings.of_turns(tx, self.service_id, app_id, ids)
         waiting = [turn[0] for turn in turns if turn[2] and turn[3] is None]
-        found, vectors = neighbours.blended(turns, self._dimensions)
+        found, vectors = blending.blend_neighbours(turns, self._dimensions)
         if ids is None:
             return Held(found, vectors, waiting)
         asked = set(ids)
@@ -273,7 +273,7 @@ class VectorIndex:
         return _file(self._folder.parent, self._store_id, self.service_id, kind, app_id)
 
 
-def unlink(home: Path, store_id: str, service_ids: Iterable[int], app_id: int) -> None:
+def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: int) -> None:
     """Drop a scope row's shards of these services from disk, without loading them."""
     try:
         names = os.listdir(home / FOLDER)
@@ -290,7 +290,7 @@ def unlink(home: Path, store_id: str, service_ids: Iterable[int], app_id: int) -
             (home / FOLDER / name).unlink(missing_ok=True)
 
 
-def strays(
+def stray_files(
     home: Path, store_id: str, service_ids: Iterable[int], app_ids: Collection[int]
 ) -> list[Path]:
     """What lies in the folder and is no shard of these services and scope rows."""

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memchat.config.keys import Keys
-from memchat.providers.batches import embed_all
-from memchat.providers.failures import Call, translate
-from memchat.providers.keys import find_key
-from memchat.providers.limits import PER_MINUTE, bucket
+from memchat.providers.api_keys import find_key
+from memchat.providers.embedding_batches import embed_in_batches
+from memchat.providers.provider_errors import CallContext, translate
+from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
 from memchat.tokens import estimate_tokens
 from memchat.types import Service, Usage
 
@@ -53,7 +53,7 @@ class GeminiEmbedder:
         self._timeout = timeout
         self._base_url = base_url
         self._keys = keys or Keys()
-        self._bucket = bucket("gemini", base_url, per_minute)
+        self._bucket = shared_limiter("gemini", base_url, per_minute)
         self._by_task = self._model.endswith("-001")
         known = _KNOWN.get(self._model)
         self._max_tokens = known[0] if known else 2048
@@ -84,7 +84,7 @@ class GeminiEmbedder:
 
     def _embed(self, texts: Sequence[str], task: str, prefix: str) -> tuple[Vectors, Usage]:
         started = time.perf_counter()
-        vectors = embed_all(
+        vectors = embed_in_batches(
             texts,
             self._call(task, prefix),
             model=self._name,
@@ -115,7 +115,7 @@ class GeminiEmbedder:
                     model=self._model, contents=contents, config=config
                 )
             except (errors.APIError, httpx2.HTTPError, ValueError) as error:
-                failure = translate(error, Call(self._name, self._timeout, self._keys))
+                failure = translate(error, CallContext(self._name, self._timeout, self._keys))
                 self._bucket.heed(failure)
                 raise failure from error
             return [list(found.values or ()) for found in answer.embeddings or ()]

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 from memchat import disk
 from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.providers.fastembed import (
+from memchat.providers.fastembed_embedder import (
     NOT_INSTALLED,
     POOLING,
     PROMPTS,
     READ_BY,
-    installed,
-    lacking,
+    is_installed,
     library,
+    missing_files,
 )
 from memchat.types import Progress
 
@@ -50,16 +50,16 @@ class _File:
     sha256: str | None
 
 
-def fetch(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
+def download(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
     """Put the files of a model that fastembed knows into ``folder``; how many bytes were fetched.
 
     Raises ConfigError without the package, InputError for a model it does not know, ProviderError
     where the hub cannot be reached or sends something else, StoreFull without room for them; then
     nothing is in the folder.
     """
-    if not installed():
+    if not is_installed():
         raise ConfigError(NOT_INSTALLED)
-    if folder.is_dir() and not lacking(folder):
+    if folder.is_dir() and not missing_files(folder):
         return 0
     if folder.exists():
         raise InputError(f"{folder} is there and no whole model; move it away, then fetch it again")
@@ -77,7 +77,7 @@ def fetch(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
         revision, files = _listed(client, f"{base}/api/models/{repository}", wanted)
         loader = _Loader(client, f"{base}/{repository}/resolve/{revision}", part, files, tell)
         fetched = loader.run()
-        if gone := lacking(part):
+        if gone := missing_files(part):
             raise ProviderError(f"the hub has no {', '.join(gone)} for {model}; name another model")
         part.rename(folder)
     return fetched

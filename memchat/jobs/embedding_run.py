@@ -21,8 +21,8 @@ from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer,
 from memchat.memory.embedding.pipeline import Finished, Pipeline
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.recall import turn_texts
-from memchat.providers.failures import foreign
-from memchat.providers.limits import Paused
+from memchat.providers.provider_errors import plugin_errors
+from memchat.providers.rate_limiter import PauseRequested
 from memchat.store import embeddings, jobs, memories, services, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
@@ -65,7 +65,7 @@ class EmbeddingBatch:
 
 
 @dataclass(slots=True)
-class Embedded:
+class EmbeddingResult:
     """What came of a run: jobs done, and those that failed this time; texts that were made, and
     those that could not be."""
 
@@ -80,7 +80,7 @@ class Embedded:
 
 
 @dataclass(slots=True)
-class Embedding:
+class EmbeddingRun:
     """One run over the waiting jobs of a kind: "embed" for facts, "index" for conversations."""
 
     database: Database
@@ -89,19 +89,19 @@ class Embedding:
     meaning: EmbeddingSpace
     kind: Kind
     batch: int = BATCH
-    seen: Callable[[Embedded], None] = lambda _: None
+    seen: Callable[[EmbeddingResult], None] = lambda _: None
     """Told after each batch how far the run is, in whatever thread wrote it."""
     wait: Callable[[float], bool] | None = None
     """Waits for a service that wants a pause, so many seconds, and says whether that was broken
     off; without it the run ends there, and what was tried is tried again later."""
     in_hand: dict[int, Claim] = field(default_factory=dict)
-    result: Embedded = field(default_factory=Embedded)
+    result: EmbeddingResult = field(default_factory=EmbeddingResult)
     _held_since: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         self._held_since = self.clock()
 
-    def run(self, take: Take) -> Embedded:
+    def run(self, take: Take) -> EmbeddingResult:
         """Embed until ``take`` gives no more jobs, or the service fails.
 
         What is in hand when this is broken off is given back, without counting the try.
@@ -125,7 +125,7 @@ class Embedding:
             log.error("%d texts were not embedded: %s", len(texts), why)
             return ProviderError(kind)
 
-        with foreign(told):
+        with plugin_errors(told):
             return self.meaning.embed(texts)
 
     def _waited(self, error: MemChatError, times: int) -> bool:
@@ -146,7 +146,7 @@ class Embedding:
         if not finished and wanted <= 0:
             return []
         whole, answer = _together(finished)
-        outcome, claims, taken = Embedded(), [], []
+        outcome, claims, taken = EmbeddingResult(), [], []
         with self.database.write() as tx:
             if finished:
                 outcome = self._write(tx, whole, answer)
@@ -198,7 +198,9 @@ class Embedding:
             batches.append(EmbeddingBatch(some, theirs, more, alone))
         return batches
 
-    def _write(self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer) -> Embedded:
+    def _write(
+        self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer
+    ) -> EmbeddingResult:
         now = self.clock()
         faults = {
             target: next(answer.faults[key] for key in texts if key in answer.faults)
@@ -217,10 +219,10 @@ class Embedding:
                 turn_texts.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
         reasons: dict[str, list[int]] = {}
         for claimed in bad:
-            if isinstance(faults[claimed.target_id], Paused):
+            if isinstance(faults[claimed.target_id], PauseRequested):
                 jobs.release(tx, [claimed])  # nothing was tried
             else:
-                reason = fail(tx, claimed, faults[claimed.target_id], now, self.settings)
+                reason = fail_job(tx, claimed, faults[claimed.target_id], now, self.settings)
                 reasons.setdefault(reason, []).append(claimed.id)
         for reason, ids in reasons.items():
             log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
@@ -228,7 +230,7 @@ class Embedding:
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
         faulty = sum(key in answer.faults for key in keys)
-        return Embedded([c.id for c in done], [c.id for c in bad], made, faulty)
+        return EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)
 
     def _write_facts(
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
@@ -266,7 +268,7 @@ class Embedding:
                 if size:
                     usage.add(tx, app_id, None, _part(spent, size / total), now)
 
-    def _count(self, before: Embedded) -> None:
+    def _count(self, before: EmbeddingResult) -> None:
         result = self.result
         result.done += before.done
         result.failed += before.failed
@@ -294,7 +296,7 @@ def _together(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, Embed
     return whole, all_of_it
 
 
-def fail(
+def fail_job(
     tx: Connection, claimed: Claim, error: Exception, now: datetime, settings: Settings
 ) -> str:
     """Note why a job failed, in a person's words or, for a fault of ours, by its class alone."""

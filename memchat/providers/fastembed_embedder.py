@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError
-from memchat.providers.batches import unit_vectors
-from memchat.providers.failures import foreign
+from memchat.providers.embedding_batches import unit_vectors
+from memchat.providers.provider_errors import plugin_errors
 from memchat.types import Service, Usage, clean_text
 
 if TYPE_CHECKING:
@@ -57,18 +57,18 @@ _PREFIXES = {
 where its folder does not say it."""
 
 
-def installed() -> bool:
+def is_installed() -> bool:
     """Whether the package is there. Imports nothing."""
     return importlib.util.find_spec(PACKAGE) is not None
 
 
-def lacking(folder: Path) -> list[str]:
+def missing_files(folder: Path) -> list[str]:
     """The files of a model that are not in its folder."""
     gone = [name for name in READ_BY if not (folder / name).is_file()]
     return gone if _weights(folder) is not None else ["an ONNX or safetensors file", *gone]
 
 
-class FastEmbedder:
+class FastembedEmbedder:
     """An ``Embedder`` over fastembed. Safe in several threads.
 
     A text longer than the model reads is embedded in windows, and its vector is the direction of
@@ -82,9 +82,9 @@ class FastEmbedder:
         Raises ConfigError where the package or a file is missing, ServiceError where the files tell
         no sizes.
         """
-        if not installed():
+        if not is_installed():
             raise ConfigError(NOT_INSTALLED)
-        if gone := lacking(folder):
+        if gone := missing_files(folder):
             raise ConfigError(not_there(model, folder, gone))
         self._model = model
         self._folder = folder
@@ -155,13 +155,13 @@ class FastEmbedder:
         return unit_vectors(rows, model=service.name, count=count, dimensions=service.dimensions)
 
     def _run(self, model: Any, verb: str, pieces: list[str]) -> list[Any]:
-        with foreign(lambda kind: ProviderError(self._unusable("run", kind))):
+        with plugin_errors(lambda kind: ProviderError(self._unusable("run", kind))):
             return list(getattr(model, verb)(pieces, batch_size=BATCH))
 
     @functools.cached_property
     def _loaded(self) -> tuple[Any, Tokenizer]:
         """The model and a tokenizer that cuts nothing."""
-        with foreign(lambda kind: ConfigError(self._unusable("loaded", kind))):
+        with plugin_errors(lambda kind: ConfigError(self._unusable("loaded", kind))):
             from tokenizers import Tokenizer
 
             tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
