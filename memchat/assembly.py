@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.config import Settings, loaded_here
+from memchat.config import Settings
+from memchat.config.model_defaults import runs_locally
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.store import embeddings, meta, services
@@ -95,7 +96,7 @@ class Assembly:
             if self._patience is None:
                 from memchat.memory.embedding.timeout import QueryTimeout
 
-                loads = self.embedder is None and loaded_here(self.settings.embed_model)
+                loads = self.embedder is None and runs_locally(self.settings.embed_model)
                 find = self.recall().question
                 self._patience = QueryTimeout(self.settings.embed_patience, find, loads=loads)
             return self._patience

@@ -10,7 +10,8 @@ from importlib.metadata import version
 from pathlib import Path
 
 from memchat import disk
-from memchat.config import WORDS_ONLY, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.providers import factory

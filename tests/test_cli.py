@@ -27,7 +27,8 @@ from memchat import MemChat
 from memchat.cli import app, main, system, tables
 from memchat.cli.system import VARIABLES
 from memchat.cli.worker import logged_to_stderr
-from memchat.config import PROVIDERS, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import PROVIDERS
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock
 

@@ -12,7 +12,8 @@ from sqlalchemy import delete
 
 from memchat import MemChat
 from memchat.cli import tables
-from memchat.config import MINILM, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import MINILM
 from memchat.doctor import LARGEST, Check
 from memchat.store import embeddings, memories, meta, schema, services
 from memchat.types import Service, UsageTotal

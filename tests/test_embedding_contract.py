@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from memchat.config import MINILM, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import MINILM
 from memchat.errors import InputError, ProviderError
 from memchat.memory.embedding.batch_split import embedded
 from memchat.providers import AsksTogether, Embedder, factory, fastembed_embedder, minilm_embedder

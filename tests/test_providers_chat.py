@@ -483,10 +483,10 @@ def test_a_model_without_a_provider_is_explained(tmp_path: Any) -> None:
 
 def test_explaining_and_building_load_no_provider_library() -> None:
     code = (
-        "import sys; from memchat.config import load; from memchat.providers import choose;"
-        "s = load({'GEMINI_API_KEY': 'k'}); choose.explain(s); choose.chat_model(s);"
-        "choose.extract_model(s); choose.embedder(s).service;"
-        "choose.embedder(load({'OPENAI_API_KEY': 'k'})).service;"
+        "import sys; from memchat.config import load; from memchat.providers import factory;"
+        "s = load({'GEMINI_API_KEY': 'k'}); factory.explain(s); factory.chat_model(s);"
+        "factory.extract_model(s); factory.embedder(s).service;"
+        "factory.embedder(load({'OPENAI_API_KEY': 'k'})).service;"
         "print([m for m in ('litellm', 'google.genai', 'openai', 'httpx') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -11,7 +11,8 @@ import pytest
 
 from memchat import MemChat
 from memchat.cli import main
-from memchat.config import MINILM, Settings, load
+from memchat.config import Settings, load
+from memchat.config.model_defaults import MINILM
 from memchat.errors import ConfigError, InputError, NotFound, ServiceError
 from memchat.memory.embedding import space as meaning_module
 from memchat.providers import factory

@@ -74,7 +74,7 @@ class Services(Opened):
 
     def foreign_addresses(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""
-        return self._assembly.in_force().foreign_addresses()
+        return self._assembly.in_force().redirect_warnings()
 
     def repair(self) -> list[str]:
         """Put keyword rows, vectors and index back in step with the rows; what was done.

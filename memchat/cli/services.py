@@ -181,7 +181,7 @@ def _say(done: Reembedded) -> None:
 
 def _say_what_is_set(name: str) -> None:
     """Where a setting names another model, the next start would stop at it."""
-    from memchat.config import embedding_name
+    from memchat.config.model_defaults import embedding_name
 
     set_to = settings()
     named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"

@@ -1,4 +1,4 @@
-"""The names memchat knows: its own variables, the providers' keys, and their addresses.
+"""The variables of providers: their keys and their addresses.
 
 A settings file may hold these and nothing else: what stands there never reaches another library,
 or a program that memchat starts, under a name that memchat does not know.
@@ -10,35 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 
-VARIABLES = {
-    "home": "MEMCHAT_HOME",
-    "chat_model": "MEMCHAT_CHAT_MODEL",
-    "extract_model": "MEMCHAT_EXTRACT_MODEL",
-    "embed_model": "MEMCHAT_EMBED_MODEL",
-    "embed_dimensions": "MEMCHAT_EMBED_DIMENSIONS",
-    "embed_max_tokens": "MEMCHAT_EMBED_MAX_TOKENS",
-    "models": "MEMCHAT_MODELS",
-    "timezone": "MEMCHAT_TIMEZONE",
-    "extraction": "MEMCHAT_EXTRACTION",
-    "top_k": "MEMCHAT_TOP_K",
-    "budget_tokens": "MEMCHAT_BUDGET",
-    "pinned_tokens": "MEMCHAT_PINNED",
-    "ranking": "MEMCHAT_RANKING",
-    "merge_threshold": "MEMCHAT_MERGE_THRESHOLD",
-    "timeout": "MEMCHAT_TIMEOUT",
-    "embed_patience": "MEMCHAT_EMBED_PATIENCE",
-    "embed_per_minute": "MEMCHAT_EMBED_PER_MINUTE",
-    "retry_minutes": "MEMCHAT_RETRY_MINUTES",
-    "context_tokens": "MEMCHAT_CONTEXT",
-    "idle_minutes": "MEMCHAT_IDLE_MINUTES",
-    "mask_before_extraction": "MEMCHAT_MASK",
-    "verify": "MEMCHAT_VERIFY",
-    "filter_pinned": "MEMCHAT_FILTER",
-}
-"""The fields of ``Settings`` and the variable of each."""
-
 USER = "MEMCHAT_USER"
-HOME = "MEMCHAT_HOME"
 
 KEYS: dict[str, tuple[str, ...]] = {
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -79,11 +51,6 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
 
 KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
 ADDRESS_NAMES = frozenset(name for names in ADDRESSES.values() for name in names)
-SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
-"""What ``settings.toml`` may hold."""
-KNOWN_NAMES = SETTING_NAMES | KEY_NAMES | {HOME}
-"""What a file named with ``--env-file`` may hold."""
-
 _GROUPS = {
     name: frozenset(names)
     for table in (KEYS, ADDRESSES)

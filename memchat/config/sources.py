@@ -19,18 +19,16 @@ from pathlib import Path
 
 from memchat.config import keys, private_files
 from memchat.config.keys import ENVIRONMENT, Keys
-from memchat.config.names import (
-    HOME,
-    KEY_NAMES,
-    KNOWN_NAMES,
-    SETTING_NAMES,
-    closest,
-    same_thing,
-)
+from memchat.config.names import ADDRESS_NAMES, KEY_NAMES, USER, closest, same_thing
+from memchat.config.settings import HOME, VARIABLES
 from memchat.errors import ConfigError
 
 FILE = "settings.toml"
 DOTENV = ".env"
+SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
+"""What ``settings.toml`` may hold."""
+KNOWN_NAMES = SETTING_NAMES | KEY_NAMES | {HOME}
+"""What a file named with ``--env-file`` may hold."""
 
 
 @dataclass(frozen=True, slots=True)

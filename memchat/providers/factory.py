@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from memchat.config import (
+from memchat.config import Settings
+from memchat.config.addresses import address
+from memchat.config.model_defaults import (
     MINILM,
     OFFLINE_CHAT,
     OFFLINE_EXTRACT,
     WORDS_ONLY,
-    Settings,
     embedding_name,
 )
-from memchat.config.addresses import address
 from memchat.config.names import ADDRESSES, KEYS, provider_of
 from memchat.errors import ConfigError, InputError, ServiceError
 from memchat.providers.api_keys import key_name, key_names

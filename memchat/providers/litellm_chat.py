@@ -26,14 +26,11 @@ from memchat.providers.litellm_setup import (
 )
 from memchat.providers.provider_errors import (
     CallContext,
-    ContextOverflow,
     translate,
     unusable_answer,
 )
 from memchat.tokens import estimate_tokens
 from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
-
-__all__ = ["ContextOverflow", "LiteLLMChat", "preload"]
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.config import Settings, embedding_name
+from memchat.config import Settings
+from memchat.config.model_defaults import embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
 from memchat.memory.embedding.migration import Reembedded, Reembedding
 from memchat.providers import factory, plugins
