@@ -110,7 +110,7 @@ class Assembly:
 
     def _put_together(self) -> Parts:
         from memchat.chat import Parts
-        from memchat.jobs import Worker
+        from memchat.jobs.worker import Worker
         from memchat.memory.commands.execute import Commands
         from memchat.memory.extraction.learner import Learner
         from memchat.memory.recall.model_filter import ModelFilter
@@ -234,11 +234,11 @@ class Assembly:
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
         """The one for a store without vectors: the one given, the one named, or the one that it
         was begun with."""
-        from memchat.providers import factory
+        from memchat.providers import factory, model_choice
 
         if self.embedder is not None:
             return self.embedder, None
-        if stored is not None and not factory.embedding_model_named(self.settings):
+        if stored is not None and not model_choice.embedding_model_named(self.settings):
             return factory.embedder_for(self.settings, stored)
         return factory.embedder_or_why(self.settings)
 
@@ -250,10 +250,10 @@ class Assembly:
         Raises SchemaError where, on opening, a person named another that the store is not changing
         to. A running process goes along with a change.
         """
-        from memchat.providers import factory
+        from memchat.providers import factory, model_choice
 
         wanted, why_not = self.embedder, None
-        if wanted is None and factory.embedding_model_named(self.settings):
+        if wanted is None and model_choice.embedding_model_named(self.settings):
             wanted, why_not = factory.embedder_or_why(self.settings)
             if wanted is None:
                 return None, why_not
@@ -267,18 +267,18 @@ class Assembly:
         """Whether there is something to make vectors with. Loads nothing and asks nobody."""
         if self.embedder is not None:
             return True
-        from memchat.providers import factory
+        from memchat.providers import model_choice
 
-        return factory.can_embed(self.in_force())
+        return model_choice.can_embed(self.in_force())
 
     def in_force(self) -> Settings:
         """The settings with the embedding model that counts in this store."""
-        from memchat.providers import factory
+        from memchat.providers import model_choice
 
         with self.database.read() as tx:
             in_use = services.in_use(tx)
             stored = services.get(tx, in_use) if in_use is not None else None
-        return factory.for_store(self.settings, stored.name if stored is not None else None)
+        return model_choice.for_store(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
         """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:

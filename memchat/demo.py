@@ -234,7 +234,7 @@ def _telling_words(memory: Memory, elsewhere: tuple[str, ...]) -> list[str]:
 
 
 def _introduce(screen: Screen, settings: Settings) -> None:
-    from memchat.providers.factory import explain
+    from memchat.providers.model_choice import explain
 
     chat, extract, embed = explain(settings)
     screen.line(

@@ -14,8 +14,8 @@ from memchat.config import Settings
 from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.providers import factory
-from memchat.providers.factory import ModelChoice
+from memchat.providers import factory, model_choice
+from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
     embeddings,
     job_holders,
@@ -65,7 +65,7 @@ def examine(
         sense, why_not = meaning()
     except MemChatError as error:
         fault = error
-    chat, extract, _ = factory.explain(settings)
+    chat, extract, _ = model_choice.explain(settings)
     return [
         Check("version", "ok", f"memchat {version('memchat')}"),
         _folder(settings.home),
@@ -106,8 +106,8 @@ def _embedding(
         filled = service_id is not None and embeddings.any_of(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
-    named = factory.embedding_model_named(settings)
-    choice = factory.explain(factory.for_store(settings, stored))[2]
+    named = model_choice.embedding_model_named(settings)
+    choice = model_choice.explain(model_choice.for_store(settings, stored))[2]
     if other and choice.model == stored:
         why = f"this store has vectors of {stored}; it stays with them"
         if not filled:

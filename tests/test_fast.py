@@ -17,8 +17,9 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError, StoreFull
-from memchat.providers import factory, fastembed_embedder, model_download
+from memchat.providers import factory, fastembed_embedder, model_choice, model_download
 from memchat.providers.fastembed_embedder import FastembedEmbedder
+from memchat.providers.model_folder import model_folder
 from memchat.types import Progress
 from tests.test_full_disk import Tiny, tiny  # noqa: F401  (a fixture)
 from tests.tiny_model import READS, build
@@ -127,7 +128,7 @@ def test_a_file_that_is_missing_is_named_with_what_to_do(tmp_path: Path, file: s
         factory.embedder(settings(tmp_path, "house/tiny"))
     wanted = "ONNX" if file == "model.onnx" else file
     assert wanted in str(error.value) and "memchat services fetch house/tiny" in str(error.value)
-    choice = factory.explain(settings(tmp_path, "house/tiny"))[2]
+    choice = model_choice.explain(settings(tmp_path, "house/tiny"))[2]
     assert choice.problem is not None and "services fetch" in str(choice.remedy)
 
 
@@ -158,7 +159,7 @@ def test_sizes_that_the_files_do_not_tell_are_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["../tiny", "/etc/tiny", "a/../../b", "", "a//b", "a\\b"])
 def test_no_name_leads_out_of_the_folder_for_models(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="names no model"):
-        factory.model_folder(settings(tmp_path), f"fastembed/{name}")
+        model_folder(settings(tmp_path), f"fastembed/{name}")
 
 
 def test_without_the_package_it_is_said_what_to_install(
@@ -169,8 +170,8 @@ def test_without_the_package_it_is_said_what_to_install(
         factory.embedder(settings(tmp_path))
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
         bring(tmp_path)
-    assert not factory.can_embed(settings(tmp_path))
-    assert "pip install fastembed" in str(factory.explain(settings(tmp_path))[2].remedy)
+    assert not model_choice.can_embed(settings(tmp_path))
+    assert "pip install fastembed" in str(model_choice.explain(settings(tmp_path))[2].remedy)
 
 
 # A download

@@ -12,7 +12,8 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError
-from memchat.providers import factory, plugins
+from memchat.providers import factory
+from memchat.providers.plugin_embedder import PluginEmbedder
 from tests.plugin import CODE, install
 
 MODULE = "acme_vectors"
@@ -118,7 +119,7 @@ def test_no_package_takes_the_place_of_a_known_provider(
         found = factory.embedder(settings(tmp_path, model.get(known, known)))
     except MemChatError:
         found = None
-    assert not isinstance(found, plugins.PluginEmbedder)
+    assert not isinstance(found, PluginEmbedder)
     assert MODULE not in sys.modules
 
 

@@ -18,7 +18,8 @@ from memchat.config import keys, load
 from memchat.config.names import without_secrets
 from memchat.errors import ConfigError, InputError, NotFound
 from memchat.providers import litellm_setup
-from memchat.providers.factory import chat_model, embedder, explain
+from memchat.providers.factory import chat_model, embedder
+from memchat.providers.model_choice import explain
 from tests.wire import Fail, GeminiServer, OpenAIServer
 from tests.wire.case import HELLO
 

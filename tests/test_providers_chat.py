@@ -17,8 +17,10 @@ import pytest
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.extraction import candidate
-from memchat.providers.factory import chat_model, explain, extract_model
-from memchat.providers.litellm_chat import ContextOverflow, LiteLLMChat
+from memchat.providers.factory import chat_model, extract_model
+from memchat.providers.litellm_chat import LiteLLMChat
+from memchat.providers.model_choice import explain
+from memchat.providers.provider_errors import ContextOverflow
 from memchat.types import ChatMessage
 from tests.wire import (
     Call,
@@ -483,8 +485,9 @@ def test_a_model_without_a_provider_is_explained(tmp_path: Any) -> None:
 
 def test_explaining_and_building_load_no_provider_library() -> None:
     code = (
-        "import sys; from memchat.config import load; from memchat.providers import factory;"
-        "s = load({'GEMINI_API_KEY': 'k'}); factory.explain(s); factory.chat_model(s);"
+        "import sys; from memchat.config import load;"
+        "from memchat.providers import factory, model_choice;"
+        "s = load({'GEMINI_API_KEY': 'k'}); model_choice.explain(s); factory.chat_model(s);"
         "factory.extract_model(s); factory.embedder(s).service;"
         "factory.embedder(load({'OPENAI_API_KEY': 'k'})).service;"
         "print([m for m in ('litellm', 'google.genai', 'openai', 'httpx') if m in sys.modules])"

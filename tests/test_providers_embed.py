@@ -20,9 +20,10 @@ from memchat.providers.embedding_batches import (
     unit_vectors,
     windows,
 )
-from memchat.providers.factory import embedder, explain
+from memchat.providers.factory import embedder
 from memchat.providers.gemini_embedder import GeminiEmbedder
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
+from memchat.providers.model_choice import explain
 from tests.wire import Fail, GeminiServer, Hang, OpenAIServer, Raw, Rows, WireServer
 from tests.wire.server import vector
 

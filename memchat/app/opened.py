@@ -100,7 +100,7 @@ class Opened:
         with self._database.read() as tx:
             due = jobs.due(tx, user, self._clock())
         if due:
-            self._run_behind(partial(worker.run_behind, user))
+            self._run_behind(partial(worker.run_in_background, user))
 
     def _run_behind(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, name="memchat-worker", daemon=True)

@@ -212,7 +212,7 @@ class Sessions(Opened):
         Raises StoreError where a living process is still in it.
         """
         from memchat.chat import Chat
-        from memchat.jobs import close_session
+        from memchat.jobs.session_end import close_session
 
         scope = Scope(user, app)
         Chat(self._parts(), scope, resume=session_id)  # refuses one that is in use

@@ -23,7 +23,8 @@ from memchat.chat.message_window import alternating
 from memchat.chat.reply import Reply, once
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.jobs import Worker, close_session
+from memchat.jobs.session_end import close_session
+from memchat.jobs.worker import Worker
 from memchat.memory.commands import parse
 from memchat.memory.commands.execute import Commands, Place
 from memchat.memory.commands.replies import ForgetChoice

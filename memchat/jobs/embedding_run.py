@@ -1,6 +1,6 @@
-"""Vectors for what waits for one: facts by the hundred, conversations by the handful.
+"""Embedding jobs, run in batches: about a hundred facts or a few conversations at a time.
 
-A turn of the pipeline writes what is finished and claims the next jobs, in one transaction.
+Each step of the pipeline writes the finished batches and claims the next jobs in one transaction.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError, origin
+from memchat.jobs.job_failure import fail_job
 from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, Made, asked_pause
 from memchat.memory.embedding.pipeline import Finished, Pipeline
 from memchat.memory.embedding.space import EmbeddingSpace
@@ -36,27 +37,27 @@ log = logging.getLogger(__name__)
 
 Kind = Literal["embed", "index"]
 BATCH = 100
-"""Texts that are sent together."""
+"""Texts in one batch."""
 CONVERSATIONS = 5
-"""Conversations that are taken together; one holds some dozens of texts."""
+"""Conversations in one batch; each has some dozens of texts."""
 PAUSES = 4
 LONGEST_PAUSE = 120.0
-"""Seconds; all pauses that are waited for in a row end before the jobs' lease does."""
+"""Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
 
-Take = Callable[[Connection, int, int], list[Claim]]
-"""Claims so many jobs at most, of a batch of so many."""
+ClaimJobs = Callable[[Connection, int, int], list[Claim]]
+"""Claims jobs in a transaction: at most so many, in batches of so many."""
 
 
 @dataclass(slots=True)
 class EmbeddingBatch:
-    """Jobs in hand, with the texts that they lack the vectors of, by hash, under their targets."""
+    """Claimed jobs, and for each target the texts without a vector, by their hash."""
 
     claims: list[Claim]
     lacking: dict[int, dict[str, str]]
     more: bool = False
-    """Whether others may wait behind what was taken with it."""
+    """Whether more jobs may be due after these."""
     alone: bool = False
-    """Whether it was tried in vain so often that nothing is taken beside it."""
+    """Whether it failed so often that it runs without other batches beside it."""
 
     @property
     def texts(self) -> dict[str, str]:
@@ -66,122 +67,121 @@ class EmbeddingBatch:
 
 @dataclass(slots=True)
 class EmbeddingResult:
-    """What came of a run: jobs done, and those that failed this time; texts that were made, and
-    those that could not be."""
+    """Outcome of a run: jobs done and failed by id, and how many texts were embedded and failed."""
 
     done: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
-    made: int = 0
+    embedded: int = 0
     faulty: int = 0
     down: Exception | None = None
-    """Why the service was asked no more."""
+    """The error that ended the run early."""
     pause: float | None = None
-    """Seconds that are being waited, as the service asked."""
+    """Seconds of the pause that the service asked for, while it lasts."""
 
 
 @dataclass(slots=True)
 class EmbeddingRun:
-    """One run over the waiting jobs of a kind: "embed" for facts, "index" for conversations."""
+    """One run over the due jobs of a kind: ``embed`` for facts, ``index`` for conversations."""
 
     database: Database
     settings: Settings
     clock: Callable[[], datetime]
-    meaning: EmbeddingSpace
+    space: EmbeddingSpace
     kind: Kind
     batch: int = BATCH
-    seen: Callable[[EmbeddingResult], None] = lambda _: None
-    """Told after each batch how far the run is, in whatever thread wrote it."""
+    on_progress: Callable[[EmbeddingResult], None] = lambda _: None
+    """Called after each batch, in the thread that wrote it."""
     wait: Callable[[float], bool] | None = None
-    """Waits for a service that wants a pause, so many seconds, and says whether that was broken
-    off; without it the run ends there, and what was tried is tried again later."""
-    in_hand: dict[int, Claim] = field(default_factory=dict)
+    """Waits a number of seconds where the service asks for a pause; true where the wait was
+    interrupted. Without it the run ends there, and its jobs are tried again later."""
+    claimed_jobs: dict[int, Claim] = field(default_factory=dict)
     result: EmbeddingResult = field(default_factory=EmbeddingResult)
-    _held_since: datetime = field(init=False)
+    _lease_renewed_at: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        self._held_since = self.clock()
+        self._lease_renewed_at = self.clock()
 
-    def run(self, take: Take) -> EmbeddingResult:
-        """Embed until ``take`` gives no more jobs, or the service fails.
+    def run(self, claim: ClaimJobs) -> EmbeddingResult:
+        """Embed until ``claim`` gives no more jobs or the service fails.
 
-        What is in hand when this is broken off is given back, without counting the try.
+        Jobs that are claimed when this is interrupted are released, and the try is not counted.
         """
-        asking = BatchSplitter(self._embed, self.batch)
-        service = self.meaning.embedder.service
-        turn = partial(self._turn, take)
+        splitter = BatchSplitter(self._embed, self.batch)
+        service = self.space.embedder.service
+        step = partial(self._step, claim)
         try:
-            self.result.down = Pipeline(service, asking, turn, self._waited).run()
+            self.result.down = Pipeline(service, splitter, step, self._pause_granted).run()
         finally:
-            if self.in_hand:
+            if self.claimed_jobs:
                 with self.database.write() as tx:
-                    jobs.release(tx, list(self.in_hand.values()))
+                    jobs.release(tx, list(self.claimed_jobs.values()))
         return self.result
 
     def _embed(self, texts: Mapping[str, str]) -> Made:
-        def told(kind: str) -> ProviderError:
-            # A fault of ours: kept with the jobs, by its class alone, as the worker does with all.
+        def as_provider_error(kind: str) -> ProviderError:
+            # A bug: recorded with the jobs by its class, as the worker does with all others.
             error = sys.exception()
             why = origin(error) if error is not None else kind
             log.error("%d texts were not embedded: %s", len(texts), why)
             return ProviderError(kind)
 
-        with plugin_errors(told):
-            return self.meaning.embed(texts)
+        with plugin_errors(as_provider_error):
+            return self.space.embed(texts)
 
-    def _waited(self, error: MemChatError, times: int) -> bool:
-        """Whether the service wanted a pause, and it was given one."""
+    def _pause_granted(self, error: MemChatError, times: int) -> bool:
+        """Wait if the service asked for a pause; true once the pause is over."""
         pause = asked_pause(error)
         if self.wait is None or times >= PAUSES or pause is None or pause > LONGEST_PAUSE:
             return False
         self.result.pause = pause
-        self.seen(self.result)
-        broken_off = self.wait(pause)
+        self.on_progress(self.result)
+        interrupted = self.wait(pause)
         self.result.pause = None
-        return not broken_off
+        return not interrupted
 
-    def _turn(
-        self, take: Take, finished: Finished[EmbeddingBatch], wanted: int
+    def _step(
+        self, claim: ClaimJobs, finished: Finished[EmbeddingBatch], wanted: int
     ) -> list[EmbeddingBatch]:
-        """Write what is finished and take so many batches, in one transaction."""
+        """Write the finished batches and claim ``wanted`` new ones, in one transaction."""
         if not finished and wanted <= 0:
             return []
-        whole, answer = _together(finished)
+        whole, answer = _merged(finished)
         outcome, claims, taken = EmbeddingResult(), [], []
         with self.database.write() as tx:
             if finished:
                 outcome = self._write(tx, whole, answer)
-            changed = services.in_use(tx) != self.meaning.service_id
-            self._hold(tx)
-            if wanted > 0 and not changed:  # else the next run makes the other service's vectors
-                claims = take(tx, wanted * self._size, self._size)
+            changed = services.in_use(tx) != self.space.service_id
+            self._renew_leases(tx)
+            if wanted > 0 and not changed:  # else the next run embeds for the new service
+                claims = claim(tx, wanted * self._size, self._size)
                 taken = self._look_up(tx, claims, wanted * self._size)
-        # Only now, when it is committed.
+        # Only now that the transaction is committed.
         for claimed in whole.claims:
-            if self.in_hand.get(claimed.id) == claimed:  # else it was lost, and taken again
-                del self.in_hand[claimed.id]
-        self.in_hand.update({claimed.id: claimed for claimed in claims})
+            if self.claimed_jobs.get(claimed.id) == claimed:  # else it was lost and claimed again
+                del self.claimed_jobs[claimed.id]
+        self.claimed_jobs.update({claimed.id: claimed for claimed in claims})
         if finished:
             self._count(outcome)
         return taken
 
-    def _hold(self, tx: Connection) -> None:
-        """Hold on to what is in hand where a model is slow, or the machine slept: a lease that ran
-        out would give it to others, and to this run again."""
+    def _renew_leases(self, tx: Connection) -> None:
+        """Renew the leases of the claimed jobs in time, as a model may be slow: a job whose lease
+        ran out can be claimed again, also by this run."""
         now, lease = self.clock(), timedelta(seconds=jobs.LEASE_SECONDS)
-        if now - self._held_since >= lease / 4:
-            jobs.renew_all(tx, list(self.in_hand.values()), now + lease)
-            self._held_since = now
+        if now - self._lease_renewed_at >= lease / 4:
+            jobs.renew_all(tx, list(self.claimed_jobs.values()), now + lease)
+            self._lease_renewed_at = now
 
     @property
     def _size(self) -> int:
         return self.batch if self.kind == "embed" else CONVERSATIONS
 
     def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
-        """The claims in batches, with what they lack."""
+        """The claimed jobs in batches, with the texts they need embedded."""
         if not claims:
             return []
         targets = [claimed.target_id for claimed in claims]
-        zone, service_id = self.settings.zone, self.meaning.service_id
+        zone, service_id = self.settings.zone, self.space.service_id
         if self.kind == "embed":
             missing = embeddings.missing(tx, service_id, targets)
             lacking = {target: {key: text} for target, _, text, key in missing}
@@ -214,19 +214,19 @@ class EmbeddingRun:
         if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
         else:
-            zone, service_id = self.settings.zone, self.meaning.service_id
+            zone, service_id = self.settings.zone, self.space.service_id
             for claimed in [*done, *bad]:
                 turn_texts.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
         reasons: dict[str, list[int]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], PauseRequested):
-                jobs.release(tx, [claimed])  # nothing was tried
+                jobs.release(tx, [claimed])  # the texts were not sent
             else:
                 reason = fail_job(tx, claimed, faults[claimed.target_id], now, self.settings)
                 reasons.setdefault(reason, []).append(claimed.id)
         for reason, ids in reasons.items():
             log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
-        self._keep_usage(tx, batch, answer, now)
+        self._record_usage(tx, batch, answer, now)
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
         faulty = sum(key in answer.faults for key in keys)
@@ -235,28 +235,28 @@ class EmbeddingRun:
     def _write_facts(
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
     ) -> None:
-        service_id = self.meaning.service_id
+        service_id = self.space.service_id
         in_use = services.in_use(tx)
-        still = embeddings.missing(
+        missing = embeddings.missing(
             tx, in_use or service_id, [claimed.target_id for claimed in done]
         )
-        made = {key: vectors[key] for _, _, _, key in still if key in vectors}
+        made = {key: vectors[key] for _, _, _, key in missing if key in vectors}
         if in_use != service_id:
-            made = {}  # the service was changed or removed while they were made
+            made = {}  # the service was changed or removed in the meantime
         embeddings.put(tx, service_id, made.items(), now)
-        changed = {memory_id for memory_id, _, _, key in still if key not in made}
-        # Also one whose text had its vector already: its shard has yet to hear of it.
+        changed = {memory_id for memory_id, _, _, key in missing if key not in made}
+        # Also those whose text had a vector already: their shard does not have it yet.
         written = [c.target_id for c in done if c.target_id not in changed]
         memories.mark_embedded(tx, written, Cause(now, "system"))
-        for memory_id, app_id, _, _ in still:
+        for memory_id, app_id, _, _ in missing:
             if memory_id in changed:
-                # Its words, or the service in use, changed while their vector was made.
+                # Its text or the service in use changed while it was embedded.
                 jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
 
-    def _keep_usage(
+    def _record_usage(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
     ) -> None:
-        """Each app bears the part of the cost that its part of the texts is."""
+        """Divide the cost among the apps by the length of their texts."""
         sizes: dict[int, int] = {}
         for claimed in batch.claims:
             texts = batch.lacking.get(claimed.target_id, {})
@@ -272,46 +272,28 @@ class EmbeddingRun:
         result = self.result
         result.done += before.done
         result.failed += before.failed
-        result.made += before.made
+        result.embedded += before.embedded
         result.faulty += before.faulty
         log.info(
             "%s: jobs done %s; failed %s; texts %d",
             self.kind,
             _ids(before.done),
             _ids(before.failed),
-            before.made,
+            before.embedded,
         )
-        self.seen(result)
+        self.on_progress(result)
 
 
-def _together(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, EmbeddingAnswer]:
-    """Several batches as one: it costs half to write them so."""
-    whole, all_of_it = EmbeddingBatch([], {}), EmbeddingAnswer()
+def _merged(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, EmbeddingAnswer]:
+    """Several batches as one, as one write of all takes half the time."""
+    whole, answers = EmbeddingBatch([], {}), EmbeddingAnswer()
     for batch, answer in finished:
         whole.claims += batch.claims
         whole.lacking |= batch.lacking
-        all_of_it.vectors |= answer.vectors
-        all_of_it.faults |= answer.faults
-        all_of_it.spent += answer.spent
-    return whole, all_of_it
-
-
-def fail_job(
-    tx: Connection, claimed: Claim, error: Exception, now: datetime, settings: Settings
-) -> str:
-    """Note why a job failed, in a person's words or, for a fault of ours, by its class alone."""
-    reason = str(error) if isinstance(error, MemChatError) else type(error).__name__
-    provider = error if isinstance(error, ProviderError) else None
-    jobs.fail(
-        tx,
-        claimed,
-        now,
-        reason,
-        code=(provider.status or 1) if provider else 1,
-        retry_after=provider.retry_after if provider else None,
-        retry_minutes=settings.retry_minutes,
-    )
-    return reason
+        answers.vectors |= answer.vectors
+        answers.faults |= answer.faults
+        answers.spent += answer.spent
+    return whole, answers
 
 
 def _part(spent: Usage, share: float) -> Usage:

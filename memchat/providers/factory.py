@@ -1,9 +1,8 @@
-"""The models that the settings name, built; and why each was chosen, for ``memchat doctor``."""
+"""Making the models that the settings name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,63 +10,35 @@ from memchat.config import Settings
 from memchat.config.addresses import address
 from memchat.config.model_defaults import (
     MINILM,
-    OFFLINE_CHAT,
-    OFFLINE_EXTRACT,
     WORDS_ONLY,
     embedding_name,
 )
 from memchat.config.names import ADDRESSES, KEYS, provider_of
-from memchat.errors import ConfigError, InputError, ServiceError
-from memchat.providers.api_keys import key_name, key_names
+from memchat.errors import ConfigError, ServiceError
+from memchat.providers.model_choice import HASH, no_provider_message
+from memchat.providers.model_folder import FASTEMBED, bare_name, model_folder
 from memchat.types import Progress, Service
 
 if TYPE_CHECKING:
     from memchat.providers import ChatModel, Embedder
 
-HASH = "hash"
-FASTEMBED = "fastembed"
 GEMINI_VERSION = "/v1beta"
-OFFLINE_NOTE = "a stand-in that works by patterns, no real model"
-WORDS_NOTE = "memories are searched by words only, not by meaning"
-
-
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """One model, why it is in use, and what stands in its way."""
-
-    setting: str
-    """chat_model, extract_model or embed_model."""
-    model: str
-    why: str
-    key: str | None
-    """The variable that holds its key, or should; None where it needs none."""
-    key_set: bool
-    note: str | None = None
-    """What a person should know though nothing is wrong."""
-    problem: str | None = None
-    remedy: str | None = None
-    """What to do about the problem or the note."""
-
-    @property
-    def variable(self) -> str:
-        """The variable that names another model."""
-        return f"MEMCHAT_{self.setting.upper()}"
 
 
 def chat_model(settings: Settings) -> ChatModel:
-    """The model that talks. Nothing is imported or sent before its first call."""
+    """The model that answers. Nothing is imported or sent before its first call."""
     return _chat(settings.chat_model, settings)
 
 
 def extract_model(settings: Settings) -> ChatModel:
-    """The cheap model that reads an ended session."""
+    """The cheap model that extracts memories from an ended session."""
     return _chat(settings.extract_model, settings)
 
 
 def embedder(settings: Settings) -> Embedder | None:
-    """What turns texts into vectors; None where search is by words only.
+    """The embedding model; None where only keyword search is used.
 
-    Raises ConfigError for a name that tells no provider.
+    Raises ConfigError for a name without a provider.
     """
     model = embedding_name(settings.embed_model)
     if model == WORDS_ONLY:
@@ -95,15 +66,16 @@ def embedder(settings: Settings) -> Embedder | None:
         from memchat.providers.fastembed_embedder import FastembedEmbedder
 
         folder = model_folder(settings, model)
-        return FastembedEmbedder(_bare(model), folder, dimensions=settings.embed_dimensions)
+        return FastembedEmbedder(bare_name(model), folder, dimensions=settings.embed_dimensions)
     if not provider:
-        raise ConfigError(_nameless("MEMCHAT_EMBED_MODEL", model))
-    if provider not in KEYS:  # nobody takes a known provider's place, and its texts
+        raise ConfigError(no_provider_message("MEMCHAT_EMBED_MODEL", model))
+    if provider not in KEYS:  # no plug-in can replace a known provider
         from memchat.providers import plugins
+        from memchat.providers.plugin_embedder import PluginEmbedder
 
         point = plugins.find(provider)
         if point is not None:
-            return plugins.PluginEmbedder(point, model.removeprefix(f"{provider}/"))
+            return PluginEmbedder(point, model.removeprefix(f"{provider}/"))
     from memchat.providers.litellm_embedder import LiteLLMEmbedder
 
     return LiteLLMEmbedder(
@@ -114,18 +86,6 @@ def embedder(settings: Settings) -> Embedder | None:
         keys=settings.keys,
         dimensions=settings.embed_dimensions,
         max_tokens=settings.embed_max_tokens,
-    )
-
-
-def explain(settings: Settings) -> tuple[ModelChoice, ModelChoice, ModelChoice]:
-    """Chat, extraction, embedding: each with its reason, its key and what is wrong.
-
-    Reads names and variables only: no provider is called, no key is shown, litellm stays unloaded.
-    """
-    return (
-        _explain(settings, "chat_model", settings.chat_model),
-        _explain(settings, "extract_model", settings.extract_model),
-        _explain(settings, "embed_model", settings.embed_model),
     )
 
 
@@ -146,7 +106,7 @@ def _chat(model: str, settings: Settings) -> ChatModel:
 
 
 def _address(settings: Settings, provider: str) -> str | None:
-    """The address that is set for a provider memchat knows; litellm looks for others' itself."""
+    """The address that is set for a known provider; litellm finds those of others itself."""
     found = address(settings.addresses, provider) if provider in ADDRESSES else None
     if found is None:
         return None
@@ -154,107 +114,29 @@ def _address(settings: Settings, provider: str) -> str | None:
     return url.rstrip("/").removesuffix(GEMINI_VERSION) if provider == "gemini" else url
 
 
-def _explain(settings: Settings, setting: str, model: str) -> ModelChoice:
-    key = key_name(model, settings.keys)
-    key_set = bool(key and settings.keys.value(key))
-    note, problem, remedy = _state(settings, setting, model, key_set)
-    why = settings.why.get(setting, "the default")
-    return ModelChoice(setting, model, why, key, key_set, note, problem, remedy)
-
-
-State = tuple[str | None, str | None, str | None]
-
-
-def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State:
-    """The note, the problem and the remedy of one model."""
-    variable = f"MEMCHAT_{setting.upper()}"
-    if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
-        return OFFLINE_NOTE, None, f"set GEMINI_API_KEY, another provider's key, or {variable}"
-    if model == WORDS_ONLY:
-        return WORDS_NOTE, None, "unset MEMCHAT_EMBED_MODEL to use the built-in model"
-    if provider_of(embedding_name(model)) == HASH:
-        return "knows equal words only; made for tests", None, "unset MEMCHAT_EMBED_MODEL"
-    if model == MINILM:
-        return _state_minilm()
-    if provider_of(model) == FASTEMBED:
-        return _state_fast(model, settings)
-    if not provider_of(model):
-        return None, f"{model!r} names no provider", _nameless(variable, model)
-    names = key_names(model)
-    if names and not key_set:
-        local = "minilm" if setting == "embed_model" else "ollama/llama3.2"
-        remedy = f"set {' or '.join(names)}, or {variable}={local} to stay on this machine"
-        return None, f"{' or '.join(names)} is not set", remedy
-    return None, None, None
-
-
-def _state_minilm() -> State:
-    from memchat.providers.minilm_embedder import available
-
-    if available():
-        return "on this machine; an English model", None, None
-    return (
-        None,
-        f"its weights are not installed; {WORDS_NOTE}",
-        "run make in the memchat folder, or set MEMCHAT_EMBED_MODEL=none",
-    )
-
-
-def _state_fast(model: str, settings: Settings) -> State:
-    from memchat.providers.fastembed_embedder import is_installed, missing_files
-
-    if not is_installed():
-        return None, "fastembed is not installed", "run pip install fastembed"
-    folder = model_folder(settings, model)
-    if gone := missing_files(folder):
-        remedy = f"run memchat services fetch {_bare(model)}, or put its files there"
-        return None, f"{folder} lacks {', '.join(gone)}", remedy
-    return "on this machine", None, None
-
-
-def model_folder(settings: Settings, model: str) -> Path:
-    """Where the files of a fastembed model lie, or are to. Raises InputError for no such name."""
-    name = _bare(model)
-    if not name or any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
-        raise InputError(f"{model!r} names no model; write it as fastembed/BAAI/bge-small-en-v1.5")
-    return (settings.models or settings.home / "models") / name
-
-
-def download(settings: Settings, model: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
-    """Bring a model's files to this machine: the folder, and how many bytes came."""
+def download(
+    settings: Settings, model: str, on_progress: Callable[[Progress], None]
+) -> tuple[Path, int]:
+    """Download the files of a fastembed model: its folder, and how many bytes were received."""
     from memchat.providers.model_download import download
 
     folder = model_folder(settings, model)
-    return folder, download(_bare(model), folder, tell)
-
-
-def _bare(model: str) -> str:
-    return model.removeprefix(f"{FASTEMBED}/")
-
-
-def _nameless(variable: str, model: str) -> str:
-    return f"{variable}={model} names no provider; write provider/model, for example openai/{model}"
-
-
-def embedding_model_named(settings: Settings) -> bool:
-    """Whether a person named the embedding model; a choice that nobody made never changes the
-    service of a store."""
-    return settings.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"
+    return folder, download(bare_name(model), folder, on_progress)
 
 
 def embedder_for(settings: Settings, service: Service) -> tuple[Embedder | None, str | None]:
-    """What makes vectors of a service that a store knows, or None and why there is nothing."""
+    """The embedder of a service that a store has used, or None and the reason."""
     sizes = {"embed_dimensions": service.dimensions, "embed_max_tokens": service.max_tokens}
-    found, why_not = embedder_or_why(settings.with_(embed_model=service.name, **sizes))
+    found, reason = embedder_or_why(settings.with_(embed_model=service.name, **sizes))
     if found is not None and not found.service.same_space(service):
         return None, f"this memchat makes no more vectors as {service.name} has in this store"
-    return found, why_not
+    return found, reason
 
 
 def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
-    """The embedder that the settings name, or None and why there is none: words will do.
+    """The embedder that the settings name, or None and the reason, as keyword search still works.
 
-    Raises ServiceError for sizes that are wrong or missing, which only a person can tell.
+    Raises ServiceError where the sizes of the model are wrong or missing.
     """
     if settings.embed_model == WORDS_ONLY:
         return None, f"MEMCHAT_EMBED_MODEL={WORDS_ONLY}: searched by words only"
@@ -269,23 +151,8 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
     return found, None
 
 
-def for_store(settings: Settings, stored: str | None) -> Settings:
-    """The settings with the embedding model that counts in a store: the one that a person named,
-    else that of the service it has, ``stored``."""
-    if stored is None or embedding_model_named(settings) or settings.embed_model == WORDS_ONLY:
-        return settings
-    return settings.with_(embed_model=stored)
-
-
-def can_embed(settings: Settings) -> bool:
-    """Whether vectors can be made, as far as names, keys and installed parts tell."""
-    if settings.embed_model == WORDS_ONLY:
-        return False
-    return _explain(settings, "embed_model", settings.embed_model).problem is None
-
-
 def damaged_weights(embedder: Embedder) -> str | None:
-    """What is wrong with weights on this machine, every byte read; None where nothing is."""
+    """What is wrong with the weights of a built-in model, all of them read; None if nothing."""
     from memchat.providers.minilm_embedder import MiniLMEmbedder
 
     if isinstance(embedder, MiniLMEmbedder):

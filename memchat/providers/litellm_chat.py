@@ -5,32 +5,29 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
-import re
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from memchat.config.keys import Keys
 from memchat.config.names import provider_of
-from memchat.errors import ProviderError
-from memchat.providers import Completion, ToolCall
+from memchat.providers import Completion
 from memchat.providers.api_keys import find_key
 from memchat.providers.litellm_setup import (
     LOCAL,
-    FinishDetector,
     call_errors,
-    cost_usd,
     gemini_client,
     litellm,
 )
+from memchat.providers.litellm_stream import LiteLLMStream
+from memchat.providers.litellm_usage import chat_usage
 from memchat.providers.provider_errors import (
     CallContext,
+    empty_answer,
     translate,
     unusable_answer,
 )
-from memchat.tokens import estimate_tokens
-from memchat.types import REPLY_LIMIT, ChatMessage, Usage, clean_text
+from memchat.types import REPLY_LIMIT, ChatMessage, clean_text
 
 log = logging.getLogger(__name__)
 
@@ -147,9 +144,10 @@ class LiteLLMChat:
         choice = response.choices[0]
         text = clean_text((choice.message.content or "")[:REPLY_LIMIT])
         if not text:
-            raise _silent(self._model, choice.finish_reason)
+            raise empty_answer(self._model, choice.finish_reason)
         seen = getattr(response, "usage", None)
-        usage = _usage(purpose, self._model, messages, text, seen, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        usage = chat_usage(purpose, self._model, messages, text, seen, seconds)
         return Completion(text, usage)
 
     def _options(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
@@ -171,181 +169,3 @@ class LiteLLMChat:
         elif provider.startswith("ollama"):
             options["num_ctx"] = self.window  # Ollama cuts the beginning off silently without it
         return options
-
-
-class LiteLLMStream:
-    """A reply as it arrives. Leaving the iteration early cuts the connection, as ``close`` does."""
-
-    def __init__(
-        self,
-        model: str,
-        options: dict[str, Any],
-        messages: Sequence[ChatMessage],
-        call: CallContext,
-        tools_refused: Callable[[], None],
-    ) -> None:
-        self._model = model
-        self._options = options
-        self._messages = messages
-        self._call = call
-        self._tools_refused = tools_refused
-        self._building = _Calls()
-        self._whole = False
-        self._closed = threading.Event()
-        self._wrapper: Any = None
-        self._finish: FinishDetector | None = None
-        self._pieces: list[str] = []
-        self._seen: Any = None
-        self._started = time.perf_counter()
-        self._ended: float | None = None
-
-    def __iter__(self) -> Iterator[str]:
-        """The pieces, none of them empty. Raises ProviderError, also after pieces that came."""
-        reason: str | None = None
-        try:
-            for chunk in self._chunks():
-                if seen := getattr(chunk, "usage", None):
-                    self._seen = seen
-                if not chunk.choices:
-                    continue
-                reason = chunk.choices[0].finish_reason or reason
-                delta = chunk.choices[0].delta
-                for part in getattr(delta, "tool_calls", None) or ():
-                    self._building.add(part)
-                if self._building.size > REPLY_LIMIT:
-                    return  # no tool takes so much: it would go on for ever
-                if piece := delta.content:
-                    self._pieces.append(piece)
-                    yield piece
-            finished = reason is not None and self._finish is not None and self._finish.came
-            self._whole = finished and not self._closed.is_set()
-            if not (self._pieces or self.calls or self._closed.is_set()):
-                raise _silent(self._model, reason)
-        finally:
-            self.close()
-
-    @property
-    def whole(self) -> bool:
-        """Whether it came to the end that the provider gave it."""
-        return self._whole
-
-    @property
-    def calls(self) -> Sequence[ToolCall]:
-        """The tools called; none where the reply was cut before its end."""
-        return self._building.made if self._whole else ()
-
-    def close(self) -> None:
-        """Cut the connection. May be called at any time, from any thread, also twice."""
-        self._closed.set()
-        self._ended = self._ended or time.perf_counter()
-        connection: Any = getattr(self._wrapper, "completion_stream", None)
-        if hasattr(connection, "close"):
-            with contextlib.suppress(ValueError):  # a generator that another thread is inside of
-                connection.close()
-
-    @property
-    def usage(self) -> Usage:
-        """What the reply took: the provider's figures, or an estimate where they did not come."""
-        seconds = (self._ended or time.perf_counter()) - self._started
-        arguments = (call.arguments for call in self._building.made)
-        came = "".join((*self._pieces, *arguments))
-        return _usage("chat", self._model, self._messages, came, self._seen, seconds)
-
-    def _chunks(self) -> Iterator[Any]:
-        if self._closed.is_set():
-            return
-        self._started = time.perf_counter()
-        try:
-            yield from self._sent()
-        except call_errors() as error:
-            if not self._closed.is_set():  # reading on from a stream that was closed is no failure
-                raise translate(error, self._call) from error
-
-    def _sent(self) -> Iterator[Any]:
-        """The chunks of the request; where its tools are refused, of one without them."""
-        begun = False
-        try:
-            for chunk in self._request():
-                begun = True
-                yield chunk
-            return
-        except call_errors() as error:
-            if begun or "tools" not in self._options or not _refuses_tools(error):
-                raise
-        log.info("%s takes no tools; it is asked again without them", self._model)
-        self._tools_refused()
-        del self._options["tools"]
-        yield from self._request()
-
-    def _request(self) -> Iterator[Any]:
-        self._wrapper = litellm().completion(**self._options)
-        self._finish = FinishDetector(self._wrapper)
-        for chunk in self._wrapper:
-            if self._closed.is_set():
-                return
-            yield chunk
-
-
-class _Calls:
-    """Tool calls put together from the parts they are streamed in."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[object, object, list[str], list[str]]] = []
-        self.size = 0
-        """Characters of all arguments."""
-
-    def add(self, part: Any) -> None:
-        """One part: of the call with its place in the list, or the first of the next call."""
-        called = part.function
-        at, key = part.index, part.id
-        known = next((p for p in reversed(self._parts) if p[0] == at), None)
-        # Some endpoints count every call as the first; a name and an id of its own tell it apart.
-        if known is None or (called.name and key and known[1] and key != known[1]):
-            known = (at, key, [], [])
-            self._parts.append(known)
-        known[2].append(called.name or "")
-        known[3].append(called.arguments or "")
-        self.size += len(called.arguments or "")
-
-    @property
-    def made(self) -> tuple[ToolCall, ...]:
-        return tuple(
-            ToolCall("".join(name), "".join(arguments)) for _, _, name, arguments in self._parts
-        )
-
-
-def _refuses_tools(error: Exception) -> bool:
-    """Whether an endpoint turned the request away for the tools in it."""
-    status = getattr(error, "status_code", None)
-    said = re.search(r"\btools?\b|function[ _-]?call", str(error), re.IGNORECASE)
-    return status in (400, 404, 405, 422, 501) and said is not None
-
-
-def _silent(model: str, reason: str | None) -> ProviderError:
-    """No text came at all; the finish reason tells whether asking again helps."""
-    if reason == "content_filter":
-        return unusable_answer(
-            model, "refused to answer (content filter); put it differently", retryable=False
-        )
-    if reason == "length":
-        return unusable_answer(
-            model, "used up its length before it said anything; name another model", retryable=False
-        )
-    return unusable_answer(model, "sent an empty answer; try again")
-
-
-def _usage(
-    purpose: str,
-    model: str,
-    messages: Sequence[ChatMessage],
-    text: str,
-    seen: Any,
-    seconds: float,
-) -> Usage:
-    sent = int(getattr(seen, "prompt_tokens", 0) or 0)
-    came = int(getattr(seen, "completion_tokens", 0) or 0)
-    if not sent:
-        sent = sum(estimate_tokens(message.content) for message in messages)
-        came = estimate_tokens(text)
-        seen = None
-    return Usage(purpose, model, sent, came, cost_usd(model, sent, came, seen), seconds)

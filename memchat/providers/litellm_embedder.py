@@ -11,7 +11,8 @@ from memchat.config.names import provider_of
 from memchat.providers.api_keys import find_key
 from memchat.providers.embedding_batches import embed_in_batches
 from memchat.providers.known_models import model_sizes
-from memchat.providers.litellm_setup import LOCAL, call_errors, cost_usd, litellm
+from memchat.providers.litellm_setup import LOCAL, call_errors, litellm
+from memchat.providers.litellm_usage import cost_usd
 from memchat.providers.provider_errors import CallContext, translate, unusable_answer
 from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
 from memchat.tokens import estimate_tokens

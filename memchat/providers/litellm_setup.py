@@ -7,7 +7,6 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 LOCAL = ("offline/", "ollama/", "ollama_chat/")
@@ -60,40 +59,6 @@ def gemini_client(timeout: float) -> Any:
     return HTTPHandler(timeout=timeout)
 
 
-class FinishDetector:
-    """Whether a streamed reply came to the end that its provider gave it.
-
-    litellm makes up a reason to stop where none came. For most providers its own notes tell that
-    apart; what Gemini sends has to be looked at before litellm reads it.
-    """
-
-    def __init__(self, wrapper: Any) -> None:
-        self._wrapper = wrapper
-        self._of_gemini: bool | None = None
-        call = getattr(wrapper, "make_call", None)
-        if call is not None:
-            wrapper.make_call = lambda **given: self._watched(call(**given))
-
-    @property
-    def came(self) -> bool:
-        """Whether it did, as far as the stream was read."""
-        if self._of_gemini is not None:
-            return self._of_gemini
-        notes = ("received_finish_reason", "intermittent_finish_reason")
-        return any(getattr(self._wrapper, name, None) for name in notes)
-
-    def _watched(self, stream: Any) -> Any:
-        if type(stream).__module__.startswith("litellm.llms.vertex_ai.gemini"):
-            self._of_gemini = False
-            stream.streaming_response = self._lines(stream.streaming_response)
-        return stream
-
-    def _lines(self, lines: Iterable[str]) -> Iterator[str]:
-        for line in lines:
-            self._of_gemini = self._of_gemini or '"finishReason"' in line
-            yield line
-
-
 def preload() -> None:
     """Start the import in a daemon thread, so that the first reply does not wait for it."""
     threading.Thread(target=litellm, name="memchat-warm", daemon=True).start()
@@ -107,24 +72,3 @@ def call_errors() -> tuple[type[Exception], ...]:
     from litellm.llms.base_llm.chat.transformation import BaseLLMException
 
     return (openai.OpenAIError, httpx.HTTPError, httpx.StreamError, BaseLLMException)
-
-
-def cost_usd(
-    model: str, prompt_tokens: int, completion_tokens: int, seen: Any = None
-) -> float | None:
-    """What a call cost in US dollars by litellm's bundled price list, None where it has no price.
-
-    ``seen`` is litellm's own usage record where there is one: it tells cached tokens apart.
-    """
-    if model.startswith(LOCAL):
-        return 0.0
-    module = litellm()
-    total = prompt_tokens + completion_tokens
-    usage = seen or module.Usage(prompt_tokens, completion_tokens, total)
-    try:
-        info = module.get_model_info(model)
-        spent = sum(module.cost_per_token(model=model, usage_object=usage))
-    except (module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
-        return None
-    free = not info.get("input_cost_per_token") and not info.get("output_cost_per_token")
-    return None if free else float(spent)  # a price of nothing stands for "not listed"

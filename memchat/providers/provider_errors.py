@@ -1,8 +1,8 @@
-"""A provider's failure in one line of our own: who failed, how, and what to do about it.
+"""Translating errors of provider libraries into memchat's own, with what to do about them.
 
-litellm and google-genai wrap what happened in several exceptions, some with invented statuses and
-with tracebacks or keys in their text. The truth is further down the chain: the one exception that
-holds a real response, or the transport's own error. Only that is read here.
+litellm and google-genai wrap an error in several exceptions, some with invented status codes and
+with tracebacks or keys in their text. Only the exception in the chain that holds a real response,
+or the transport's own error, is read here.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class ContextOverflow(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What was called, for the message: the model, how many seconds it was given, and the keys
-    that it may have been called with."""
+    """The model that was called, its timeout in seconds, and the keys that may have been used."""
 
     model: str
     timeout: float
@@ -42,7 +41,7 @@ class CallContext:
 
 
 def translate(error: BaseException, call: CallContext) -> MemChatError:
-    """The memchat error that says what a provider library's exception means."""
+    """The memchat error for an exception of a provider's library."""
     chain = list(_chain(error))
     text = " ".join(str(link) for link in chain)
     responses = list(_responses(chain))
@@ -54,21 +53,35 @@ def translate(error: BaseException, call: CallContext) -> MemChatError:
 
 
 def unusable_answer(model: str, what: str, *, retryable: bool = True) -> ProviderError:
-    """The provider answered, but not with what was asked for."""
+    """The error for an answer that cannot be used."""
     return ProviderError(f"{model} {what}", retryable=retryable)
 
 
+def empty_answer(model: str, reason: str | None) -> ProviderError:
+    """The error for an answer without text; the finish reason tells whether a retry may help."""
+    if reason == "content_filter":
+        return unusable_answer(
+            model, "refused to answer (content filter); put it differently", retryable=False
+        )
+    if reason == "length":
+        return unusable_answer(
+            model, "used up its length before it said anything; name another model", retryable=False
+        )
+    return unusable_answer(model, "sent an empty answer; try again")
+
+
 @contextmanager
-def plugin_errors(told: Callable[[str], MemChatError]) -> Iterator[None]:
-    """For code whose errors nobody can know, as a plug-in's: ``told`` makes one of ours of whatever
-    it raises, by its class alone, since its words may be people's.
+def plugin_errors(make: Callable[[str], MemChatError]) -> Iterator[None]:
+    """Turn any error of code outside memchat, such as a plug-in's, into one of memchat's own.
+
+    ``make`` gets the name of the error's class; its text may hold what a user wrote.
     """
     try:
         yield
     except MemChatError:
         raise
     except Exception as error:
-        raise told(type(error).__name__) from error
+        raise make(type(error).__name__) from error
 
 
 def _from_status(status: int, wait: float | None, text: str, call: CallContext) -> MemChatError:
@@ -114,7 +127,7 @@ def _from_status(status: int, wait: float | None, text: str, call: CallContext) 
 
 
 def _from_transport(chain: list[BaseException], text: str, call: CallContext) -> MemChatError:
-    """No response came: the wire's own errors, or a refusal of the library itself."""
+    """No response came: an error of the connection, or of the library itself."""
     model = call.model
     names = " ".join(type(link).__name__ for link in chain)
     if "Timeout" in names:
@@ -167,7 +180,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _responses(chain: list[BaseException]) -> Iterator[tuple[int, Any]]:
-    """Status and headers of the real responses; litellm's invented ones have no headers."""
+    """Status and headers of the real responses; those that litellm invents have no headers."""
     for link in chain:
         response = getattr(link, "response", None)
         headers = getattr(response, "headers", None)
@@ -177,15 +190,12 @@ def _responses(chain: list[BaseException]) -> Iterator[tuple[int, Any]]:
 
 
 def _wait(headers: Any, text: str) -> float | None:
-    """Seconds to wait: Retry-After as a number or a date, or Gemini's retryDelay in the body.
-
-    Whatever a provider writes there, it is no more than an hour.
-    """
+    """Seconds to wait, at most an hour: Retry-After as a number or date, or Gemini's retryDelay."""
     given = headers.get("retry-after")
     if given is not None:
         with suppress(ValueError):
             return bounded_wait(float(given))
-        with suppress(ValueError, OverflowError):  # a year of which no time can be told
+        with suppress(ValueError, OverflowError):  # a year that datetime cannot hold
             return bounded_wait(parsedate_to_datetime(given).timestamp() - time.time())
     match = re.search(r"""retryDelay['"]:\s*['"](\d+(?:\.\d+)?)s""", text)
     return bounded_wait(float(match[1])) if match else None
@@ -203,5 +213,5 @@ def _reason(text: str) -> str:
     except ValueError:
         reason = match[1][1:-1]
     reason = redact(" ".join(reason.split()))
-    reason = re.sub(r"""(["'`]).{30,}?\1""", "…", reason)  # a long quotation may be someone's words
+    reason = re.sub(r"""(["'`]).{30,}?\1""", "…", reason)  # may quote a user
     return f": {reason[:REASON_LIMIT]}"
