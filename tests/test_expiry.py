@@ -17,11 +17,11 @@ from benchmarks.lifecycle import phrases as bench
 from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, verdict
 from memchat import MemChat
 from memchat.cli import main
+from memchat.language.statements.time_phrases import time_phrases
 from memchat.language.text import find_spans
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.checks.expiry import places_of
 from memchat.memory.gate.types import Case, Turn, Verdict
-from memchat.providers.offline.dates import find_when
 from memchat.testing import FakeClock
 from tests.conftest import Opener, answer, fact
 
@@ -473,12 +473,12 @@ def test_the_offline_provider_names_the_right_code_or_none() -> None:
     known = [p for p in phrases() if p["lang"] in ("en", "de") and p["until"]]
     good = [p for p in known if p["expect"] not in ("review", "refuse", None)]
     for phrase in good:
-        codes = {when.code for when in find_when(phrase["text"])}
+        codes = {when.code for when in time_phrases(phrase["text"])}
         assert codes <= {phrase["until"]}, phrase
         read += bool(codes)
     assert read >= len(good) - 1
     for text in ("I had it until last Friday.", "I swim every Friday.", "Seit Montag bin ich da."):
-        assert find_when(text) == []
+        assert time_phrases(text) == []
 
 
 # --- in the store: the last day is whole, and then it is over

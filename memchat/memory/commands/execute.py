@@ -331,11 +331,25 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
-    """What the stand-in's patterns make of a command's sentence."""
-    from memchat.providers.offline.extract import extract
+    """The facts that a command's sentence states, by patterns."""
+    from memchat.language.statements.reader import statements
 
-    turn = {"id": "u1", "role": "user", "text": command.sentence}
-    facts = [Candidate.model_validate(fact) for fact in extract({"transcript": [turn]})["facts"]]
+    facts = [
+        Candidate.model_validate(
+            {
+                "quotes": [one.quote],
+                "type": one.type,
+                "key": one.key,
+                "value": one.value,
+                "many": one.many,
+                "until_said": one.until_said,
+                "until": one.until,
+                "flags": ["asked"] if one.asked else [],
+            }
+        )
+        for one in statements(command.sentence)
+        if not one.ends
+    ]
     if not stand_in:
         return [fact for fact in facts if fact.key != "note"]
     quotes = (Quote(text=command.sentence),)

@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memchat.providers.offline.clauses import clauses, is_secret, without_filler
-from memchat.providers.offline.stated import Stated, stated
-from memchat.providers.offline.words import content_words
+from memchat.language.secrets import find_secrets
+from memchat.language.statements.clauses import clauses, without_filler
+from memchat.language.statements.reader import statements
+from memchat.language.statements.statement import Statement
+from memchat.providers.offline.topics import content_words
 
 FACT_LIMIT = 10
 _FENCE = re.compile(r"<data mark=\"[^\"]*\">\s*(\{.*\})\s*</data", re.DOTALL)
@@ -46,7 +48,7 @@ def extract(data: Mapping[str, Any], *, after: dict[str, Any] | None = None) -> 
     facts: list[dict[str, Any]] = []
     forget: list[dict[str, Any]] = []
     for turn in turns:
-        for fact in stated(str(turn["text"])):
+        for fact in statements(str(turn["text"])):
             proposed = _propose(fact, turn["id"], known)
             if proposed is not None:
                 facts = [old for old in facts if not _replaced(old, proposed)] + [proposed]
@@ -70,7 +72,7 @@ def _object(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _propose(fact: Stated, message_id: str, known: Sequence[Known]) -> dict[str, Any] | None:
+def _propose(fact: Statement, message_id: str, known: Sequence[Known]) -> dict[str, Any] | None:
     target, verdict = _end_target(fact, known) if fact.ends else _compare(fact, known)
     if fact.ends and target is None:
         return None
@@ -96,7 +98,7 @@ def _propose(fact: Stated, message_id: str, known: Sequence[Known]) -> dict[str,
     }
 
 
-def _compare(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str]:
+def _compare(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, str]:
     slot = [item for item in known if _same_slot(fact, item)]
     for item in slot:
         if _folded(item["value"]) == _folded(fact.value):
@@ -105,7 +107,7 @@ def _compare(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str]:
     return (single[0], "updates") if len(single) == 1 else (None, "new")
 
 
-def _same_slot(fact: Stated, item: Known) -> bool:
+def _same_slot(fact: Statement, item: Known) -> bool:
     """The same key; or the same event where one of the two names it more fully."""
     key = str(item["key"])
     if key == fact.key:
@@ -116,7 +118,7 @@ def _same_slot(fact: Stated, item: Known) -> bool:
     return mine[-1] == theirs[-1] and (set(mine) <= set(theirs) or set(theirs) <= set(mine))
 
 
-def _end_target(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str]:
+def _end_target(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, str]:
     """The known fact a clause ends: the one that shares most words with it."""
     words = content_words(fact.value)
     scored = [
@@ -138,7 +140,7 @@ def _forget_requests(turn: Mapping[str, Any], known: Sequence[Known]) -> list[di
     for clause in clauses(str(turn["text"])):
         match = _FORGET.match(clause) or _FORGET.match(without_filler(clause))
         if match:
-            target, _ = _end_target(Stated("fact", "", match["what"], False, clause), known)
+            target, _ = _end_target(Statement("fact", "", match["what"], False, clause), known)
             to = target["id"] if target is not None else None
             found.append({"msg": turn["id"], "quote": clause, "to": to})
     return found
@@ -151,7 +153,7 @@ def _title(turns: Sequence[Mapping[str, Any]]) -> str | None:
         text = re.sub(r"⟦.*?(?:⟧|\Z)|·{2,}", " ", str(turn["text"])[:1000], flags=re.DOTALL)
         words = without_filler(" ".join(text.split()))
         sentence = re.split(r"(?<=[.!?。！？])\s", words)[0].strip(" .!,;:")
-        if sentence and not is_secret(sentence):
+        if sentence and not find_secrets(sentence):
             cut = sentence if len(sentence) <= 50 else sentence[:50].rsplit(" ", 1)[0]
             return cut[:1].upper() + cut[1:]
     return None

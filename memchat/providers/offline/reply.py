@@ -12,9 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memchat.providers.offline.clauses import without_filler
-from memchat.providers.offline.stated import Stated, stated
-from memchat.providers.offline.words import content_words, memory_topics, question_topics
+from memchat.language.statements.clauses import without_filler
+from memchat.language.statements.reader import statements
+from memchat.language.statements.statement import Statement
+from memchat.providers.offline.topics import content_words, memory_topics, question_topics
 
 SHOWN = 4
 READ = 1000
@@ -66,8 +67,8 @@ def reply(messages: Sequence[Mapping[str, Any]]) -> str:
         return f"{STAND_IN}; tell me something about yourself, or ask what I remember."
     remembered, now = memories(system), said[-1]
     focus = now if len(now) <= READ else f"{now[: READ // 2]} {now[-READ // 2 :]}"
-    before = _latest(remembered, [fact for text in said[:-1] for fact in stated(text)])
-    told = list(stated(now))
+    before = _latest(remembered, [fact for text in said[:-1] for fact in statements(text)])
+    told = list(statements(now))
     facts = _latest(before, told)
     if _ABOUT_ME.search(focus):
         return _everything(facts)
@@ -95,7 +96,7 @@ def memories(system: str) -> list[Fact]:
     return list(found.values())
 
 
-def _question(text: str, told: Sequence[Stated]) -> str:
+def _question(text: str, told: Sequence[Statement]) -> str:
     """What a message asks, without what it states; empty where it asks nothing."""
     for fact in told:
         text = text.replace(fact.quote, " ")
@@ -103,7 +104,7 @@ def _question(text: str, told: Sequence[Stated]) -> str:
     return text if _REQUEST.search(without_filler(text)) else ""
 
 
-def _latest(facts: Sequence[Fact], told: Sequence[Stated]) -> list[Fact]:
+def _latest(facts: Sequence[Fact], told: Sequence[Statement]) -> list[Fact]:
     """Facts, and what was stated later: a new value hides the old one of its key."""
     facts = list(facts)
     for new in told:
@@ -120,7 +121,7 @@ def _latest(facts: Sequence[Fact], told: Sequence[Stated]) -> list[Fact]:
     return facts
 
 
-def _same_slot(key: str, new: Stated) -> bool:
+def _same_slot(key: str, new: Statement) -> bool:
     mine, theirs = set(new.key.split("_")), set(key.split("_"))
     same_event = new.until is not None and not new.many and (mine <= theirs or theirs <= mine)
     return key == new.key or (same_event and key.split("_")[-1] == new.key.split("_")[-1])
@@ -133,7 +134,7 @@ def _everything(facts: Sequence[Fact]) -> str:
     return "This is what I have at hand about you:\n" + "\n".join(lines)
 
 
-def _acknowledge(told: Sequence[Stated], before: Sequence[Fact]) -> str:
+def _acknowledge(told: Sequence[Statement], before: Sequence[Fact]) -> str:
     sentences = []
     for fact in told:
         if fact.ends:

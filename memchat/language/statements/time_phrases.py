@@ -1,4 +1,4 @@
-"""Time phrases of a clause, and the language-free form that code turns into a date."""
+"""Time phrases of a clause, each with its code: the language-free form of a date."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ _PHRASE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class When:
-    """A time phrase: its words, where they stand in the clause, and its language-free form."""
+class TimePhrase:
+    """A time phrase of a clause."""
 
     words: str
     """The day itself, without the preposition."""
@@ -89,7 +89,7 @@ class When:
     code: str
 
 
-def find_when(clause: str) -> list[When]:
+def time_phrases(clause: str) -> list[TimePhrase]:
     """The time phrases of a clause, in their order."""
     found = []
     for match in _PHRASE.finditer(clause):
@@ -99,7 +99,7 @@ def find_when(clause: str) -> list[When]:
         code = _code(match, lead)
         if code is not None:
             words = match[0][len(match["lead"] or "") :]
-            found.append(When(words.strip(), match[0].strip(), match.start(), lead, code))
+            found.append(TimePhrase(words.strip(), match[0].strip(), match.start(), lead, code))
     return found
 
 

@@ -1,17 +1,19 @@
-"""A message cut into the plain first-person clauses that may state a fact.
+"""Splitting a message into the first-person clauses that may state a fact.
 
-Left out: foreign text between ⟦ and ⟧, code, longer quotations, questions, hypotheses, what others
-are said to think, tasks such as "translate", jokes, and anything that looks like a secret.
+Left out: pasted text between ⟦ and ⟧, code, longer quotations, questions, hypotheses, opinions of
+others, tasks such as "translate", jokes, and everything with a secret.
 """
 
 from __future__ import annotations
 
 import re
 
-SENTENCE_LIMIT = 600
-"""Characters of a sentence that is read at all; longer ones are no plain statements."""
+from memchat.language.secrets import find_secrets
 
-_FOREIGN = re.compile(
+SENTENCE_LIMIT = 600
+"""Characters of the longest sentence that is read; longer ones are not plain statements."""
+
+_QUOTED = re.compile(
     r"""⟦.*?(?:⟧|\Z)            # marked by memchat as pasted
       | ```.*?(?:```|\Z)         # a fenced block
       | `[^`\n]*`
@@ -52,14 +54,6 @@ _TASK = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _JOKE = re.compile(r"\b(?:kidding|joking|just a joke|/s)(?:\W|$)", re.IGNORECASE)
-_SECRET = re.compile(
-    r"""\w@[^\s@]+\.\w | (?:\+|\b0)?(?:\d[\s()/.-]*){7,}\d | \b(?:password|passwort|passphrase
-        |passcode|pin|cvv|cvc|iban|ssn|token|secret|api[\s_-]?key|card\s+number|credit\s+card|account\s+number
-        |phone|telephone|mobile|e-?mail|kennwort|geheimzahl)\b
-      | \b(?:code|combination)\b\s*(?:is|:|=)""",
-    re.IGNORECASE | re.VERBOSE,
-)
-_DATE = re.compile(r"\b\d{1,4}[-./]\d{1,2}[-./]\d{1,4}\b")
 _FILLER = re.compile(
     r"""^(?:(?:and|but|so|also|well|oh|ok(?:ay)?|yes|yeah|yep|no|hi|hello|hey|hallo|btw|by\ the\ way
         |actually|anyway|please|thanks|thank\ you|great|right|sure|fine|sorry|fyi|for\ the\ record
@@ -72,10 +66,10 @@ _FILLER = re.compile(
 
 
 def clauses(text: str) -> list[str]:
-    """The clauses of a message that state something, verbatim and in order."""
+    """The clauses of a message that may state a fact, verbatim and in order."""
     if _JOKE.search(text):
         return []
-    open_text = _FOREIGN.sub(lambda match: "\n" * len(match[0]), text)
+    open_text = _QUOTED.sub(lambda match: "\n" * len(match[0]), text)
     found: list[str] = []
     for match in _SENTENCE.finditer(open_text):
         sentence = match[0].strip()
@@ -87,11 +81,11 @@ def clauses(text: str) -> list[str]:
             continue
         if states(sentence):
             found.extend(_split(sentence))
-    return [clause for clause in found if not is_secret(clause)]
+    return [clause for clause in found if not find_secrets(clause)]
 
 
 def states(sentence: str) -> bool:
-    """Whether a sentence speaks for the user and as of now."""
+    """Whether a sentence speaks for the writer and of the present."""
     if _UNREAL.search(sentence):
         return False
     return not _SAID_BY_OTHERS.search(sentence) or bool(_SAID_BY_ME.search(sentence))
@@ -100,11 +94,6 @@ def states(sentence: str) -> bool:
 def without_filler(clause: str) -> str:
     """The clause from its subject on: no greeting, "by the way" or "remember that"."""
     return _FILLER.sub("", clause, count=1)
-
-
-def is_secret(text: str) -> bool:
-    """Whether the text may hold a password, a number of a card or phone, or an address."""
-    return _SECRET.search(_DATE.sub("", text)) is not None
 
 
 def _split(sentence: str) -> list[str]:

@@ -1,33 +1,18 @@
-"""What a message states about its writer: its clauses, read by the rules."""
+"""Reading the statements of a message: its clauses, compared with the patterns."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from memchat.providers.offline.clauses import GREETING, clauses, is_secret, without_filler
-from memchat.providers.offline.dates import When, find_when
-from memchat.providers.offline.rules import ADV, IM, KIN_KEYS, PARTNERS, RULES, Rule, place_key
-from memchat.types import MemoryType
+from memchat.language.secrets import find_secrets
+from memchat.language.statements.clauses import GREETING, clauses, without_filler
+from memchat.language.statements.patterns import PATTERNS, Pattern, as_key, with_parts
+from memchat.language.statements.statement import Statement
+from memchat.language.statements.time_phrases import TimePhrase, time_phrases
 
 VALUE_LIMIT = 60
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """One fact as a clause states it, before it is compared with what is known."""
-
-    type: MemoryType
-    key: str
-    value: str
-    many: bool
-    quote: str
-    until_said: str | None = None
-    until: str | None = None
-    asked: bool = False
-    ends: bool = False
-    """The clause says that something is over; ``value`` is then what."""
 
 
 _END = re.compile(
@@ -57,11 +42,13 @@ _TASK = re.compile(
     r"^i\s+(?:have\s+to|need\s+to|must|am\s+supposed\s+to)\s+(?P<v>.+)$", re.IGNORECASE
 )
 _TRIP = re.compile(
-    rf"^(?:{IM}{ADV}(?:going|flying|travelling|traveling|driving|off)|i\s+(?:will\s+)?(?:fly|travel))"
-    r"\s+to\s+(?P<v>.+)$",
+    with_parts(
+        "^(?:{IM}{ADV}(?:going|flying|travelling|traveling|driving|off)|i (?:will )?(?:fly|travel))"
+        " to (?P<v>.+)$"
+    ),
     re.IGNORECASE,
 )
-_STAY = re.compile(rf"^{IM}{ADV}(?P<v>(?:in|at|on|visiting)\s+.+)$", re.IGNORECASE)
+_STAY = re.compile(with_parts("^{IM}{ADV}(?P<v>(?:in|at|on|visiting) .+)$"), re.IGNORECASE)
 _ASKED = re.compile(
     r"^(?:please\s+)?(?:remember|note|keep\s+in\s+mind|(?:do(?:n['’]t|\s+not)|never)\s+forget)\b"
     r"(?:\s+that)?[\s,:]*",
@@ -91,14 +78,15 @@ _HELLO = re.compile(
     re.IGNORECASE,
 )
 _WITH = re.compile(
-    rf"\bwith\s+(?:my|our)\s+(?P<n>{PARTNERS})\s+(?P<v>(?-i:[A-ZÀ-Þ])[\w'’-]+)", re.IGNORECASE
+    with_parts(r"\bwith (?:my|our) (?P<n>{PARTNERS}) (?P<v>(?-i:[A-ZÀ-Þ])[\w'’-]+)"),
+    re.IGNORECASE,
 )
 _NATIONS = ("ish", "ese", "german", "american", "italian", "russian", "french", "dutch", "back")
 _TEMPORARY = ("until", "till", "up to", "through", "bis")
 
 
-def stated(text: str) -> Iterator[Stated]:
-    """The facts a message states about its writer, in order."""
+def statements(text: str) -> Iterator[Statement]:
+    """The facts that a message states about its writer, in order."""
     for clause in clauses(text):
         facts = [fact for fact in _read(clause) if len(fact.value) <= VALUE_LIMIT]
         asked = _ASKED.match(clause)
@@ -107,30 +95,30 @@ def stated(text: str) -> Iterator[Stated]:
         yield from (replace(fact, asked=asked is not None) for fact in facts)
 
 
-def _read(clause: str) -> list[Stated]:
-    hello = _HELLO.match(clause)
-    if hello and not hello["v"].casefold().endswith(_NATIONS):
-        return [Stated("profile", "name", hello["v"], False, clause)]
+def _read(clause: str) -> list[Statement]:
+    greeting = _HELLO.match(clause)
+    if greeting and not greeting["v"].casefold().endswith(_NATIONS):
+        return [Statement("profile", "name", greeting["v"], False, clause)]
     plain = without_filler(clause)
-    whens = find_when(plain)
+    whens = time_phrases(plain)
     ended = _END.match(plain)
     if ended:
         what = next(group for group in ended.groups() if group)
-        return [Stated("fact", "ended", what, False, clause, ends=True)]
+        return [Statement("fact", "ended", what, False, clause, ends=True)]
     dated = _event(clause, plain, whens) if whens else []
     if dated:
         return dated
-    for rule in RULES:
-        match = rule.pattern.match(plain)
+    for pattern in PATTERNS:
+        match = pattern.match.match(plain)
         if match:
             beside = _WITH.search(plain)
-            more = [Stated("profile", "partner", beside["v"], False, clause)] if beside else []
-            return [*_facts(rule, match, clause, whens), *more]
+            more = [Statement("profile", "partner", beside["v"], False, clause)] if beside else []
+            return [*_facts(pattern, match, clause, whens), *more]
     return []
 
 
-def _event(clause: str, plain: str, whens: list[When]) -> list[Stated]:
-    """What has a day: a deadline, an appointment, a journey, a task."""
+def _event(clause: str, plain: str, whens: list[TimePhrase]) -> list[Statement]:
+    """Facts with a date: a deadline, an appointment, a journey, a task."""
     when = whens[-1]
     if re.search(r"\b(?:not|n['’]t|nicht|kein)\b|n['’]t\b", plain, re.IGNORECASE):
         return []
@@ -147,72 +135,63 @@ def _event(clause: str, plain: str, whens: list[When]) -> list[Stated]:
         else:
             place = re.match(r"\s*(?:at|with|in|about)\s", event["rest"], re.IGNORECASE)
             value = event["rest"] if place and when.words not in place[0] else when.words
-        return [Stated("fact", key, _tidy(value), False, clause, when.said, when.code)]
+        return [Statement("fact", key, _tidy(value), False, clause, when.said, when.code)]
     for pattern, key, many in ((_TASK, "task", True), (_TRIP, "trip", True)):
         match = pattern.match(plain)
         if match:
-            return [Stated("fact", key, _tidy(match["v"]), many, clause, when.said, when.code)]
+            return [Statement("fact", key, _tidy(match["v"]), many, clause, when.said, when.code)]
     stay = _STAY.match(plain)
-    if stay and _is_end(when):
+    if stay and _is_duration(when):
         value = _tidy(stay["v"])
-        return [Stated("fact", "current_stay", value, False, clause, when.said, when.code)]
+        return [Statement("fact", "current_stay", value, False, clause, when.said, when.code)]
     return []
 
 
-def _is_end(when: When) -> bool:
-    """Whether the words say how long something holds, and not when it is."""
+def _is_duration(when: TimePhrase) -> bool:
+    """Whether the phrase says how long something holds, not when it is."""
     return when.lead in _TEMPORARY or when.code.startswith(("+", "end:"))
 
 
 def _event_key(event: re.Match[str]) -> str:
     drop = {"new", "next", "final", "big", "first", "last", "old", "the", "an", "a", "another"}
     words = f"{event['for'] or ''} {event['of'] or ''} {event['what']}".casefold().split()
-    return snake(" ".join(word for word in words if word not in drop))
+    return as_key(" ".join(word for word in words if word not in drop))
 
 
-def _facts(rule: Rule, match: re.Match[str], clause: str, whens: list[When]) -> list[Stated]:
+def _facts(
+    pattern: Pattern, match: re.Match[str], clause: str, whens: list[TimePhrase]
+) -> list[Statement]:
     groups = match.groupdict()
     value = groups["v"]
-    place = rule.key in (place_key, "hometown", "employer", "job", "planned_move", "learning")
-    until = next((when for when in whens if _is_end(when)), None)
-    if rule.key == "planned_move":
-        until, place = (whens[-1] if whens else None), False
-    if until is not None and rule.key != "planned_move":
+    until = next((when for when in whens if _is_duration(when)), None)
+    if pattern.key == "planned_move":
+        until = whens[-1] if whens else None
+    elif until is not None:
         value = value.split(until.said)[0]
     value = _CUT.sub("", value)
-    if place:
+    if pattern.is_place:
         value = _PLACE_CUT.sub("", value)
-    items = _ITEMS.split(value) if rule.listed else [value]
-    prefix = rule.prefix.format(**{k: (v or "").casefold() for k, v in groups.items()})
+    items = _ITEMS.split(value) if pattern.listed else [value]
+    prefix = pattern.prefix.format(**{k: (v or "").casefold() for k, v in groups.items()})
     facts = []
     for item in (_tidy(item) for item in items):
         if not item or _NOISE.match(item) or len(item.split()) > 8:
             break
-        key = rule.key(item) if callable(rule.key) else _named(rule.key, groups)
+        key = pattern.key_of(item, groups)
         shown = re.sub(r"^(?:a|an|the|my)\s+", "", item) if key == "home" else item
-        fact = Stated(rule.type, key, prefix + shown, rule.many, clause)
+        fact = Statement(pattern.type, key, prefix + shown, pattern.many, clause)
         facts.append(replace(fact, until_said=until.said, until=until.code) if until else fact)
     return facts
 
 
-def _named(key: str, groups: dict[str, str | None]) -> str:
-    name = (groups.get("k") or "").casefold()
-    return snake(KIN_KEYS.get(name, key.format(k=name)))
-
-
-def _note(clause: str, rest: str) -> list[Stated]:
-    """Words the user asked to remember, where no pattern reads them."""
+def _note(clause: str, rest: str) -> list[Statement]:
+    """What the user asked to remember, as a note, where no pattern fits."""
     value = _tidy(rest)
-    if not 3 <= len(value) <= VALUE_LIMIT or len(value.split()) < 2 or is_secret(value):
+    if not 3 <= len(value) <= VALUE_LIMIT or len(value.split()) < 2 or find_secrets(value):
         return []
-    when = next(iter(find_when(value)), None)
-    note = Stated("other", "note", value, True, clause)
+    when = next(iter(time_phrases(value)), None)
+    note = Statement("other", "note", value, True, clause)
     return [replace(note, until_said=when.said, until=when.code) if when else note]
-
-
-def snake(text: str) -> str:
-    """A key: lower case words joined by underscores, digits left out."""
-    return re.sub(r"[\W\d_]+", "_", text.casefold().replace("'s", "").replace("’s", "")).strip("_")
 
 
 def _tidy(value: str) -> str:
