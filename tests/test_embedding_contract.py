@@ -16,7 +16,13 @@ from memchat.config import Settings
 from memchat.config.model_defaults import MINILM
 from memchat.errors import InputError, ProviderError
 from memchat.memory.embedding.batch_split import embedded
-from memchat.providers import AsksTogether, Embedder, factory, fastembed_embedder, minilm_embedder
+from memchat.providers import (
+    Embedder,
+    QueryBatchEmbedder,
+    factory,
+    fastembed_embedder,
+    minilm_embedder,
+)
 from memchat.providers.gemini_embedder import GeminiEmbedder
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.store import services
@@ -198,7 +204,7 @@ def test_a_question_has_one_vector_in_the_same_space(case: Case) -> None:
 
 
 def test_questions_asked_together_have_the_vectors_of_each_alone(case: Case) -> None:
-    assert isinstance(case.embedder, AsksTogether)
+    assert isinstance(case.embedder, QueryBatchEmbedder)
     vectors, usage = case.embedder.embed_queries(TEXTS)
     assert vectors.shape == (len(TEXTS), case.embedder.service.dimensions)
     for text, row in zip(TEXTS, vectors, strict=True):

@@ -97,10 +97,10 @@ def test_a_short_pause_is_waited_for_and_a_long_one_refused() -> None:
 def test_only_the_provider_s_own_wish_pauses() -> None:
     time = Time()
     one = bucket(3000, time)
-    one.heed(ProviderError("down", status=503, retry_after=60))
-    one.heed(ProviderError("busy", status=429))
+    one.pause_after(ProviderError("down", status=503, retry_after=60))
+    one.pause_after(ProviderError("busy", status=429))
     one.take()
-    one.heed(ProviderError("busy", status=429, retry_after=60))
+    one.pause_after(ProviderError("busy", status=429, retry_after=60))
     with pytest.raises(PauseRequested):
         one.take()
 

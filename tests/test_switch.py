@@ -277,7 +277,7 @@ def nowhere_queued(mc: MemChat) -> int:
     with sqlite3.connect(mc.settings.home / FILE) as raw:
         raw.execute("DELETE FROM jobs")
     raw.close()
-    meaning, _ = mc._assembly.meaning()
+    meaning, _ = mc._assembly.embedding_space()
     with mc._database.read() as tx:
         assert meaning is not None
         assert meaning.index.waiting(tx, apps.find(tx, Scope("ana")).ids) == {late}
@@ -286,7 +286,7 @@ def nowhere_queued(mc: MemChat) -> int:
 
 def in_the_index(mc: MemChat, memory_id: int) -> float | None:
     """The cosine that the index itself has for a fact, which no search made a vector for."""
-    meaning, _ = mc._assembly.meaning()
+    meaning, _ = mc._assembly.embedding_space()
     assert meaning is not None
     vector, _ = meaning.embedder.embed_query("Guadiana flood")
     with mc._database.read() as tx:

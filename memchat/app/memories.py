@@ -259,7 +259,7 @@ class Memories(Opened):
         scope, recall = Scope(user, app), self._assembly.recall()
         if patience is None:
             return recall.find(scope, recall.question(query), limit)
-        patient = self._assembly.patience()
+        patient = self._assembly.query_timeout()
         question = patient.wait(patient.ask(query), patience)
         return recall.find(scope, question, limit, patience)
 

@@ -51,7 +51,7 @@ class Opened:
         self._clock = clock or _now
         self._assembly = Assembly(self.settings, self._clock, chat_model, extract_model, embedder)
         self._database = self._assembly.database
-        self._meaning = self._assembly.meaning
+        self._meaning = self._assembly.embedding_space
         self._parts = self._assembly.parts
         self._drop_vectors = self._assembly.drop_vectors
         self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()

@@ -95,7 +95,7 @@ def migrate(
     line = ProgressLine()
     with open_store() as mc:
         try:
-            done = mc.migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=line.tell)
+            done = mc.migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=line.update)
         finally:
             line.end()
     if as_json:
@@ -125,7 +125,7 @@ def fetch(
     line = ProgressLine()
     with open_store() as mc:
         try:
-            folder, size = mc.fetch_model(name, tell=line.tell)
+            folder, size = mc.fetch_model(name, tell=line.update)
         finally:
             line.end()
     if as_json:

@@ -67,7 +67,7 @@ def backfill(
         told = _stop_on_signals(mc)
         line = ProgressLine()
         try:
-            result = mc.backfill(batch=batch, seen=line.tell)
+            result = mc.backfill(batch=batch, seen=line.update)
         finally:
             line.end()
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")

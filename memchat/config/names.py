@@ -28,8 +28,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "voyage": ("VOYAGE_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
-"""The variables each provider's key is looked for in, the first set one wins. A provider that is
-not listed needs none (Ollama) or checks its own."""
+"""The variables for each provider's key; the first one that is set is used. A provider that is not
+listed needs no key (Ollama) or reads its own."""
 
 ADDRESSES: dict[str, tuple[str, ...]] = {
     "gemini": ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
@@ -47,7 +47,7 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
     "ollama": ("OLLAMA_API_BASE",),
     "ollama_chat": ("OLLAMA_API_BASE",),
 }
-"""The variables that send what is meant for a provider to another address."""
+"""The variables that set another address for a provider."""
 
 KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
 ADDRESS_NAMES = frozenset(name for names in ADDRESSES.values() for name in names)
@@ -67,7 +67,7 @@ _PRIVATE = re.compile(
 
 
 def provider_of(model: str) -> str:
-    """The provider in a litellm model name; empty where the name does not tell."""
+    """The provider in a litellm model name; empty where the name has none."""
     provider, slash, _ = model.partition("/")
     if slash:
         return provider
@@ -75,25 +75,25 @@ def provider_of(model: str) -> str:
 
 
 def address_names(provider: str) -> tuple[str, ...]:
-    """The variables that may hold another address for a provider, as libraries name them."""
+    """The variables that may set another address for a provider."""
     known = ADDRESSES.get(provider)
     start = re.sub(r"\W", "_", provider).upper()
     return known or (f"{start}_API_BASE", f"{start}_BASE_URL")
 
 
-def same_thing(name: str) -> frozenset[str]:
-    """The variables that mean the same as this one, itself included."""
+def synonyms(name: str) -> frozenset[str]:
+    """The variables with the same meaning as this one, including itself."""
     return _GROUPS.get(name, frozenset((name,)))
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that one was probably meant to be."""
+    """The known name that is closest to a misspelt one, if any is."""
     found = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment for a program that is not memchat's: without keys, tokens and passwords."""
+    """An environment for another program, without keys, tokens and passwords."""
     return {
         name: value
         for name, value in environment.items()

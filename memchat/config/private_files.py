@@ -1,6 +1,6 @@
-"""Reading and writing the private files of the data folder: of this account, and nobody else's.
+"""Reading and writing the private files of the data folder, which only this account may read.
 
-Each file is TOML with one name and one value a line, and mode 600.
+Each file is TOML with one name and value in each line, and has mode 600.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ MOST_BYTES = 1_000_000
 
 
 def read(path: Path) -> dict[str, object]:
-    """The file's names and values; none where there is no file.
+    """The file's names and values; empty where there is no file.
 
-    Raises ConfigError for a file that somebody else may read or change, or that is no TOML. No
-    message holds a value of the file.
+    Raises ConfigError for a file that other accounts may read or change, or that is not TOML. No
+    message contains a value of the file.
     """
     try:
-        # Without O_NONBLOCK, opening a pipe would wait for whoever writes to it.
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
         return {}
@@ -48,7 +48,7 @@ def read(path: Path) -> dict[str, object]:
 
 
 def write(path: Path, values: Mapping[str, str], heading: str) -> None:
-    """Put the file in place whole, with mode 600 from its first byte on, or leave it as it was."""
+    """Replace the file atomically; it has mode 600 from the beginning."""
     lines = [f"# {heading}", *(f"{name} = {json.dumps(values[name])}" for name in sorted(values))]
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -69,7 +69,7 @@ def write(path: Path, values: Mapping[str, str], heading: str) -> None:
 
 @contextlib.contextmanager
 def changing(folder: Path) -> Iterator[None]:
-    """Keep other processes from changing the folder's private files meanwhile; makes the folder."""
+    """Lock the folder's private files against changes by other processes; creates the folder."""
     try:
         disk.make_folder(folder)
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -107,7 +107,7 @@ def _parsed(path: Path, content: bytes) -> dict[str, object]:
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not UTF-8 text; write it anew") from None
     except tomllib.TOMLDecodeError as error:
-        # The parser's own words may quote the file, so that only the place is told.
+        # The parser's message may quote the file, so only the line is shown.
         place = re.search(r"line \d+", str(error))
         where = f" ({place[0]})" if place else ""
         raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None

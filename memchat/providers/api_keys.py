@@ -1,4 +1,4 @@
-"""Which key a model needs, whether it is set, and how to keep it out of a message."""
+"""The API keys of models: finding them, and keeping them out of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOKS_LIKE_A_KEY = re.compile(r"\b(?:sk-|gsk_|xai-|pa-|AIza|Bearer\s+)[\w*.\-]{
 
 
 _handed_out: set[str] = set()
-"""Keys that a library was given, which its errors may repeat."""
+"""Keys that were given to a library, as its errors may contain them."""
 
 
 def key_names(model: str) -> tuple[str, ...]:
@@ -22,7 +22,7 @@ def key_names(model: str) -> tuple[str, ...]:
 
 
 def key_name(model: str, keys: Keys) -> str | None:
-    """The variable that holds the model's key, or should: the first of them when none is set."""
+    """The variable of the model's key: the first one that is set, else the first of all."""
     names = key_names(model)
     return keys.first(names) or (names[0] if names else None)
 
@@ -30,7 +30,7 @@ def key_name(model: str, keys: Keys) -> str | None:
 def find_key(model: str, keys: Keys, remedy: str) -> str | None:
     """The model's key, or None where it needs none. Raises ConfigError where it is missing.
 
-    ``remedy`` is what else a person may do, after "or".
+    ``remedy`` says what else can be done, after the word "or".
     """
     name = key_name(model, keys)
     if name is None:

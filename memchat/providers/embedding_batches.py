@@ -1,5 +1,5 @@
-"""Many texts through a remote embedding endpoint: windows for long ones, batches, a check of each
-vector that comes back."""
+"""Embedding many texts with a remote service: long ones in windows, all in batches, every vector
+checked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 BYTES_A_TOKEN = 2
-"""On the safe side for every script, so that no window is longer than the model reads."""
+"""A low estimate for every script, so that no window is longer than the model reads."""
 
 Rows = Sequence[Sequence[float]]
 
@@ -30,7 +30,7 @@ def embed_in_batches(
     batch_tokens: int | None = None,
     dimensions: int | None = None,
 ) -> Vectors:
-    """One unit vector a text, in order, shape (n, dimensions); ``call`` makes one request.
+    """One unit vector for each text, in order, shape (n, dimensions); ``call`` makes one request.
 
     A text longer than ``max_tokens`` is embedded in windows, and its vector is the direction of
     their mean. Raises InputError for an empty text, ProviderError for vectors that cannot be used.
@@ -54,8 +54,8 @@ def embed_in_batches(
 def unit_vectors(rows: Any, *, model: str, count: int, dimensions: int | None) -> Vectors:
     """The rows as float32 vectors of length one.
 
-    Raises ProviderError where there are not ``count`` of them, all of ``dimensions`` numbers (of
-    one length where that is None), finite and not zero.
+    Raises ProviderError unless there are ``count`` of them, all of ``dimensions`` numbers (of equal
+    length where that is None), finite and not zero.
     """
     import numpy as np
 
@@ -82,7 +82,7 @@ def unit_vectors(rows: Any, *, model: str, count: int, dimensions: int | None) -
 
 
 def windows(text: str, max_tokens: int) -> list[str]:
-    """The text in pieces the model reads whole, cut at white space where there is some."""
+    """The text in pieces short enough for the model, cut at white space where possible."""
     text = clean_text(text).strip()
     if not text:
         raise InputError("an empty text cannot be embedded; give some text")
@@ -98,7 +98,7 @@ def windows(text: str, max_tokens: int) -> list[str]:
 
 
 def _batches(pieces: list[str], batch: int, batch_tokens: int | None) -> Iterator[list[str]]:
-    """Runs of pieces within the endpoint's limits of items and of tokens a request."""
+    """Batches of pieces within the limits of items and tokens for one request."""
     limit = (batch_tokens or 0) * BYTES_A_TOKEN
     some: list[str] = []
     size = 0

@@ -114,7 +114,7 @@ class FastembedEmbedder:
         return self._service
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, in the order given, shape (n, dimensions).
+        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
         Raises InputError for an empty text, ConfigError or ProviderError where the model cannot be
         loaded or run.
@@ -127,7 +127,7 @@ class FastembedEmbedder:
         return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """The same for many."""
+        """``embed_query`` for many questions, shape (n, dimensions)."""
         return self._embed(texts, self._before_question, "query_embed")
 
     def _embed(self, texts: Sequence[str], before: str, verb: str) -> tuple[Vectors, Usage]:

@@ -53,7 +53,7 @@ class GeminiEmbedder:
         self._timeout = timeout
         self._base_url = base_url
         self._keys = keys or Keys()
-        self._bucket = shared_limiter("gemini", base_url, per_minute)
+        self._limiter = shared_limiter("gemini", base_url, per_minute)
         self._by_task = self._model.endswith("-001")
         known = _KNOWN.get(self._model)
         self._max_tokens = known[0] if known else 2048
@@ -67,7 +67,7 @@ class GeminiEmbedder:
         return Service("gemini", self._model, DIMENSIONS, self._max_tokens, version)
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, shape (n, 768); batches of at most 100.
+        """One float32 unit vector for each text, shape (n, 768); batches of at most 100.
 
         Raises ProviderError, ConfigError for a missing key, InputError for an empty text.
         """
@@ -79,7 +79,7 @@ class GeminiEmbedder:
         return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """The same for many."""
+        """``embed_query`` for many questions, shape (n, dimensions)."""
         return self._embed(texts, "RETRIEVAL_QUERY", "task: search result | query: ")
 
     def _embed(self, texts: Sequence[str], task: str, prefix: str) -> tuple[Vectors, Usage]:
@@ -109,14 +109,14 @@ class GeminiEmbedder:
             config = types.EmbedContentConfig(
                 output_dimensionality=DIMENSIONS, task_type=task if self._by_task else None
             )
-            self._bucket.take()
+            self._limiter.take()
             try:
                 answer = client.models.embed_content(
                     model=self._model, contents=contents, config=config
                 )
             except (errors.APIError, httpx2.HTTPError, ValueError) as error:
                 failure = translate(error, CallContext(self._name, self._timeout, self._keys))
-                self._bucket.heed(failure)
+                self._limiter.pause_after(failure)
                 raise failure from error
             return [list(found.values or ()) for found in answer.embeddings or ()]
 

@@ -51,7 +51,7 @@ class HashEmbedder:
         return self._service
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, in order. Raises InputError for an empty text."""
+        """One float32 unit vector for each text, in order. Raises InputError for an empty text."""
         import numpy as np
 
         started = time.perf_counter()
@@ -70,7 +70,7 @@ class HashEmbedder:
         return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """The same for many."""
+        """``embed_query`` for many questions, shape (n, dimensions)."""
         return self.embed_documents(texts)
 
     def _place(self, word: str) -> int:

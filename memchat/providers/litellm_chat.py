@@ -1,4 +1,4 @@
-"""Any chat model that litellm knows, the offline stand-in included: one request a call."""
+"""Chat models through litellm, including the offline stand-in. Each call makes one request."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ REMEDY = (
 
 
 class LiteLLMChat:
-    """The ``ChatModel`` behind every litellm model name. Safe to use from several threads.
+    """A ``ChatModel`` over litellm. Safe to use from several threads.
 
-    ``timeout`` is in seconds, for the connection and for each silence of the provider.
+    ``timeout`` is in seconds, for the connection and for each wait for data.
     ``api_base`` is the provider's address where it is not the usual one (Gemini's with its
-    version), ``keys`` those of files. ``context_tokens`` is the window of a model that litellm does
+    version), ``keys`` the keys of files, ``context_tokens`` the window of a model that litellm does
     not know.
     """
 
@@ -94,7 +94,7 @@ class LiteLLMChat:
 
     @property
     def tools(self) -> bool:
-        """Whether the model can call tools: litellm says so, and its endpoint refused none."""
+        """Whether the model can call tools: litellm says so and the endpoint refused none."""
         return self._takes_tools and not self._tools_refused
 
     @functools.cached_property
@@ -106,16 +106,16 @@ class LiteLLMChat:
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
     ) -> LiteLLMStream:
-        """A reply; its one request goes out when the first piece is asked for.
+        """A reply; its request is sent when the first piece is asked for.
 
-        Raises ConfigError for a missing key; the iteration raises what goes wrong after. Where the
-        endpoint refuses ``tools``, it is asked once more without them, and from then on always.
+        Raises ConfigError for a missing key; the iteration raises later errors. If the endpoint
+        refuses ``tools``, the request is repeated without them, and later ones send none.
         """
         options = self._options(messages)
         options |= {"stream": True, "stream_options": {"include_usage": True}}
         if tools and self.tools:
             options["tools"] = list(tools)
-            # Its gateway for MCP tools, looked for at each call with tools, needs a package more.
+            # Else each call with tools looks for its MCP gateway, which needs another package.
             options["_skip_mcp_handler"] = True
         call = CallContext(self._model, self._timeout, self._keys)
         return LiteLLMStream(self._model, options, messages, call, self._refuse_tools)
@@ -128,7 +128,7 @@ class LiteLLMChat:
     ) -> Completion:
         """One whole answer from one request. Raises ProviderError or ConfigError.
 
-        ``schema`` is sent where the provider enforces it and is left out where it does not.
+        ``schema`` is sent only where the provider enforces it.
         """
         options = self._options(messages)
         if schema is not None and self.schema_mode:
@@ -155,7 +155,7 @@ class LiteLLMChat:
             "model": self._model,
             "messages": [{"role": m.role, "content": m.content} for m in messages],
             "timeout": self._timeout,
-            "num_retries": 0,  # litellm and the SDK below it each have retries of their own
+            "num_retries": 0,  # litellm and the SDK below it both have retries
             "max_retries": 0,
             "drop_params": True,
         }
@@ -167,5 +167,5 @@ class LiteLLMChat:
         if provider == "gemini":
             options["client"] = gemini_client(self._timeout)
         elif provider.startswith("ollama"):
-            options["num_ctx"] = self.window  # Ollama cuts the beginning off silently without it
+            options["num_ctx"] = self.window  # without it Ollama silently drops the beginning
         return options

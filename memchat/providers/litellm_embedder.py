@@ -54,7 +54,7 @@ class LiteLLMEmbedder:
         self._api_base = api_base
         self._keys = keys or Keys()
         provider, local = provider_of(model), model.startswith(LOCAL)
-        self._bucket = None if local else shared_limiter(provider, api_base, per_minute)
+        self._limiter = None if local else shared_limiter(provider, api_base, per_minute)
         length, reads = model_sizes(model, dimensions, max_tokens)
         name = model.removeprefix(f"{provider}/")
         self._service = Service(provider, name, length, reads, local=local)
@@ -65,7 +65,7 @@ class LiteLLMEmbedder:
         return self._service
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, in the order given, shape (n, dimensions).
+        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
         Raises ProviderError, ConfigError for a missing key, InputError for an empty text.
         """
@@ -90,7 +90,7 @@ class LiteLLMEmbedder:
         return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """The same for many."""
+        """``embed_query`` for many questions, shape (n, dimensions)."""
         return self.embed_documents(texts)
 
     def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
@@ -98,8 +98,8 @@ class LiteLLMEmbedder:
         options = {"api_key": key} if key else {}
         if self._api_base:
             options["api_base"] = self._api_base
-        if self._bucket is not None:
-            self._bucket.take()
+        if self._limiter is not None:
+            self._limiter.take()
         try:
             answer = litellm().embedding(
                 model=self._model,
@@ -112,8 +112,8 @@ class LiteLLMEmbedder:
             )
         except call_errors() as error:
             failure = translate(error, CallContext(self._model, self._timeout, self._keys))
-            if self._bucket is not None:
-                self._bucket.heed(failure)
+            if self._limiter is not None:
+                self._limiter.pause_after(failure)
             raise failure from error
         if answer.usage:
             told.append(int(answer.usage.prompt_tokens or 0))

@@ -14,11 +14,11 @@ LOCAL = ("offline/", "ollama/", "ollama_chat/")
 
 
 def litellm() -> Any:
-    """The module, set up: no downloads at import, no printing, the offline provider known."""
-    with _loading:  # two threads that import it at once find half a module
+    """The litellm module: no downloads at import, no printing, the offline stand-in registered."""
+    with _loading:  # or a second thread may get a half-imported module
         module = _load()
-    # Said again at each call, since a test runner forgets filters: litellm's own deprecations and
-    # pydantic's remarks on its types are nothing a person can act on.
+    # Set again at each call, since a test runner resets filters. The user can do nothing about
+    # litellm's deprecations and pydantic's warnings.
     warnings.filterwarnings("ignore", module=r"(litellm|pydantic)\b")
     return module
 
@@ -28,12 +28,12 @@ _loading = threading.Lock()
 
 @functools.cache
 def _load() -> Any:
-    # Else it reads the .env of the working folder, or of one above it, into the environment.
+    # Otherwise it loads the .env of the working folder or of one above it.
     os.environ["LITELLM_MODE"] = "PRODUCTION"
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault("LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS", "True")
     for name in ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # its lines may hold people's words
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # may contain what users wrote
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import litellm as imported
@@ -44,7 +44,7 @@ def _load() -> Any:
     module.suppress_debug_info = True
     module.turn_off_message_logging = True
     module.telemetry = False
-    module.disable_streaming_logging = True  # a thread for each chunk, for callbacks nobody has
+    module.disable_streaming_logging = True  # else it starts a thread for each chunk
     module.DEFAULT_MAX_RETRIES = 0  # its embeddings read max_retries=0 as "not given"
     register(module)
     return module
@@ -52,7 +52,7 @@ def _load() -> Any:
 
 @functools.cache
 def gemini_client(timeout: float) -> Any:
-    """litellm forgets the timeout when it streams from Gemini; that of its client holds."""
+    """A client with the timeout, as litellm ignores its own one when it streams from Gemini."""
     litellm()
     from litellm.llms.custom_httpx.http_handler import HTTPHandler
 
@@ -60,13 +60,13 @@ def gemini_client(timeout: float) -> Any:
 
 
 def preload() -> None:
-    """Start the import in a daemon thread, so that the first reply does not wait for it."""
+    """Import litellm in a daemon thread, so that the first reply need not wait for it."""
     threading.Thread(target=litellm, name="memchat-warm", daemon=True).start()
 
 
 @functools.cache
 def call_errors() -> tuple[type[Exception], ...]:
-    """What a call through litellm may raise."""
+    """The exceptions that a call through litellm may raise."""
     import httpx
     import openai
     from litellm.llms.base_llm.chat.transformation import BaseLLMException

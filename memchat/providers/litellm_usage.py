@@ -34,7 +34,7 @@ def cost_usd(
 ) -> float | None:
     """What a call cost in US dollars by litellm's bundled price list, None where it has no price.
 
-    ``seen`` is litellm's own usage record where there is one: it tells cached tokens apart.
+    ``seen`` is litellm's own usage record where there is one: it counts cached tokens separately.
     """
     if model.startswith(LOCAL):
         return 0.0
@@ -47,4 +47,4 @@ def cost_usd(
     except (module.exceptions.ModelNotMappedError, ValueError, *call_errors()):
         return None
     free = not info.get("input_cost_per_token") and not info.get("output_cost_per_token")
-    return None if free else float(spent)  # a price of nothing stands for "not listed"
+    return None if free else float(spent)  # a price of zero means "not listed"

@@ -80,7 +80,7 @@ class MiniLMEmbedder:
         return SERVICE
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, in the order given, shape (n, 384).
+        """One float32 unit vector for each text, in the order given, shape (n, 384).
 
         Raises InputError for a text without a single word, ConfigError for damaged weights.
         """
@@ -107,7 +107,7 @@ class MiniLMEmbedder:
         return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """The same for many."""
+        """``embed_query`` for many questions, shape (n, dimensions)."""
         return self.embed_documents(texts)
 
     def verify(self) -> None:

@@ -1,7 +1,7 @@
-"""Bringing a model's files to this machine, when a person asks for it and never otherwise.
+"""Downloading the files of a fastembed model; only done when the user asks for it.
 
-From the hub that fastembed's table names, file by file over plain HTTP: each wait is limited, what
-came so far is kept and gone on with, and every large file is checked against the hub's own digest.
+The files come from the hub that fastembed's table names, over HTTP. Every wait has a time limit, an
+interrupted download is continued, and every large file is checked against the hub's digest.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     import httpx
 
 HUB = "https://huggingface.co"
-"""``HF_ENDPOINT`` names another, as it does for the hub's own tools."""
+"""``HF_ENDPOINT`` replaces it, as it does for the hub's own tools."""
 CONNECT_SECONDS = 10.0
 SILENT_SECONDS = 30.0
-"""A connection that sends nothing for so long has failed."""
+"""A connection that is silent for so long has failed."""
 PART = ".part"
 MB = 1_000_000
 _OTHERS = (*READ_BY, "config.json", "special_tokens_map.json", PROMPTS, POOLING)
@@ -43,19 +43,19 @@ _OTHERS = (*READ_BY, "config.json", "special_tokens_map.json", PROMPTS, POOLING)
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A file as the hub has it; the digest is that of large ones, else None."""
+    """A file on the hub; only large ones have a digest."""
 
     name: str
     size: int
     sha256: str | None
 
 
-def download(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
-    """Put the files of a model that fastembed knows into ``folder``; how many bytes were fetched.
+def download(model: str, folder: Path, on_progress: Callable[[Progress], None]) -> int:
+    """Put the files of a model that fastembed knows into ``folder``; gives the bytes received.
 
-    Raises ConfigError without the package, InputError for a model it does not know, ProviderError
-    where the hub cannot be reached or sends something else, StoreFull without room for them; then
-    nothing is in the folder.
+    Raises ConfigError without the package, InputError for an unknown model, ProviderError where the
+    hub cannot be reached or sends something else, StoreFull if the disk is full; the folder does
+    not exist then.
     """
     if not is_installed():
         raise ConfigError(NOT_INSTALLED)
@@ -73,18 +73,18 @@ def download(model: str, folder: Path, tell: Callable[[Progress], None]) -> int:
     timeout = httpx.Timeout(SILENT_SECONDS, connect=CONNECT_SECONDS)
     plain = {"Accept-Encoding": "identity"}  # sizes and ranges are those of the files
     client = httpx.Client(timeout=timeout, follow_redirects=True, headers=plain)
-    with client, _told(model, base, folder):
+    with client, _network_errors(model, base, folder):
         revision, files = _listed(client, f"{base}/api/models/{repository}", wanted)
-        loader = _Loader(client, f"{base}/{repository}/resolve/{revision}", part, files, tell)
-        fetched = loader.run()
+        address = f"{base}/{repository}/resolve/{revision}"
+        fetched = _Download(client, address, part, files, on_progress).run()
         if gone := missing_files(part):
             raise ProviderError(f"the hub has no {', '.join(gone)} for {model}; name another model")
         part.rename(folder)
     return fetched
 
 
-class _Loader:
-    """One download, of all files of a model."""
+class _Download:
+    """The download of all files of a model."""
 
     def __init__(
         self,
@@ -92,39 +92,39 @@ class _Loader:
         base: str,
         part: Path,
         files: list[_File],
-        tell: Callable[[Progress], None],
+        on_progress: Callable[[Progress], None],
     ) -> None:
         self._client, self._base, self._part, self._files = client, base, part, files
-        self._tell = tell
+        self._on_progress = on_progress
         self._began = time.monotonic()
-        self._had = sum(self._held(file) for file in files)
-        self._here = self._had
+        self._bytes_before = sum(self._bytes_of(file) for file in files)
+        self._bytes_now = self._bytes_before
 
     def run(self) -> int:
-        """How many bytes came."""
+        """Download what is missing; gives the bytes received."""
         for file in self._files:
             self._show()
             self._load(file)
         self._show()
-        return self._here - self._had
+        return self._bytes_now - self._bytes_before
 
-    def _held(self, file: _File) -> int:
+    def _bytes_of(self, file: _File) -> int:
         path = self._part / file.name
         return min(path.stat().st_size, file.size) if path.is_file() else 0
 
     def _load(self, file: _File) -> None:
-        path, held = self._part / file.name, self._held(file)
+        path, held = self._part / file.name, self._bytes_of(file)
         path.parent.mkdir(parents=True, exist_ok=True)
         if held < file.size:
             headers = {"Range": f"bytes={held}-"} if held else {}
             with self._client.stream("GET", f"{self._base}/{file.name}", headers=headers) as answer:
                 answer.raise_for_status()
-                if held and answer.status_code != 206:  # it sends all of it again
-                    self._here -= held
+                if held and answer.status_code != 206:  # the server sends the whole file again
+                    self._bytes_now -= held
                 with path.open("ab" if answer.status_code == 206 else "wb") as out:
                     for some in answer.iter_bytes():
                         out.write(some)
-                        self._here += len(some)
+                        self._bytes_now += len(some)
                         self._show()
         if path.stat().st_size != file.size or file.sha256 not in (None, _sha256(path)):
             path.unlink()
@@ -133,13 +133,15 @@ class _Loader:
     def _show(self) -> None:
         total = sum(file.size for file in self._files)
         spent = time.monotonic() - self._began
-        here = -(-total // MB) if self._here == total else self._here // MB
-        self._tell(Progress(here, -(-total // MB), spent, self._had // MB, unit="MB"))
+        here = -(-total // MB) if self._bytes_now == total else self._bytes_now // MB
+        self._on_progress(
+            Progress(here, -(-total // MB), spent, self._bytes_before // MB, unit="MB")
+        )
 
 
 @contextmanager
-def _told(model: str, base: str, folder: Path) -> Iterator[None]:
-    """A failure of the network in one line that says what to do."""
+def _network_errors(model: str, base: str, folder: Path) -> Iterator[None]:
+    """Turn an error of the network or disk into one line that says what to do."""
     import httpx
 
     other = f"or copy its files from another machine; see memchat services fetch --help ({base})"
@@ -166,7 +168,7 @@ def _told(model: str, base: str, folder: Path) -> Iterator[None]:
 
 
 def _known(model: str, folder: Path) -> tuple[str, list[str]]:
-    """The repository of a model on the hub, and the files that are wanted of it."""
+    """The repository of a model on the hub, and the files to download from it."""
     every = library().TextEmbedding.list_supported_models()
     found = next((one for one in every if one["model"].lower() == model.lower()), None)
     if found is None or not found["sources"]["hf"]:
@@ -178,7 +180,7 @@ def _known(model: str, folder: Path) -> tuple[str, list[str]]:
 
 
 def _listed(client: httpx.Client, address: str, wanted: list[str]) -> tuple[str, list[_File]]:
-    """The revision that stands there now, and what of it is wanted."""
+    """The current revision of the repository, and those of its files that are wanted."""
     answer = client.get(address, params={"blobs": "true"})
     answer.raise_for_status()
     try:

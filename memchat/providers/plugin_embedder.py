@@ -47,7 +47,7 @@ class PluginEmbedder:
         return self._service
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, in the order given, shape (n, dimensions).
+        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
         Raises ProviderError, naming the package, InputError for an empty text.
         """
@@ -59,7 +59,7 @@ class PluginEmbedder:
         return vectors[0], usage
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """The same for many."""
+        """``embed_query`` for many questions, shape (n, dimensions)."""
         return self._embed(texts, question=True)
 
     def _embed(self, texts: Sequence[str], *, question: bool) -> tuple[Vectors, Usage]:

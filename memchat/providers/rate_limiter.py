@@ -1,7 +1,7 @@
-"""So many requests a minute, and none while a provider wants to be left alone.
+"""Limits the requests to a provider: so many a minute, and none during a pause it asked for.
 
-A token bucket: a second's worth may go at once, after that they are spread, so that no minute
-holds more than the limit. One bucket serves all that this process asks of one address.
+A token bucket: the requests of one second may go at once, further ones are spread, so that no
+minute has more than the limit. All requests of a process to one address share one limiter.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from memchat.errors import ProviderError
 
 PER_MINUTE = 3_000
 SHORT_PAUSE = 1.0
-"""Seconds of a pause that a request waits for; in a longer one it is refused at once."""
+"""Seconds: a request waits for a pause of this length; during a longer one it is refused."""
 
 
 class PauseRequested(ProviderError):
-    """Not sent: the provider asked for a pause, which is not over."""
+    """The request was not sent, as the provider asked for a pause that is not over."""
 
 
 class RateLimiter:
-    """The requests of one provider. Safe in several threads."""
+    """A token bucket for the requests to one provider. Safe in several threads."""
 
     def __init__(
         self,
@@ -36,17 +36,17 @@ class RateLimiter:
     ) -> None:
         """``now`` and ``wait`` are in seconds."""
         self._name = name
-        self._room = float(max(1, per_minute // 60))
-        self._a_second = (per_minute - self._room + 1) / 60
+        self._capacity = float(max(1, per_minute // 60))
+        self._per_second = (per_minute - self._capacity + 1) / 60
         self._now = now
         self._wait = wait
         self._lock = threading.Lock()
-        self._tokens = self._room
+        self._tokens = self._capacity
         self._filled = -math.inf
         self._paused_until = -math.inf
 
     def take(self) -> None:
-        """Return when the next request may go. Raises Paused in a pause of more than a second."""
+        """Wait until the next request may be sent. Raises PauseRequested in a long pause."""
         with self._lock:
             now = self._now()
             pause = self._paused_until - now
@@ -57,25 +57,25 @@ class RateLimiter:
                     retryable=True,
                     retry_after=pause,
                 )
-            grown = self._tokens + (now - self._filled) * self._a_second
-            self._tokens = min(self._room, grown) - 1
+            grown = self._tokens + (now - self._filled) * self._per_second
+            self._tokens = min(self._capacity, grown) - 1
             self._filled = now
-            seconds = max(pause, -self._tokens / self._a_second)
+            seconds = max(pause, -self._tokens / self._per_second)
         if seconds > 0:
             self._wait(seconds)
 
     def pause(self, seconds: float) -> None:
-        """Let nothing go for so long, as the provider asked."""
+        """Send nothing for so many seconds, as the provider asked."""
         with self._lock:
             self._paused_until = max(self._paused_until, self._now() + seconds)
 
-    def heed(self, error: Exception) -> None:
-        """Pause where the error is the provider's wish for it."""
+    def pause_after(self, error: Exception) -> None:
+        """Pause if the error says that the provider asks for it."""
         if isinstance(error, ProviderError) and error.status == 429 and error.retry_after:
             self.pause(error.retry_after)
 
 
 @functools.lru_cache(maxsize=64)
 def shared_limiter(name: str, address: str | None, per_minute: int) -> RateLimiter:
-    """The one bucket of a provider at an address, None for its usual one."""
+    """The limiter of a provider at an address; None is its usual address."""
     return RateLimiter(name, per_minute)

@@ -1,4 +1,4 @@
-"""Blending what was said with what was said beside it, so that "yes, that one" is found."""
+"""Blending the vector of a turn with its neighbours', so that "yes, that one" can be found."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     Vectors = NDArray[np.float32]
 
 SHARE = 0.25
-"""What a turn right before or after counts, against 1 for the turn itself."""
+"""The weight of the turns right before and after; the turn itself has 1."""
 
 
 def blend_neighbours(
     turns: Sequence[tuple[int, int, bool, bytes | None]], dimensions: int
 ) -> tuple[list[int], Vectors]:
-    """Ids and unit vectors of the user's turns, of whole conversations in their order.
+    """Ids and blended unit vectors, shape (n, dimensions), of the user's turns that have a vector.
 
-    A turn is (id, session id, whether it is the user's, vector or None). A reply is blended in and
-    found never; a turn whose vector is still to come waits for it.
+    ``turns`` are whole conversations in order, each turn as (id, session id, whether it is the
+    user's, vector or None). Replies are blended in but are not in the result.
     """
     import numpy as np
 

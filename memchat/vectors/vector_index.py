@@ -1,9 +1,9 @@
-"""All shards of one service: loaded at need, kept while there is room, always caught up.
+"""The vector search of one embedding service, over its shards.
 
-A shard holds one kind of one scope row: memories, the user's messages, or summaries. Every search
-happens inside a caller's read transaction: the shard first reads what changed since (a memory's
-events; for the others the table of changes), so what another process committed before that snapshot
-is in it, and nothing later.
+A shard has the vectors of one kind (memories, the user's messages or summaries) of one scope row.
+Shards are loaded when needed and dropped when memory runs short. Every search happens inside a
+caller's read transaction: the shard first reads the changes since its last use, so that it has all
+that was committed before the transaction's snapshot and nothing later.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ log = logging.getLogger(__name__)
 FOLDER = "mem.index"
 _SUFFIX = ".faiss"
 SAVE_FROM = 5_000
-"""Rows from which a shard is also kept on disk; below, reading the rows is as fast."""
+"""Rows from which a shard is saved to disk; with fewer, reading the rows is as fast."""
 QUICK_FROM = 4_000
-"""Rows from which a shard has a coarse one beside it."""
+"""Rows from which a shard has a coarse copy that is searched first."""
 COARSE_FROM = 20_000
-"""Memories from which a shard is coarse; what it finds is scored anew from the rows."""
+"""Memories from which a shard is coarse itself; its hits are scored again from the rows."""
 ROOM_BYTES = 512 * 1024 * 1024
 
 
 class VectorIndex:
-    """The nearest memories, messages or summaries by meaning, in one service's space."""
+    """Finds the nearest memories, messages or summaries, in the space of one service."""
 
     def __init__(self, home: Path, store_id: str, service_id: int, service: Service) -> None:
         self.service_id = service_id
@@ -71,7 +71,7 @@ class VectorIndex:
     ) -> list[tuple[int, float]]:
         """The nearest (id, cosine) of these scope rows, best first.
 
-        ``newest`` is what ``latest`` said in this transaction, where that was asked.
+        ``newest`` has the results of ``latest`` in this transaction, where they are known.
         """
         if limit < 1:
             return []
@@ -95,7 +95,7 @@ class VectorIndex:
         kind: Kind = "memories",
         newest: Mapping[int, int] | None = None,
     ) -> dict[int, float]:
-        """The cosine of those that have a vector in these scope rows."""
+        """The cosine of those of ``ids`` that have a vector in these scope rows."""
         if not ids:
             return {}
         with self._lock:
@@ -112,7 +112,7 @@ class VectorIndex:
     def _exact(
         self, tx: Connection, app_id: int, query: Vectors, ids: Sequence[int]
     ) -> dict[int, float]:
-        """The cosine of those memories of a scope row that have a vector, from the rows."""
+        """The cosine of those memories that have a vector, from the rows."""
         if not ids:
             return {}
         found, vectors, _ = embeddings.of_memories(tx, self.service_id, app_id, ids)
@@ -125,19 +125,19 @@ class VectorIndex:
         kind: Kind = "memories",
         newest: Mapping[int, int] | None = None,
     ) -> set[int]:
-        """What these scope rows hold that is to be found and has no vector of the service yet."""
+        """The ids in these scope rows that have no vector of the service yet."""
         with self._lock:
             shards = [self._current(tx, kind, app_id, newest) for app_id in app_ids]
             return set[int]().union(*(shard.waiting for shard in shards))
 
     def ids(self, tx: Connection, app_id: int, kind: Kind = "memories") -> set[int]:
-        """What the scope row's shard holds, caught up."""
+        """The ids in the scope row's shard, after reading the latest changes."""
         with self._lock:
             return self._current(tx, kind, app_id).ids
 
     @property
     def unsaved(self) -> bool:
-        """Whether any shard is large enough to be kept on disk and has changed since it was."""
+        """Whether any large shard has changed since it was saved."""
         with self._lock:
             return any(
                 len(shard) >= SAVE_FROM and self._saved.get(which) != shard.seq
@@ -145,10 +145,10 @@ class VectorIndex:
             )
 
     def save(self, tx: Connection) -> None:
-        """Keep the large shards that changed on disk, so that the next opening is quick.
+        """Save the large shards that changed, so that the next start is quick.
 
-        ``tx`` is a writer's: nothing can be forgotten while they are written, and what was before
-        is read first. Where they cannot be written, they are made from the rows next time.
+        ``tx`` is a write transaction, so that nothing is purged while they are written. A shard
+        that cannot be written is rebuilt from the rows at the next start.
         """
         with self._lock:
             for kind, app_id in list(self._shards):
@@ -164,8 +164,8 @@ class VectorIndex:
                     why = disk.full(str(self._folder), error) if full else error.strerror
                     log.warning("the index was not saved: %s", why)
 
-    def spoilt(self, tx: Connection, app_id: int) -> bool:
-        """Whether a saved shard of a scope row holds other vectors than the rows, all of them."""
+    def differs(self, tx: Connection, app_id: int) -> bool:
+        """Whether a saved shard of a scope row differs from the rows; compares all vectors."""
         with self._lock:
             for kind in get_args(Kind):
                 if self._path(kind, app_id).exists():
@@ -175,13 +175,13 @@ class VectorIndex:
         return False
 
     def forget(self, app_id: int) -> None:
-        """Drop a scope row's shards from disk, and small ones from memory: a vector tells about its
-        words."""
+        """Delete a scope row's shards from disk, and small ones from memory, as a vector reveals
+        something of its text."""
         with self._lock:
             for kind in get_args(Kind):
                 if len(self._shards.get((kind, app_id), ())) < SAVE_FROM:
                     self._drop(kind, app_id)
-                # A larger one reads what is gone at its next use; only its file keeps it.
+                # A larger one removes what was deleted at its next use.
                 self._saved.pop((kind, app_id), None)
             delete_files(self._folder.parent, self._store_id, [self.service_id], app_id)
 
@@ -194,7 +194,7 @@ class VectorIndex:
         ahead = shard.seq > newest > 0
         same = shard is kept and shard.seq == newest
         if shard.seq > newest:
-            # Read further than this snapshot of the rows reaches: a view of its own, for once.
+            # It is newer than this snapshot of the rows: use a shard of its own, once.
             shard = self._empty()
         if shard.seq < newest:
             changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
@@ -217,7 +217,7 @@ class VectorIndex:
         return shard
 
     def _read(self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None) -> Held:
-        """The vectors as the rows have them, all or those of ``ids``."""
+        """The vectors from the rows, all or those of ``ids``."""
         if kind == "memories":
             return embeddings.of_memories(tx, self.service_id, app_id, ids)
         if kind == "sessions":
@@ -233,7 +233,7 @@ class VectorIndex:
         return Held([found[n] for n in wanted], vectors[wanted], waiting)
 
     def _empty(self, largest: float | None = None) -> Shard:
-        from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without
+        from memchat.vectors.shard import Shard  # imports FAISS, which deleting files does not need
 
         return Shard(self._dimensions, largest=largest)
 
@@ -251,13 +251,13 @@ class VectorIndex:
                 path.unlink()
             return self._empty()
         if shard.mark != _mark(tx, kind, shard.seq):
-            # From before these rows were restored from a copy: not a past of theirs.
+            # It was saved before the rows were restored from a backup.
             return self._empty()
         self._saved[kind, app_id] = shard.seq
         return shard
 
     def _keep(self, kind: Kind, app_id: int, shard: Shard) -> None:
-        """Keep a shard that is new or has changed; the longest unused give it room."""
+        """Keep a new or changed shard in memory; the least recently used ones make room."""
         self._drop(kind, app_id)
         self._shards[kind, app_id] = shard
         self._bytes[kind, app_id] = shard.nbytes
@@ -274,7 +274,7 @@ class VectorIndex:
 
 
 def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: int) -> None:
-    """Drop a scope row's shards of these services from disk, without loading them."""
+    """Delete the shards of a scope row from disk, without loading them."""
     try:
         names = os.listdir(home / FOLDER)
     except FileNotFoundError:
@@ -285,7 +285,7 @@ def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: 
         for kind in get_args(Kind)
     }
     for name in names:
-        # A process that was killed while it saved left a part, under a longer name.
+        # A process that was killed while saving leaves a partial file with a longer name.
         if f"{name.partition('.')[0]}{_SUFFIX}" in ours:
             (home / FOLDER / name).unlink(missing_ok=True)
 
@@ -293,7 +293,7 @@ def delete_files(home: Path, store_id: str, service_ids: Iterable[int], app_id: 
 def stray_files(
     home: Path, store_id: str, service_ids: Iterable[int], app_ids: Collection[int]
 ) -> list[Path]:
-    """What lies in the folder and is no shard of these services and scope rows."""
+    """Files in the folder that are not shards of these services and scope rows."""
     ours = {
         _file(home, store_id, service_id, kind, app_id)
         for service_id in service_ids
@@ -305,7 +305,7 @@ def stray_files(
 
 
 def latest(tx: Connection, kind: Kind, app_id: int) -> int:
-    """How far a snapshot of the rows reaches: the newest change of a scope row; 0 for none."""
+    """The number of the newest change of a scope row in this transaction; 0 for none."""
     return events.latest(tx, app_id) if kind == "memories" else changes.latest(tx, kind, app_id)
 
 
@@ -320,6 +320,6 @@ def _mark(tx: Connection, kind: Kind, seq: int) -> str:
 
 
 def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:
-    # The store's own id is in the name: a folder copied from elsewhere is never taken for ours.
+    # The name depends on the store's id, so that files copied from another store are not used.
     scope = f"{store_id}/{service_id}/{kind}/{app_id}"
     return home / FOLDER / f"{hashlib.sha256(scope.encode()).hexdigest()[:32]}{_SUFFIX}"

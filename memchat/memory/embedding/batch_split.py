@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memchat.errors import InputError, MemChatError, ProviderError
-from memchat.providers import AsksTogether
+from memchat.providers import QueryBatchEmbedder
 from memchat.types import Usage
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def questioned(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnswer:
 
     A question at fault costs no other its vector.
     """
-    together = isinstance(embedder, AsksTogether)
+    together = isinstance(embedder, QueryBatchEmbedder)
 
     def ask(some: Mapping[str, str]) -> Made:
         with foreign_to(embedder):
-            if isinstance(embedder, AsksTogether):
+            if isinstance(embedder, QueryBatchEmbedder):
                 vectors, usage = embedder.embed_queries(list(some.values()))
             else:
                 (text,) = some.values()

@@ -91,7 +91,7 @@ class Repair:
             if store_id is None or in_use is None or service is None:
                 return None
             fresh = VectorIndex(self._database.home, store_id, in_use, service)
-            wrong = [app_id for app_id in apps.every_id(tx) if fresh.spoilt(tx, app_id)]
+            wrong = [app_id for app_id in apps.every_id(tx) if fresh.differs(tx, app_id)]
         if not wrong:
             return None
         with self._database.write() as tx:

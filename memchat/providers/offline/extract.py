@@ -1,4 +1,4 @@
-"""``offline/extract``: facts proposed from plain first-person sentences, by rule."""
+"""``offline/extract``: proposes facts from plain first-person sentences, by patterns."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Known = Mapping[str, Any]
 
 
 def extract_messages(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The answer to an extraction call; an empty one where its data cannot be read.
+    """The answer to an extraction call; empty where its data cannot be read.
 
-    Where the call shows an earlier answer, only what comes after it.
+    If the call contains an earlier answer, only the facts after that.
     """
     given: list[Any] = []
     for message in reversed(messages):
@@ -41,8 +41,8 @@ def extract_messages(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def extract(data: Mapping[str, Any], *, after: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The facts, forget requests, title and summary for one transcript; with ``after``, no more
-    than the facts that follow that one."""
+    """The facts, forget requests, title and summary of a transcript; with ``after``, only the facts
+    that follow that one."""
     known: list[Known] = list(data.get("known") or [])
     turns = [turn for turn in data.get("transcript") or [] if turn.get("role") == "user"]
     facts: list[dict[str, Any]] = []
@@ -78,11 +78,9 @@ def _propose(fact: Statement, message_id: str, known: Sequence[Known]) -> dict[s
         return None
     key, kind, value, many = fact.key, fact.type, fact.value, fact.many
     if target is not None:
-        key = target["key"]
-        kind = target.get("type", kind)
+        key, kind = target["key"], target.get("type", kind)
         many = target.get("holds", "many" if many else "one") == "many"
-    if fact.ends and target is not None:
-        value = target["value"]
+        value = target["value"] if fact.ends else value
     return {
         "quotes": [{"msg": message_id, "text": fact.quote}],
         "ref": None,
@@ -108,7 +106,7 @@ def _compare(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, str
 
 
 def _same_slot(fact: Statement, item: Known) -> bool:
-    """The same key; or the same event where one of the two names it more fully."""
+    """Whether the key is the same, or both name the same event, one more fully than the other."""
     key = str(item["key"])
     if key == fact.key:
         return True
@@ -119,7 +117,7 @@ def _same_slot(fact: Statement, item: Known) -> bool:
 
 
 def _end_target(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, str]:
-    """The known fact a clause ends: the one that shares most words with it."""
+    """The known fact that a clause ends: the one with most words in common."""
     words = content_words(fact.value)
     scored = [
         (len(words & content_words(f"{item['key']} {item['value']}")), item) for item in known
@@ -129,7 +127,7 @@ def _end_target(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, 
 
 
 def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a later fact of the session takes the place of an earlier one."""
+    """Whether a later fact of the session replaces an earlier one."""
     if old["key"] != new["key"]:
         return False
     return not new["many"] or _folded(old["value"]) == _folded(new["value"])
@@ -149,7 +147,7 @@ def _forget_requests(turn: Mapping[str, Any], known: Sequence[Known]) -> list[di
 def _title(turns: Sequence[Mapping[str, Any]]) -> str | None:
     """The first words of the conversation, without a greeting."""
     for turn in turns:
-        # Pasted text and, as runs of dots, what was forgotten since.
+        # Without pasted text and what was redacted, which is shown as runs of dots.
         text = re.sub(r"⟦.*?(?:⟧|\Z)|·{2,}", " ", str(turn["text"])[:1000], flags=re.DOTALL)
         words = without_filler(" ".join(text.split()))
         sentence = re.split(r"(?<=[.!?。！？])\s", words)[0].strip(" .!,;:")

@@ -1,7 +1,7 @@
-"""``offline/chat``: an honest answer from the recalled memories and this conversation, by rule.
+"""``offline/chat``: answers from the recalled memories and this conversation, by patterns.
 
-It says only what stands in the memory block it was sent or in what the user wrote, and says so
-when that is not enough.
+It repeats only what the memory block or the user's messages say, and says so when that is not
+enough.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from memchat.providers.offline.topics import content_words, memory_topics, quest
 
 SHOWN = 4
 READ = 1000
-"""Characters of a message, of its beginning and its end, in which a question is looked for."""
+"""Characters of a message, half of them from its end, in which a question is looked for."""
 _BLOCK = re.compile(r"<memories mark=\"([^\"]*)\">\n(.*?)</memories mark=\"\1\">", re.DOTALL)
 _LINE = re.compile(r"^- (?:#(?P<id>\d+)|\[conversation\]) (?P<text>.*)$", re.MULTILINE)
 _FACT = re.compile(
     r"^(?P<key>[^:]+): (?P<value>.*?)"
     r"(?: \((?:said (?P<said>[\d-]+)|from [\d-]+|until [\d-]+|before: )[^()]*\))?$"
 )
-_MOMENT = re.compile(r"^(?P<said>[\d-]+) user: (?P<value>.*)$")
+_PAST_TURN = re.compile(r"^(?P<said>[\d-]+) user: (?P<value>.*)$")
 _ABOUT_ME = re.compile(
     r"""\b(?:what|everything|anything|all)\b.*\b(?:know|remember(?:ed)?|learn(?:ed|t)?)\b.*\b(?:about|of)\s+
         (?:me|us)\b | \bwho\s+am\s+i\b | \b(?:was|alles)\b.*\bweißt\b.*\bmich\b
@@ -49,14 +49,14 @@ STAND_IN = "I am the offline stand-in, not a real model"
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What may be said back: a memory of the block, or something from this conversation."""
+    """A memory of the block, or a fact from this conversation."""
 
     key: str
     value: str
     said: str | None = None
-    """The day it was said, where the block tells it; None for this conversation."""
-    moment: bool = False
-    """Whether it is a sentence of the past and no typed fact."""
+    """The day it was said, if the block has it; None for this conversation."""
+    past_turn: bool = False
+    """Whether it is an earlier message and not a typed fact."""
 
 
 def reply(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -87,17 +87,17 @@ def memories(system: str) -> list[Fact]:
     found: dict[str, Fact] = {}
     for line in _LINE.finditer(block[2] if block else ""):
         text = html.unescape(line["text"]).strip()
-        moment = line["id"] is None
-        match = (_MOMENT if moment else _FACT).match(text)
+        past_turn = line["id"] is None
+        match = (_PAST_TURN if past_turn else _FACT).match(text)
         if match:
-            key = "" if moment else match["key"].strip()
-            # A fact may come twice: in the list, and with what it replaced.
-            found[line["id"] or text] = Fact(key, match["value"].strip(), match["said"], moment)
+            key = "" if past_turn else match["key"].strip()
+            # A fact may occur twice: in the list, and with the value it replaced.
+            found[line["id"] or text] = Fact(key, match["value"].strip(), match["said"], past_turn)
     return list(found.values())
 
 
 def _question(text: str, told: Sequence[Statement]) -> str:
-    """What a message asks, without what it states; empty where it asks nothing."""
+    """The question in a message, without its statements; empty if there is none."""
     for fact in told:
         text = text.replace(fact.quote, " ")
     text = text.strip(" .,;!")
@@ -105,7 +105,7 @@ def _question(text: str, told: Sequence[Statement]) -> str:
 
 
 def _latest(facts: Sequence[Fact], told: Sequence[Statement]) -> list[Fact]:
-    """Facts, and what was stated later: a new value hides the old one of its key."""
+    """The facts with later statements added: a new value replaces the old one of its key."""
     facts = list(facts)
     for new in told:
         if new.ends:
@@ -115,7 +115,9 @@ def _latest(facts: Sequence[Fact], told: Sequence[Statement]) -> list[Fact]:
         facts = [
             old
             for old in facts
-            if old.moment or not _same_slot(old.key, new) or (new.many and old.value != new.value)
+            if old.past_turn
+            or not _same_slot(old.key, new)
+            or (new.many and old.value != new.value)
         ]
         facts.append(Fact(new.key, new.value))
     return facts
@@ -128,7 +130,7 @@ def _same_slot(key: str, new: Statement) -> bool:
 
 
 def _everything(facts: Sequence[Fact]) -> str:
-    lines = [f"- {_tell(fact)}{_when(fact)}" for fact in facts if not fact.moment]
+    lines = [f"- {_tell(fact)}{_when(fact)}" for fact in facts if not fact.past_turn]
     if not lines:
         return "I remember nothing about you yet. Tell me something about yourself."
     return "This is what I have at hand about you:\n" + "\n".join(lines)
@@ -161,7 +163,7 @@ def _answer(question: str, facts: Sequence[Fact], *, has_told: bool) -> str:
 
 
 def _is_lookup(question: str) -> bool:
-    """Whether the question asks for a fact of the user, and not for advice."""
+    """Whether the question asks for a fact about the user, not for advice."""
     low = question.casefold()
     if re.search(r"\b(?:should|could|can|suggest|recommend|ideas?|help|plan)\b", low):
         return False
@@ -172,16 +174,16 @@ def _is_lookup(question: str) -> bool:
 
 
 def _relevant(question: str, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts that share a word or a topic with the question, best first."""
+    """The facts with a word or topic of the question, best first."""
     words, topics = content_words(question), question_topics(question)
     scored = []
     for place, fact in enumerate(facts):
         shared = len(words & content_words(f"{fact.key} {fact.value}"))
-        about = 0 if fact.moment else len(topics & memory_topics(fact.key, fact.value))
+        about = 0 if fact.past_turn else len(topics & memory_topics(fact.key, fact.value))
         if shared or about:
-            scored.append((-(2 * shared + 2 * about - fact.moment), place, fact))
+            scored.append((-(2 * shared + 2 * about - fact.past_turn), place, fact))
     scored.sort(key=lambda item: item[:2])
-    best = [fact for _, _, fact in scored if not fact.moment] or [fact for _, _, fact in scored]
+    best = [fact for _, _, fact in scored if not fact.past_turn] or [fact for _, _, fact in scored]
     if _is_lookup(question) and scored:
         top = scored[0][0]
         best = [fact for score, _, fact in scored if score == top]
@@ -227,8 +229,8 @@ _VERBS = {
 
 
 def _tell(fact: Fact) -> str:
-    """A fact said to the user: ``you live in Lisbon``."""
-    if fact.moment:
+    """A fact in the second person: ``you live in Lisbon``."""
+    if fact.past_turn:
         return f"you said “{fact.value}”"
     for verb, yours in _VERBS.items():
         if fact.value.startswith(verb + " "):
