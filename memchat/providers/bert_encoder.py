@@ -21,7 +21,7 @@ Floats = NDArray[np.float32]
 HEADS = 12
 EPSILON = np.float32(1e-12)
 BATCH_TOKENS = 1024
-"""Padded tokens a batch: larger ones leave the processor's cache and take longer."""
+"""Padded tokens in one batch; larger ones exceed the processor's cache and take longer."""
 GELU_BLOCK = 32_768
 
 # erf(z) = z * P(z²) / Q(z²) on [-4, 4], highest power first; float32 rounding is all that is lost.
@@ -112,7 +112,7 @@ class BertEncoder:
         self._layers = [_layer(tensors, f"encoder.layer.{i}.") for i in range(count)]
 
     def encode(self, sequences: Sequence[Sequence[int]]) -> Floats:
-        """One unit vector a sequence of token ids (special tokens included), in their order."""
+        """One unit vector for each sequence of token ids, which include the special tokens."""
         vectors = np.empty((len(sequences), self._words.shape[1]), np.float32)
         for batch in batches([len(sequence) for sequence in sequences]):
             vectors[batch] = self._encode_batch([sequences[i] for i in batch])

@@ -1,7 +1,7 @@
-"""Models that fastembed runs on this machine, from files in a folder: nothing is downloaded.
+"""Models that fastembed runs on this machine, from files in a folder, without any download.
 
-A model lies below its name in the folder for models, as ``memchat services fetch`` puts it there or
-a person does: an ONNX file, ``tokenizer.json``, ``tokenizer_config.json``, ``config.json``.
+The files are in a folder of the model's name, put there by ``memchat services fetch`` or by hand:
+an ONNX file, ``tokenizer.json``, ``tokenizer_config.json``, ``config.json``.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ PACKAGE = "fastembed"
 TOKENIZER = "tokenizer.json"
 LIMITS = "tokenizer_config.json"
 READ_BY = (TOKENIZER, LIMITS)
-"""What every model has beside its weights."""
+"""The files that every model has besides its weights."""
 PROMPTS = "config_sentence_transformers.json"
 POOLING = "1_Pooling/config.json"
 MARGIN = 8
-"""Tokens of a window that are left for the model's own marks, and for a cut between two words."""
+"""Tokens of a window that are left free for the model's special tokens."""
 BATCH = 32
-"""Texts that are worked on together; more take more memory and no less time."""
+"""Texts in one batch; larger ones take more memory and are not faster."""
 _ENDS = 1 << 20
 _RETRIEVE = "Represent this sentence for searching relevant passages: "
 _PREFIXES = {
@@ -53,17 +53,17 @@ _PREFIXES = {
     "baai/bge-base-en": (_RETRIEVE, ""),
     "baai/bge-large-en": (_RETRIEVE, ""),
 }
-"""What a model was trained to see before questions, and before documents, by how its name begins;
-where its folder does not say it."""
+"""The prefixes a model was trained with, for questions and documents, by the beginning of its name;
+used where its folder has none."""
 
 
 def is_installed() -> bool:
-    """Whether the package is there. Imports nothing."""
+    """Whether the package is installed. Imports nothing."""
     return importlib.util.find_spec(PACKAGE) is not None
 
 
 def missing_files(folder: Path) -> list[str]:
-    """The files of a model that are not in its folder."""
+    """The files of a model that are missing in its folder."""
     gone = [name for name in READ_BY if not (folder / name).is_file()]
     return gone if _weights(folder) is not None else ["an ONNX or safetensors file", *gone]
 
@@ -72,20 +72,20 @@ class FastembedEmbedder:
     """An ``Embedder`` over fastembed. Safe in several threads.
 
     A text longer than the model reads is embedded in windows, and its vector is the direction of
-    their mean: nothing of it is cut. The service's version is a digest of the model's files and of
-    what is put before texts, so that other files under the same name are another service.
+    their mean, so that nothing is cut off. The service's version is a digest of the model's files
+    and prefixes, so that other files of the same name make it another service.
     """
 
     def __init__(self, model: str, folder: Path, *, dimensions: int | None = None) -> None:
-        """``dimensions`` are for a model whose files do not tell them.
+        """``dimensions`` are for a model whose files do not contain them.
 
-        Raises ConfigError where the package or a file is missing, ServiceError where the files tell
-        no sizes.
+        Raises ConfigError where the package or a file is missing, ServiceError where the files do
+        not contain the sizes.
         """
         if not is_installed():
             raise ConfigError(NOT_INSTALLED)
         if gone := missing_files(folder):
-            raise ConfigError(not_there(model, folder, gone))
+            raise ConfigError(missing_message(model, folder, gone))
         self._model = model
         self._folder = folder
         told = _read(folder / "config.json")
@@ -160,7 +160,7 @@ class FastembedEmbedder:
 
     @functools.cached_property
     def _loaded(self) -> tuple[Any, Tokenizer]:
-        """The model and a tokenizer that cuts nothing."""
+        """The model, and a tokenizer without truncation."""
         with plugin_errors(lambda kind: ConfigError(self._unusable("loaded", kind))):
             from tokenizers import Tokenizer
 
@@ -185,8 +185,8 @@ NOT_INSTALLED = (
 )
 
 
-def not_there(model: str, folder: Path, gone: Sequence[str]) -> str:
-    """What is missing of a model, and how it gets there."""
+def missing_message(model: str, folder: Path, gone: Sequence[str]) -> str:
+    """The message for missing files of a model."""
     return (
         f"{model} is not on this machine: {folder} lacks {', '.join(gone)}; run memchat services "
         f"fetch {model}, or put its files there"
@@ -194,7 +194,7 @@ def not_there(model: str, folder: Path, gone: Sequence[str]) -> str:
 
 
 def library() -> Any:
-    """fastembed, kept from the network and quiet."""
+    """The fastembed module, without telemetry and warnings."""
     os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     with warnings.catch_warnings():
@@ -203,8 +203,8 @@ def library() -> Any:
 
 
 def _load(model: str, folder: Path, dimensions: int) -> Any:
-    """The model as fastembed knows it, where it does and the files are the ones it expects; else
-    by what the folder says."""
+    """The model as fastembed defines it, if it does and has the expected files; otherwise as its
+    folder describes it."""
     embedding = library().TextEmbedding
     told = importlib.import_module(f"{PACKAGE}.common.model_description")
     known = {one["model"].lower(): one for one in embedding.list_supported_models()}
@@ -242,7 +242,7 @@ def _weights(folder: Path) -> Path | None:
 
 
 def _prefixes(model: str, folder: Path) -> tuple[str, str]:
-    """What is put before a question, and before a text that is kept."""
+    """The prefixes for questions and for documents."""
     prompts = _read(folder / PROMPTS).get("prompts")
     if isinstance(prompts, dict) and prompts:
         text = prompts.get("document") or prompts.get("passage") or ""
@@ -252,7 +252,7 @@ def _prefixes(model: str, folder: Path) -> tuple[str, str]:
 
 
 def _digest(folder: Path, *prefixes: str) -> str:
-    """Tells other files from these; of the weights the ends, as they may be gigabytes."""
+    """A digest of the model's files; of the weights only both ends, as they may be gigabytes."""
     weights = _weights(folder)
     assert weights is not None
     digest = hashlib.sha256(repr(prefixes).encode())
@@ -269,7 +269,7 @@ def _digest(folder: Path, *prefixes: str) -> str:
 def _windows(
     tokenizer: Tokenizer, text: str, before: str, max_tokens: int
 ) -> tuple[list[str], int]:
-    """The text in pieces the model reads whole, and how many tokens it has."""
+    """The text in pieces short enough for the model, and its number of tokens."""
     text = clean_text(text).strip()
     if not text:
         raise InputError("an empty text cannot be embedded; give some text")
@@ -285,7 +285,7 @@ def _windows(
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """A file of settings; empty where there is none or it cannot be read."""
+    """A JSON file; empty where there is none or it cannot be read."""
     try:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BATCH = 100
 DIMENSIONS = 768
-"""Asked for, of the 3,072 a model may give: a quarter of the space at nearly the same quality."""
+"""Of the 3,072 that a model may give: a quarter of the space at nearly the same quality."""
 API_VERSION = "v1beta"
 REMEDY = "MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
 PREFIX_TOKENS = 16
@@ -92,7 +92,7 @@ class GeminiEmbedder:
             batch=BATCH,
             dimensions=DIMENSIONS,
         )
-        tokens = sum(map(estimate_tokens, texts))  # the API tells no count
+        tokens = sum(map(estimate_tokens, texts))  # the API sends no count
         cost = None if self._price is None else tokens * self._price / 1e6
         return vectors, Usage("embed", self._name, tokens, 0, cost, time.perf_counter() - started)
 
@@ -124,7 +124,7 @@ class GeminiEmbedder:
 
     @functools.cached_property
     def _client(self) -> Any:
-        """Kept for as long as this lives: a client that is collected closes its connection."""
+        """Kept as long as this object, as a collected client closes its connection."""
         key = find_key(self._name, self._keys, REMEDY)
         from google import genai
         from google.genai import types

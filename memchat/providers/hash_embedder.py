@@ -1,4 +1,4 @@
-"""An embedder for tests: words hashed into a small vector. It knows no meaning, only equality."""
+"""An embedder for tests: words hashed into a small vector, so that only equal words match."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SERVICE = Service(
 
 
 class HashEmbedder:
-    """A bag of casefolded words, each hashed to one of its places; the same on every run.
+    """A bag of casefolded words, each hashed to one dimension; the same on every run.
 
     Models of other names are other spaces, of as many dimensions as the name ends with:
     ``HashEmbedder("other-384")``. ``words`` has 64.

@@ -1,4 +1,4 @@
-"""litellm, imported late and kept quiet: it takes seconds to import and likes to call home."""
+"""Importing litellm late, as that takes seconds, and without its output and network calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import warnings
 from typing import Any
 
 LOCAL = ("offline/", "ollama/", "ollama_chat/")
-"""Models on this machine: they cost nothing, and litellm would ask Ollama itself about them."""
+"""Local models: they are free, and litellm would call Ollama for information about them."""
 
 
 def litellm() -> Any:

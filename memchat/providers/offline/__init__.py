@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 PROVIDER = "offline"
@@ -50,21 +50,10 @@ def _provider(litellm: Any) -> Any:
             response.usage = litellm.Usage(**_usage(messages, text))
             return response
 
-        async def acompletion(
-            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
-        ) -> Any:
-            return self.completion(model, messages, **rest)
-
         def streaming(
             self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
         ) -> Iterator[dict[str, Any]]:
             yield from _chunks(answer(model, messages), messages)
-
-        async def astreaming(
-            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
-        ) -> AsyncIterator[dict[str, Any]]:
-            for chunk in _chunks(answer(model, messages), messages):
-                yield chunk
 
     return StandIn()
 

@@ -15,7 +15,13 @@ from typing import Any
 from memchat.language.statements.clauses import without_filler
 from memchat.language.statements.reader import statements
 from memchat.language.statements.statement import Statement
-from memchat.providers.offline.topics import content_words, memory_topics, question_topics
+from memchat.providers.offline.topics import (
+    SENTENCES,
+    VERBS,
+    content_words,
+    memory_topics,
+    question_topics,
+)
 
 SHOWN = 4
 READ = 1000
@@ -40,9 +46,6 @@ _REQUEST = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _HELLO = re.compile(r"^\W*(?:hi|hello|hey|hallo|good\s+\w+|guten\s+\w+)\W*$", re.IGNORECASE)
-_THANKS = re.compile(
-    r"^\W*(?:thanks|thank\s+you|great|ok(?:ay)?|fine|danke)\b[^?]*$", re.IGNORECASE
-)
 
 STAND_IN = "I am the offline stand-in, not a real model"
 
@@ -190,57 +193,17 @@ def _relevant(question: str, facts: Sequence[Fact]) -> list[Fact]:
     return best[:SHOWN]
 
 
-_TELL = {
-    "name": "your name is {v}",
-    "age": "you are {v}",
-    "birthday": "your birthday is {v}",
-    "partner": "your partner is {v}",
-    "city": "you live in {v}",
-    "home": "your home is {v}",
-    "planned_move": "you are moving to {v}",
-    "hometown": "you come from {v}",
-    "job": "you work as {v}",
-    "employer": "you work at {v}",
-    "diet": "you are {v}",
-    "intolerance": "you are {v}",
-    "allergy": "you are allergic to {v}",
-    "language": "you speak {v}",
-    "learning": "you are learning {v}",
-    "like": "you like {v}",
-    "food_like": "you like {v}",
-    "trip": "you are going to {v}",
-    "task": "you have to {v}",
-    "current_stay": "you are {v}",
-    "project": "you are {v}",
-    "note": "{v}",
-}
-_VERBS = {
-    "does not": "do not",
-    "never eats": "never eat",
-    "never drinks": "never drink",
-    "hates": "hate",
-    "dislikes": "dislike",
-    "detests": "detest",
-    "avoids": "avoid",
-    "cannot stand": "cannot stand",
-    "prefers": "prefer",
-    "plays": "play",
-}
-
-
 def _tell(fact: Fact) -> str:
     """A fact in the second person: ``you live in Lisbon``."""
     if fact.past_turn:
         return f"you said “{fact.value}”"
-    for verb, yours in _VERBS.items():
+    for verb, yours in VERBS.items():
         if fact.value.startswith(verb + " "):
             return f"you {yours}{fact.value.removeprefix(verb)}"
     key, value = fact.key.replace("_", " "), fact.value
     if fact.key == "job" and value[:1].islower() and not re.match(r"(?:an?|the)\s", value):
         value = f"{'an' if value[0] in 'aeiou' else 'a'} {value}"
-    if value.startswith("mag "):
-        return f"du magst {value.removeprefix('mag ')}"
-    shape = _TELL.get(fact.key)
+    shape = SENTENCES.get(fact.key)
     if shape is None and re.match(r"(?:ends|expires|starts|begins|runs out)\b", value):
         shape = "your {k} {v}"
     elif shape is None:
@@ -256,13 +219,8 @@ def _when(fact: Fact) -> str:
 def _small_talk(text: str) -> str:
     if _HELLO.match(text):
         return f"Hello! {STAND_IN}, but I do remember: tell me something about yourself."
-    if _THANKS.match(text):
-        return "You are welcome."
     return f"I have read that. {STAND_IN}, so I only answer from what you told me."
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content") or ""
-    if isinstance(content, list):
-        return " ".join(str(part.get("text", "")) for part in content)
-    return str(content)
+    return str(message.get("content") or "")

@@ -1,4 +1,4 @@
-"""What questions and memories are about, by the lists of words in ``topics.toml``."""
+"""The stand-in's words, from ``words.toml``, and what questions and memories are about."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from memchat.language.statements.patterns import is_food, stem
 
 _WORD = re.compile(r"\w+(?:['’]\w+)?")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]+")
-_DATA = tomllib.loads((files("memchat.providers.offline") / "topics.toml").read_text("utf-8"))
+_DATA = tomllib.loads((files("memchat.providers.offline") / "words.toml").read_text("utf-8"))
+SENTENCES: dict[str, str] = _DATA["sentences"]
+"""The sentence for a memory, by its key."""
+VERBS: dict[str, str] = _DATA["verbs"]
+"""Verbs of values in the third person, with their form after "you"."""
 _STOP = frozenset(_DATA["stop"].split())
 
 
