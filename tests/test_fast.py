@@ -301,8 +301,8 @@ def test_using_a_model_asks_nobody_even_where_the_network_would_hang(tmp_path: P
         "def no(*args): raise AssertionError('a connection was opened')\n"
         "socket.socket.connect = no; socket.getaddrinfo = no\n"
         "from pathlib import Path\n"
-        "from memchat.providers.fastembed_embedder import FastEmbedder\n"
-        f"model = FastEmbedder({SMALL!r}, Path(sys.argv[1]))\n"
+        "from memchat.providers.fastembed_embedder import FastembedEmbedder\n"
+        f"model = FastembedEmbedder({SMALL!r}, Path(sys.argv[1]))\n"
         "print(model.embed_query('tea')[0].shape)\n"
     )
     command = [sys.executable, "-c", script, str(folder)]

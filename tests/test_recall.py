@@ -477,7 +477,7 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
         mc.embed_pending()
     mc = open_store()
     open_reads = []
-    made, read = mc._assembly._make_meaning, mc._database.read
+    made, read = mc._assembly._build_space, mc._database.read
 
     @contextmanager
     def counted():
@@ -491,9 +491,9 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
         return made(**how)
 
     monkeypatch.setattr(mc._database, "read", counted)
-    monkeypatch.setattr(mc._assembly, "_make_meaning", make)
+    monkeypatch.setattr(mc._assembly, "_build_space", make)
     assert [hit.memory.key for hit in mc.recall("kayak", user="ana").hits] == ["boat"]
-    assert mc._assembly._sense is not None
+    assert mc._assembly._space is not None
 
 
 def test_by_words_alone_a_rare_word_of_three_is_enough_and_a_common_one_is_not(open_store) -> None:

@@ -588,7 +588,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.memory.embedding import migration
 from memchat.memory.embedding.services import EmbeddingServices
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 
 class Deadly(HashEmbedder):
     left = int(sys.argv[2])
