@@ -18,6 +18,7 @@ from memchat.providers.litellm_setup import (
     call_errors,
     gemini_client,
     litellm,
+    register_stand_in,
 )
 from memchat.providers.litellm_stream import LiteLLMStream
 from memchat.providers.litellm_usage import chat_usage
@@ -151,6 +152,8 @@ class LiteLLMChat:
         return Completion(text, usage)
 
     def _options(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
+        if self.stand_in:
+            register_stand_in()
         options: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": m.role, "content": m.content} for m in messages],

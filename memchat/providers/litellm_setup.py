@@ -14,7 +14,7 @@ LOCAL = ("offline/", "ollama/", "ollama_chat/")
 
 
 def litellm() -> Any:
-    """The litellm module: no downloads at import, no printing, the offline stand-in registered."""
+    """The litellm module: without downloads at import and without printing."""
     with _loading:  # or a second thread may get a half-imported module
         module = _load()
     # Set again at each call, since a test runner resets filters. The user can do nothing about
@@ -38,16 +38,21 @@ def _load() -> Any:
         warnings.simplefilter("ignore")
         import litellm as imported
 
-    from memchat.providers.offline import register
-
     module: Any = imported
     module.suppress_debug_info = True
     module.turn_off_message_logging = True
     module.telemetry = False
     module.disable_streaming_logging = True  # else it starts a thread for each chunk
     module.DEFAULT_MAX_RETRIES = 0  # its embeddings read max_retries=0 as "not given"
-    register(module)
     return module
+
+
+@functools.cache
+def register_stand_in() -> None:
+    """Make the offline stand-in callable through litellm."""
+    from memchat.providers.offline import register
+
+    register(litellm())
 
 
 @functools.cache
