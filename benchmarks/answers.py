@@ -122,9 +122,9 @@ class Answers:
 def named(model: str) -> Answers:
     """The answers of a litellm model, asked now, with the settings of the environment."""
     from memchat import config
-    from memchat.providers import choose
+    from memchat.providers import factory
 
-    return Answers(choose.extract_model(config.load().with_(extract_model=model)))
+    return Answers(factory.extract_model(config.load().with_(extract_model=model)))
 
 
 def every(messages: Sequence[ChatMessage], answer: str) -> str:

@@ -26,8 +26,8 @@ from pathlib import Path
 from benchmarks.crash import forkserver
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.hashing import HashEmbedder
-from memchat.providers.minilm import MiniLM
+from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.minilm_embedder import MiniLMEmbedder
 from memchat.testing import ScriptedModel
 
 USER = "ana"
@@ -66,7 +66,7 @@ def open_store(home: Path, model: str) -> MemChat:
         settings=Settings(home=home, timezone="UTC"),
         chat_model=ScriptedModel(),
         extract_model=ScriptedModel(),
-        embedder=MiniLM(None) if model == "minilm" else HashEmbedder(),
+        embedder=MiniLMEmbedder(None) if model == "minilm" else HashEmbedder(),
     )
 
 

@@ -29,10 +29,10 @@ from pathlib import Path
 
 from benchmarks import crash_checks, crash_child, crash_fresh
 from memchat.errors import MemChatError
-from memchat.providers.hashing import SERVICE
+from memchat.providers.hash_embedder import SERVICE
 from memchat.store import meta
 from memchat.store.database import Database
-from memchat.vectors.index import VectorIndex
+from memchat.vectors.vector_index import VectorIndex
 
 CLOCK_SLACK = timedelta(seconds=5)
 """A job's time is taken before its transaction waits for the writer's place."""
@@ -43,9 +43,9 @@ def forkserver() -> ForkServerContext:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(
-        ["memchat.app", "memchat.chat", "memchat.vectors.index", "memchat.store.migrate",
-         "memchat.memory.extraction.learner", "memchat.providers.choose",
-         "memchat.providers.hashing", "memchat.testing"]
+        ["memchat.app", "memchat.chat", "memchat.vectors.vector_index", "memchat.store.migrate",
+         "memchat.memory.extraction.learner", "memchat.providers.factory",
+         "memchat.providers.hash_embedder", "memchat.testing"]
     )  # fmt: skip
     return context
 

@@ -20,8 +20,8 @@ from memchat.memory.forgetting.redaction import FILLER
 from memchat.processes import is_gone
 from memchat.store import embeddings
 from memchat.store.schema import utc_text
-from memchat.vectors import neighbours
-from memchat.vectors.index import VectorIndex
+from memchat.vectors import blending
+from memchat.vectors.vector_index import VectorIndex
 
 _TAG = re.compile(r"Turn (\w+)$")
 _FRESH = 20
@@ -164,7 +164,7 @@ def _said(tx: Connection, index: VectorIndex) -> Iterator[str]:
     for (app,) in _rows(tx, "SELECT id FROM apps"):
         turns = embeddings.of_turns(tx, index.service_id, app)
         size = next((len(turn[3]) // 4 for turn in turns if turn[3] is not None), 1)
-        rows = dict(zip(*neighbours.blended(turns, size), strict=True))
+        rows = dict(zip(*blending.blend_neighbours(turns, size), strict=True))
         yield from _differ(f"messages of scope {app}", rows, index.ids(tx, app, "messages"))
         told, _ = embeddings.of_summaries(tx, index.service_id, app)
         yield from _differ(f"summaries of scope {app}", told, index.ids(tx, app, "sessions"))

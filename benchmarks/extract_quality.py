@@ -26,7 +26,7 @@ from benchmarks.desk import USER, Desk, at_desk
 from benchmarks.fate import Aftermath
 from benchmarks.wording import holds, holds_any, is_stale, says
 from memchat.chat import Chat
-from memchat.config import OFFLINE_EXTRACT
+from memchat.config.model_defaults import OFFLINE_EXTRACT
 from memchat.errors import ExtractionError, MemChatError
 from memchat.language.text import find_span
 from memchat.memory.extraction import candidate

@@ -27,7 +27,7 @@ from memchat.errors import ProviderError
 from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.memory.facts.consolidation import search_text
 from memchat.memory.facts.manual import VALUE_LIMIT
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, memories, meta
 from memchat.store.database import Database
 from memchat.store.events import Cause

@@ -32,7 +32,7 @@ from sqlalchemy import insert
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, keywords, schema, services
 from memchat.store.database import Database
 from memchat.store.memories import sha1_of, text_hash

@@ -1,6 +1,6 @@
-"""Putting memchat together: models, the embedding space, the worker, the parts of a chat.
+"""Building the parts of a store: its models, its embedding space, the worker, the parts of a chat.
 
-Each is made at its first need, and once: opening a store costs no model.
+Each part is built once, when it is first needed, so that opening a store loads no model.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.config import Settings, loaded_here
+from memchat.config import Settings
+from memchat.config.model_defaults import runs_locally
 from memchat.errors import MemChatError, SchemaError
 from memchat.prompts import Prompts
 from memchat.store import embeddings, meta, services
@@ -32,16 +33,17 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _LoadedSpace:
-    """The embedding space as it was made, for the service that was in use then."""
+class _Space:
+    """The embedding space of the service that was in use when it was built."""
 
     state: services.State
     space: EmbeddingSpace | None
-    why_not: str | None
+    reason: str | None
+    """Why there is none."""
 
 
 class Assembly:
-    """One store's parts. Models that are given win over those the settings name."""
+    """The parts of one store. Models that are given are used instead of those of the settings."""
 
     def __init__(
         self,
@@ -51,7 +53,7 @@ class Assembly:
         extract_model: ChatModel | None,
         embedder: Embedder | None,
     ) -> None:
-        """Raises StoreError when the folder or file cannot be used, SchemaError for a newer one."""
+        """Raises StoreError if the folder or file cannot be used, SchemaError for a newer one."""
         self.settings = settings
         self.clock = clock
         self.database = Database(settings.home)
@@ -59,11 +61,11 @@ class Assembly:
         self._given = (chat_model, extract_model)
         self.embedder = embedder
         self._lock = threading.RLock()
-        self._loaded: _LoadedSpace | None = None
-        self._goes_along = False
+        self._space: _Space | None = None
+        self._accepts_stored_service = False
         self._recall: Recall | None = None
         self._query_timeout: QueryTimeout | None = None
-        self._assembled: Parts | None = None
+        self._parts: Parts | None = None
 
     @property
     def chat_model_known(self) -> bool:
@@ -71,52 +73,54 @@ class Assembly:
         return self._given[0] is not None
 
     def close(self) -> None:
-        """Save the index of large scopes and let go of the files."""
-        loaded = self._loaded
-        if loaded is not None and loaded.space is not None and loaded.space.index.unsaved:
+        """Save the index of large scopes and close the database."""
+        built = self._space
+        if built is not None and built.space is not None and built.space.index.unsaved:
             with self.database.write() as tx:
-                if services.state(tx) == loaded.state:
-                    loaded.space.index.save(tx)
+                if services.state(tx) == built.state:
+                    built.space.index.save(tx)
         self.database.close()
 
     def recall(self) -> Recall:
-        """The search, which is made without all else: a question waits for nothing that reads."""
+        """The search. It needs no chat or extraction model."""
         with self._lock:
             if self._recall is None:
                 from memchat.memory.recall.search import Recall
 
                 common = (self.database, self.settings, self.clock)
-                self._recall = Recall(*common, self.meaning, self.loaded_space)
+                self._recall = Recall(*common, self.embedding_space, self.ready_embedding_space)
             return self._recall
 
     def query_timeout(self) -> QueryTimeout:
-        """How long an answer waits for a question's vector."""
+        """Embeds questions, waiting no longer than the settings say."""
         with self._lock:
             if self._query_timeout is None:
                 from memchat.memory.embedding.timeout import QueryTimeout
 
-                loads = self.embedder is None and loaded_here(self.settings.embed_model)
+                loads = self.embedder is None and runs_locally(self.settings.embed_model)
                 find = self.recall().question
                 self._query_timeout = QueryTimeout(self.settings.embed_patience, find, loads=loads)
             return self._query_timeout
 
     def parts(self) -> Parts:
-        """What every chat of this store is made of."""
+        """The parts that all chats of this store share."""
         with self._lock:
-            if self._assembled is None:
-                self._assembled = self._put_together()
-            return self._assembled
+            if self._parts is None:
+                self._parts = self._build_parts()
+            return self._parts
 
-    def _put_together(self) -> Parts:
+    def _build_parts(self) -> Parts:
         from memchat.chat import Parts
-        from memchat.jobs import Worker
+        from memchat.jobs.worker import Worker
         from memchat.memory.commands.execute import Commands
         from memchat.memory.extraction.learner import Learner
         from memchat.memory.recall.model_filter import ModelFilter
         from memchat.memory.recall.prompt_block import PromptBlock
 
         common = (self.database, self.settings)
-        learner = Learner(*common, self.prompts, self.clock, self.extract_model, self.meaning)
+        learner = Learner(
+            *common, self.prompts, self.clock, self.extract_model, self.embedding_space
+        )
         return Parts(
             database=self.database,
             settings=self.settings,
@@ -131,7 +135,7 @@ class Assembly:
                 if self.settings.filter_pinned
                 else None
             ),
-            worker=Worker(*common, self.clock, learner, self.meaning, self.drop_vectors),
+            worker=Worker(*common, self.clock, learner, self.embedding_space, self.drop_vectors),
             drop_vectors=self.drop_vectors,
             commands=Commands(
                 *common,
@@ -148,62 +152,66 @@ class Assembly:
         """The model that answers."""
         with self._lock:
             if self._given[0] is None:
-                from memchat.providers import choose
+                from memchat.providers import factory
 
-                self._given = (choose.chat_model(self.settings), self._given[1])
+                self._given = (factory.chat_model(self.settings), self._given[1])
             model = self._given[0]
         assert model is not None
         return model
 
     def extract_model(self) -> ChatModel:
-        """The cheaper model that reads ended conversations."""
+        """The cheaper model that extracts memories from ended conversations."""
         with self._lock:
             if self._given[1] is None:
-                from memchat.providers import choose
+                from memchat.providers import factory
 
-                self._given = (self._given[0], choose.extract_model(self.settings))
+                self._given = (self._given[0], factory.extract_model(self.settings))
             model = self._given[1]
         assert model is not None
         return model
 
-    def meaning(self) -> tuple[EmbeddingSpace | None, str | None]:
-        """The store's embedding space, or None and why there is none; made at first need, and
-        again when another process has changed the service."""
+    def embedding_space(self) -> tuple[EmbeddingSpace | None, str | None]:
+        """The store's embedding space, or None and the reason. It is built at the first call, and
+        again after another process has changed the service."""
         with self._lock:
             with self.database.read() as tx:
                 state = services.state(tx)
-            if self._loaded is None or self._loaded.state != state:
-                self._loaded = self._make_space(opening=not self._goes_along)
-                self._goes_along = True
-            return self._loaded.space, self._loaded.why_not
+            if self._space is None or self._space.state != state:
+                self._space = self._build_space(opening=not self._accepts_stored_service)
+                self._accepts_stored_service = True
+            return self._space.space, self._space.reason
 
-    def loaded_space(self, tx: Connection) -> tuple[EmbeddingSpace | None, str | None] | None:
-        """The same in a caller's transaction, or None where it must be made first: that may ask a
-        provider, which no transaction waits for."""
-        loaded = self._loaded
-        if loaded is None or loaded.state != services.state(tx):
+    def ready_embedding_space(
+        self, tx: Connection
+    ) -> tuple[EmbeddingSpace | None, str | None] | None:
+        """The same in a caller's transaction, or None where it is not built yet: building may call
+        a provider, and no transaction may wait for one."""
+        built = self._space
+        if built is None or built.state != services.state(tx):
             return None
-        return loaded.space, loaded.why_not
+        return built.space, built.reason
 
-    def go_along(self) -> None:
-        """Take the store's service whatever the settings name: a person just changed it here."""
-        self._goes_along = True
+    def accept_stored_service(self) -> None:
+        """Use the store's service whatever the settings name, as it was just changed here."""
+        self._accepts_stored_service = True
 
     def warm(self) -> None:
-        """Load the embedding model of this machine, where one was chosen, before it is asked."""
+        """Load a local embedding model, where one is used, before the first question."""
         if self.embedder is not None:
             return
         try:
-            meaning, _ = self.meaning()
-            if meaning is not None and meaning.embedder.service.local:
-                meaning.embedder.embed_query("warm")
+            space, _ = self.embedding_space()
+            if space is not None and space.embedder.service.local:
+                space.embedder.embed_query("warm")
         except MemChatError as error:
-            log.warning("the embedding model was not loaded: %s", error)  # the question says it too
+            log.warning(
+                "the embedding model was not loaded: %s", error
+            )  # the next question shows it too
 
-    def _make_space(self, *, opening: bool) -> _LoadedSpace:
-        """The embedding space of the service in use; of one to begin with in a new store."""
+    def _build_space(self, *, opening: bool) -> _Space:
+        """The space of the service in use, or of a first service for a new store."""
         from memchat.memory.embedding.space import EmbeddingSpace
-        from memchat.vectors.index import VectorIndex
+        from memchat.vectors.vector_index import VectorIndex
 
         with self.database.read() as tx:
             state = services.state(tx)
@@ -213,87 +221,87 @@ class Assembly:
             coming = services.get(tx, coming_id) if coming_id is not None else None
             store_id = meta.get(tx, "store_id")
         if stored is not None and filled:
-            embedder, why_not = self._embedder_of(stored, coming, opening=opening)
+            embedder, reason = self._embedder_of(stored, coming, opening=opening)
         else:
-            embedder, why_not = self._first_embedder(stored)
+            embedder, reason = self._first_embedder(stored)
         if embedder is None:
-            return _LoadedSpace(state, None, why_not)
+            return _Space(state, None, reason)
         if state[0] is None or store_id is None or not embedder.service.same_space(stored):
-            self._begin_with(embedder.service, state)
-            return self._make_space(opening=opening)
-        index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
-        return _LoadedSpace(state, EmbeddingSpace(self.database, embedder, index, state[0]), None)
+            self._register_first(embedder.service, state)
+            return self._build_space(opening=opening)
+        vector_index = VectorIndex(self.settings.home, store_id, state[0], embedder.service)
+        return _Space(state, EmbeddingSpace(self.database, embedder, vector_index, state[0]), None)
 
-    def _begin_with(self, service: Service, state: services.State) -> None:
-        """Make it the store's, unless another process was quicker."""
+    def _register_first(self, service: Service, state: services.State) -> None:
+        """Make it the store's service, unless another process has set one in the meantime."""
         with self.database.write() as tx:
             meta.store_id(tx)
             if services.state(tx) == state:
                 services.use(tx, services.register(tx, service, self.clock()))
 
     def _first_embedder(self, stored: Service | None) -> tuple[Embedder | None, str | None]:
-        """The one for a store without vectors: the one given, the one named, or the one that it
-        was begun with."""
-        from memchat.providers import choose
+        """The embedder for a store without vectors: the one given, the one named, or that of the
+        service the store was created with."""
+        from memchat.providers import factory, model_choice
 
         if self.embedder is not None:
             return self.embedder, None
-        if stored is not None and not choose.asked_for(self.settings):
-            return choose.embedder_of(self.settings, stored)
-        return choose.embedder_or_why(self.settings)
+        if stored is not None and not model_choice.embedding_model_named(self.settings):
+            return factory.embedder_for(self.settings, stored)
+        return factory.embedder_or_why(self.settings)
 
     def _embedder_of(
         self, stored: Service, coming: Service | None, *, opening: bool
     ) -> tuple[Embedder | None, str | None]:
-        """The one whose vectors the store has.
+        """The embedder of the service whose vectors the store has.
 
-        Raises SchemaError where, on opening, a person named another that the store is not changing
-        to. A running process goes along with a change.
+        Raises SchemaError where, on opening, the settings name another and the store is not being
+        migrated to that. A running process accepts a change of the service.
         """
-        from memchat.providers import choose
+        from memchat.providers import factory, model_choice
 
-        wanted, why_not = self.embedder, None
-        if wanted is None and choose.asked_for(self.settings):
-            wanted, why_not = choose.embedder_or_why(self.settings)
+        wanted, reason = self.embedder, None
+        if wanted is None and model_choice.embedding_model_named(self.settings):
+            wanted, reason = factory.embedder_or_why(self.settings)
             if wanted is None:
-                return None, why_not
+                return None, reason
         if wanted is not None and wanted.service.same_space(stored):
             return wanted, None
         if wanted is not None and opening and not wanted.service.same_space(coming):
-            raise SchemaError(_foreign(stored, wanted.service))
-        return choose.embedder_of(self.settings, stored)
+            raise SchemaError(_other_service(stored, wanted.service))
+        return factory.embedder_for(self.settings, stored)
 
     def embeds(self) -> bool:
-        """Whether there is something to make vectors with. Loads nothing and asks nobody."""
+        """Whether there is an embedding model. Loads nothing and calls no provider."""
         if self.embedder is not None:
             return True
-        from memchat.providers import choose
+        from memchat.providers import model_choice
 
-        return choose.possible(self.in_force())
+        return model_choice.can_embed(self.in_force())
 
     def in_force(self) -> Settings:
-        """The settings with the embedding model that counts in this store."""
-        from memchat.providers import choose
+        """The settings with the embedding model that is used in this store."""
+        from memchat.providers import model_choice
 
         with self.database.read() as tx:
             in_use = services.in_use(tx)
             stored = services.get(tx, in_use) if in_use is not None else None
-        return choose.for_store(self.settings, stored.name if stored is not None else None)
+        return model_choice.for_store(self.settings, stored.name if stored is not None else None)
 
     def drop_vectors(self, tx: Connection, app_ids: Iterable[int]) -> None:
-        """Drop the saved vectors of scope rows, loaded or not, before the forgetting is committed:
-        they can always be made again."""
-        from memchat.vectors import index
+        """Drop the vectors of scope rows from memory and disk before the purge is committed; they
+        can be made again from the rows."""
+        from memchat.vectors import vector_index
 
         store_id, known = meta.get(tx, "store_id"), services.ids(tx)
         for app_id in app_ids:
-            if self._loaded is not None and self._loaded.space is not None:
-                self._loaded.space.index.forget(app_id)
+            if self._space is not None and self._space.space is not None:
+                self._space.space.index.forget(app_id)
             if store_id is not None:
-                index.unlink(self.settings.home, store_id, known, app_id)
+                vector_index.delete_files(self.settings.home, store_id, known, app_id)
 
 
-def _foreign(stored: Service, named: Service) -> str:
+def _other_service(stored: Service, named: Service) -> str:
     version = stored.version != named.version and stored.name == named.name
     held, other = (
         f"{one.name}{f' ({one.version})' if version else ''} with {one.dimensions} numbers"

@@ -1,8 +1,8 @@
-"""``memchat demo``: the main job on real input, on a store that is thrown away.
+"""``memchat demo``: shows what memchat does, in a temporary store.
 
-Three short conversations from ``data/demo`` are held at the times they tell. What is learned is
-shown with the words that prove it, a later conversation uses it and changes it, and one thing is
-forgotten: out of the list, out of recall, out of the files.
+Three short conversations from ``data/demo`` are held at the times given there. What is learned is
+shown with its evidence, a later conversation uses and changes it, and one memory is forgotten and
+searched for in the list, in recall and in the files.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from memchat.types import Change, Learned, Memory, Recalled
 if TYPE_CHECKING:
     from memchat.app import MemChat
 
-PATIENCE = 30.0
-"""Seconds that a reply waits for the embedding model: nobody types here, so it loads meanwhile."""
+EMBED_SECONDS = 30.0
+"""Seconds that a reply waits for the embedding model, which loads while the first one is made."""
 WIDTH = 100
 MARGIN = " " * 10
 _BOLD, _DIM, _CYAN, _PLAIN = "\033[1m", "\033[2m", "\033[36m", "\033[0m"
@@ -51,7 +51,7 @@ def run(
         told = settings.with_(
             home=store,
             timezone=stories[0].zone,
-            embed_patience=PATIENCE,
+            embed_patience=EMBED_SECONDS,
         )
         _Demo(told, stories, screen).show()
         _farewell(screen, home, settings.home)
@@ -60,7 +60,7 @@ def run(
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """What one person types in one sitting."""
+    """The messages of one user in one session."""
 
     user: str
     app: str
@@ -72,7 +72,7 @@ class Conversation:
 def conversations() -> list[Conversation]:
     """The demo's conversations in their order. Raises ConfigError where they are not installed."""
     package = Path(str(files("memchat")))
-    # In a wheel the files lie inside the package, in a checkout beside it.
+    # In a wheel the files are inside the package, in a checkout beside it.
     folders = (package / "demo_data", package.parent / "data" / "demo")
     paths = next((found for folder in folders if (found := sorted(folder.glob("*.json")))), [])
     if not paths:
@@ -86,7 +86,7 @@ def _conversation(data: dict[str, Any]) -> Conversation:
 
 
 class _StoryClock:
-    """The time of the story: set to a conversation's beginning, it runs on from there."""
+    """A clock that is set to the beginning of each conversation and runs on from there."""
 
     def __init__(self, at: datetime) -> None:
         self.set(at)
@@ -99,7 +99,7 @@ class _StoryClock:
 
 
 class _Demo:
-    """The demo's course, one method a scene."""
+    """The demo, one method for each scene."""
 
     def __init__(self, settings: Settings, stories: list[Conversation], screen: Screen) -> None:
         self._settings = settings
@@ -135,7 +135,7 @@ class _Demo:
         return MemChat(settings=self._settings, clock=self._clock)
 
     def _hold(self, mc: MemChat, title: str, story: Conversation) -> Learned | None:
-        """One conversation from its first line to the end of its extraction."""
+        """Hold one conversation, from its first message to the end of its extraction."""
         self._screen.heading(f"{title} · {story.at.astimezone(self._zone):%-d %B %Y}")
         self._clock.set(story.at)
         with mc.session(user=story.user, app=story.app) as chat:
@@ -147,7 +147,7 @@ class _Demo:
         return chat.learned
 
     def _show_used(self, shown: Recalled) -> None:
-        """The memories the model was sent: how many in all (once), and those found."""
+        """Show which memories the model was sent: how many in all (once), and those found."""
         facts = [(hit, hit.memory) for hit in shown.hits if hit.memory is not None]
         found = [f"{memory.key}: {memory.value} (score {hit.score:.2f})" for hit, memory in facts]
         every = len(shown.listed)
@@ -184,7 +184,7 @@ class _Demo:
         )
 
     def _forget(self, learned: Learned | None) -> None:
-        """What the last conversation taught goes, and what is left of it is counted."""
+        """Forget what the last conversation taught, and count what is left of it."""
         screen = self._screen
         memories = [c.memory for c in learned.changes if c.memory] if learned else []
         if learned is None or not memories:
@@ -212,7 +212,7 @@ class _Demo:
             screen.line(f"  {place:10}{_times(was):12}{_times(now):12}{note}".rstrip())
 
     def _traces(self, mc: MemChat, memory: Memory, question: str) -> tuple[int, int]:
-        """How often the memory is listed, and how often recalled, whatever its state."""
+        """How often the memory is listed in any state, and how often it is recalled."""
         listed = mc.memories(status="all", user=self._user, app=self._app)
         hits = mc.recall(question, user=self._user, app=self._app).confident
         mine = [hit for hit in hits if hit.kind == "memory" and hit.id == memory.id]
@@ -220,21 +220,21 @@ class _Demo:
 
 
 def occurrences(folder: Path, words: list[str]) -> int:
-    """How often the words stand, in any case, in the bytes of all files below a folder."""
+    """How often the words occur, in any case, in the bytes of all files below a folder."""
     pattern = re.compile(b"|".join(re.escape(w.encode()) for w in words), re.IGNORECASE)
     paths = [path for path in folder.rglob("*") if path.is_file()]
     return sum(len(pattern.findall(path.read_bytes())) for path in paths)
 
 
 def _telling_words(memory: Memory, elsewhere: tuple[str, ...]) -> list[str]:
-    """The longer words of a memory that stand in nothing else that was said."""
+    """The longer words of a memory that occur in none of the other messages."""
     other = " ".join(elsewhere).casefold()
     words = re.findall(r"\w{5,}", memory.value)
     return [w for w in words if w.casefold() not in other] or [memory.value]
 
 
 def _introduce(screen: Screen, settings: Settings) -> None:
-    from memchat.providers.choose import explain
+    from memchat.providers.model_choice import explain
 
     chat, extract, embed = explain(settings)
     screen.line(
@@ -263,7 +263,7 @@ def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
 
 
 def _near(path: Path) -> Path:
-    """A path as seen from here, where it lies below."""
+    """A path relative to the working folder, where it is below it."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
@@ -282,7 +282,7 @@ def _day(day: date) -> str:
 
 
 def _safe(text: str) -> str:
-    """Text that cannot drive the terminal, whoever wrote it."""
+    """Text without control characters."""
     return "".join(c if c.isprintable() or c == "\n" else "\ufffd" for c in text)
 
 
@@ -295,7 +295,7 @@ class Screen:
         self._colour = out.isatty() and not plain
 
     def line(self, text: str) -> None:
-        """A line; what does not fit goes on below, indented as it began."""
+        """A line, wrapped with its own indentation."""
         indent = " " * (len(text) - len(text.lstrip()))
         self._write(textwrap.fill(text, WIDTH, subsequent_indent=indent) + "\n")
 
@@ -304,12 +304,12 @@ class Screen:
         self._write("\n" + self._in(_BOLD, text) + "\n")
 
     def said(self, who: str, text: str, colour: str) -> None:
-        """What somebody said, beside who it was."""
+        """A message, beside its author."""
         filled = textwrap.fill(_safe(text), WIDTH - len(MARGIN), break_long_words=False)
         self._write(f"{who:>8}  {self._in(colour, filled.replace(chr(10), chr(10) + MARGIN))}\n")
 
     def row(self, left: str, right: str) -> None:
-        """A memory and its proof, beside it or below."""
+        """A memory and its evidence, beside it or below."""
         left, right = _safe(left), _safe(right)
         start = f"  {left:<52} "
         if len(left) <= 52 and len(start) + len(right) <= WIDTH:
@@ -320,7 +320,7 @@ class Screen:
         self._write(self._in(_DIM, below) + "\n")
 
     def stream(self, who: str, pieces: Iterable[str]) -> None:
-        """A reply as it arrives, broken between words."""
+        """A reply as it arrives, wrapped between words."""
         self._write(f"{who:>8}")
         column, rest = WIDTH, ""
         gap = "  "

@@ -10,11 +10,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from memchat import disk
-from memchat.config import WORDS_ONLY, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.providers import choose
-from memchat.providers.choose import Choice
+from memchat.providers import factory, model_choice
+from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
     embeddings,
     job_holders,
@@ -32,14 +33,14 @@ from memchat.store.schema import HEAD
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
 UNUSABLE = (ConfigError, ProviderError, SchemaError)
-"""What an embedding model raises that cannot be used, unlike a store that cannot."""
+"""Errors that mean an unusable embedding model, not an unusable store."""
 LARGEST = 20
-"""Scopes whose index is compared with the rows; a store may hold thousands."""
+"""Number of scopes whose index is compared with the rows; a store may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. ``state`` is ok, note or problem; ``remedy`` says what to do, or is empty."""
+    """One result. ``state`` is ok, note or problem; ``remedy`` says what to do, or is empty."""
 
     name: str
     state: str
@@ -50,45 +51,45 @@ class Check:
 def examine(
     database: Database,
     settings: Settings,
-    meaning: Callable[[], tuple[EmbeddingSpace | None, str | None]],
+    embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
     now: datetime,
-    foreign: Sequence[str],
+    redirected: Sequence[str],
 ) -> list[Check]:
-    """All checks, in the order a person would ask. ``foreign`` tells of words that go to an
-    address that is not the provider's own.
+    """All checks of a store. ``redirected`` has a sentence for each address that is not the
+    provider's own.
 
-    Calls no provider, save that an embedding model nobody knows is asked how long its vectors are.
+    Calls no provider, except to learn the length of the vectors of an unknown embedding model.
     """
-    sense, why_not, fault = None, None, None
+    space, reason, fault = None, None, None
     try:
-        sense, why_not = meaning()
+        space, reason = embedding_space()
     except MemChatError as error:
         fault = error
-    chat, extract, _ = choose.explain(settings)
+    chat, extract, _ = model_choice.explain(settings)
     return [
         Check("version", "ok", f"memchat {version('memchat')}"),
         _folder(settings.home),
         Check("time zone", "ok", settings.timezone),
         _model(chat, chat.problem, chat.remedy),
         _model(extract, extract.problem, extract.remedy),
-        _embedding(database, settings, fault, why_not),
-        *(Check("address", "note", line) for line in foreign),
+        _embedding(database, settings, fault, reason),
+        *(Check("address", "note", line) for line in redirected),
         *_store(database),
-        *_vectors(database, sense, why_not, fault),
+        *_vectors(database, space, reason, fault),
         *_change(database),
         *_queue(database, now),
     ]
 
 
 def _folder(home: Path) -> Check:
-    """The data folder: a new one is closed to everybody else, an older one may not be."""
+    """Whether other accounts can read the data folder, as they may where it is an older one."""
     if not disk.open_to_others(home):
         return Check("data folder", "ok", str(home))
     detail = f"{home} may be looked into by other accounts of this machine"
     return Check("data folder", "note", detail, f"run chmod -R go-rwx {shlex.quote(str(home))}")
 
 
-def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:
+def _model(choice: ModelChoice, problem: str | None, remedy: str | None) -> Check:
     said = problem or choice.note
     state = "problem" if problem else "note" if said else "ok"
     detail = f"{choice.model} ({choice.why})" + (f": {said}" if said else "")
@@ -96,32 +97,32 @@ def _model(choice: Choice, problem: str | None, remedy: str | None) -> Check:
 
 
 def _embedding(
-    database: Database, settings: Settings, fault: MemChatError | None, why_not: str | None
+    database: Database, settings: Settings, fault: MemChatError | None, reason: str | None
 ) -> Check:
-    """The embedding model in use: a choice that nobody made never changes a store's service."""
+    """The embedding model in use: a default never replaces the service of a store."""
     with database.read() as tx:
         service_id = services.in_use(tx)
         service = services.get(tx, service_id) if service_id else None
-        filled = service_id is not None and embeddings.any_of(tx, service_id)
+        has_vectors = service_id is not None and embeddings.any_of(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
-    named = choose.asked_for(settings)
-    choice = choose.explain(choose.for_store(settings, stored))[2]
+    named = model_choice.embedding_model_named(settings)
+    choice = model_choice.explain(model_choice.for_store(settings, stored))[2]
     if other and choice.model == stored:
         why = f"this store has vectors of {stored}; it stays with them"
-        if not filled:
+        if not has_vectors:
             why = f"this store was begun with {stored}; it stays with it"
         choice = replace(choice, why=why)
     problem = choice.problem or (str(fault) if isinstance(fault, UNUSABLE) else None)
     if choice.model != WORDS_ONLY:
-        problem = problem or why_not
+        problem = problem or reason
     remedy = choice.remedy
-    if problem and filled and other and named:
+    if problem and has_vectors and other and named:
         remedy = (
             f"unset {NAMED}: this store has vectors of {stored}, and stays with them; or run "
             f"memchat services migrate {settings.embed_model}"
         )
-    elif problem and filled:
+    elif problem and has_vectors:
         missing = choice.key if choice.key and not choice.key_set else None
         remedy = f"set {missing}, or {WORDS}" if missing else remedy or f"set {WORDS}"
     elif problem:
@@ -156,26 +157,26 @@ def _store(database: Database) -> Iterator[Check]:
 
 def _vectors(
     database: Database,
-    sense: EmbeddingSpace | None,
-    why_not: str | None,
+    space: EmbeddingSpace | None,
+    reason: str | None,
     fault: MemChatError | None,
 ) -> Iterator[Check]:
     if fault is not None:
-        if not isinstance(fault, UNUSABLE):  # else it is told with the embedding model
+        if not isinstance(fault, UNUSABLE):  # else the embedding model's check shows it
             yield Check("vectors", "problem", str(fault))
         return
-    if sense is None:
-        yield Check("vectors", "note", f"none: {why_not}")
+    if space is None:
+        yield Check("vectors", "note", f"none: {reason}")
         return
-    damage = choose.damaged_weights(sense.embedder)
+    damage = factory.damaged_weights(space.embedder)
     if damage is not None:
         yield Check("weights", "problem", damage, "run make clean, then make")
     with database.read() as tx:
-        scopes = embeddings.coverage(tx, sense.service_id)
+        scopes = embeddings.coverage(tx, space.service_id)
         drifted = [
             app_id
             for app_id, _, _ in scopes[:LARGEST]
-            if sense.index.ids(tx, app_id) != embeddings.embedded_ids(tx, sense.service_id, app_id)
+            if space.index.ids(tx, app_id) != embeddings.embedded_ids(tx, space.service_id, app_id)
         ]
     if drifted:
         yield Check(
@@ -186,7 +187,7 @@ def _vectors(
         )
         return
     total, held = sum(rows for _, rows, _ in scopes), sum(held for _, _, held in scopes)
-    detail = f"{held} of {total} memories, {sense.embedder.service.name}"
+    detail = f"{held} of {total} memories, {space.embedder.service.name}"
     if len(scopes) > LARGEST:
         detail += f"; index compared in the {LARGEST} largest of {len(scopes)} scopes"
     state = "ok" if held == total else "note"

@@ -1,7 +1,7 @@
-"""The prompts, one Markdown file a job in ``prompts/``, with their variables declared on top.
+"""The prompts: one Markdown file for each task in ``prompts/``.
 
-A file begins with ``variables: name, name``. A copy under ``prompts/`` in the data folder takes its
-place. What is missing, or not declared, is an error that names it.
+A file begins with ``variables: name, name``. A file of the same name under ``prompts/`` in the data
+folder replaces it. A missing or undeclared variable is an error that names it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Prompts:
     """Loads prompts by name and fills them in."""
 
     def __init__(self, override: Path | None = None) -> None:
-        """``override`` is a folder whose files win over the built-in ones."""
+        """``override`` is a folder whose files replace the built-in ones."""
         self._folders = [folder for folder in (override, _built_in()) if folder is not None]
 
     def text(self, name: str) -> str:
@@ -25,7 +25,7 @@ class Prompts:
         return self._load(name)[1]
 
     def render(self, name: str, **variables: str) -> str:
-        """The prompt with its variables filled in. Raises ConfigError naming what does not fit."""
+        """The prompt with its variables filled in. Raises ConfigError where they do not match."""
         declared, body = self._load(name)
         wrong = sorted(declared ^ set(variables))
         if wrong:
@@ -51,7 +51,7 @@ class Prompts:
 
 
 def _built_in() -> Path:
-    # In a wheel the files lie inside the package, in a checkout beside it.
+    # In a wheel the files are inside the package, in a checkout beside it.
     package = Path(str(files("memchat")))
     inside = package / "prompts_data"
     return inside if inside.is_dir() else package.parent / "prompts"

@@ -12,7 +12,8 @@ from sqlalchemy import delete
 
 from memchat import MemChat
 from memchat.cli import tables
-from memchat.config import MINILM, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import MINILM
 from memchat.doctor import LARGEST, Check
 from memchat.store import embeddings, memories, meta, schema, services
 from memchat.types import Service, UsageTotal
@@ -133,12 +134,12 @@ def test_a_cost_that_nobody_knows_is_unknown_and_a_small_one_is_not_nothing() ->
 def test_damaged_weights_are_found_however_often_they_passed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from memchat.providers import minilm
+    from memchat.providers import minilm_embedder
 
-    if not minilm.available():
+    if not minilm_embedder.available():
         pytest.skip("the MiniLM weights are not installed")
     with MemChat(settings=Settings(home=tmp_path)) as mc:
         assert not [c for c in mc.doctor() if c.name == "weights"]
-        monkeypatch.setitem(minilm.DIGESTS, minilm.WEIGHTS, "0" * 64)
+        monkeypatch.setitem(minilm_embedder.DIGESTS, minilm_embedder.WEIGHTS, "0" * 64)
         (check,) = [c for c in mc.doctor() if c.name == "weights"]
     assert check.state == "problem" and check.remedy

@@ -26,7 +26,7 @@ from memchat.config import Settings
 from memchat.language.text import fold
 from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.providers import Completion
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Memory, Usage

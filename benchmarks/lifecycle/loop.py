@@ -21,7 +21,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.prompts import Prompts
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import ChatMessage
 

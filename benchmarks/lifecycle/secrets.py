@@ -21,7 +21,7 @@ from benchmarks.lifecycle.figure import Figure
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.language.text import normal_value
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 
 _DATA = Path(__file__).parents[2] / "tests" / "data"

@@ -24,11 +24,11 @@ REPLY = "Fine."
 @lru_cache(maxsize=1)
 def real_embedder() -> Embedder:
     """The built-in model, loaded once. Raises ConfigError where its weights are not installed."""
-    from memchat.providers.minilm import MiniLM, available
+    from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
     if not available():
         raise ConfigError("the MiniLM weights are not installed; run make")
-    return MiniLM(None)
+    return MiniLMEmbedder(None)
 
 
 class Stage:

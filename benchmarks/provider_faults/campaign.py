@@ -13,8 +13,8 @@ from memchat import MemChat
 from memchat.chat import Chat
 from memchat.config import Settings
 from memchat.errors import MemChatError
-from memchat.providers.chat import LiteLLMChat
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
+from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.testing import FakeClock
 
 PATIENCE_SECONDS = 1.0

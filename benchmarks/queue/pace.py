@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.queue import store
 from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers import Embedder
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.types import Service, Usage
 
 BATCH = 100
@@ -124,7 +124,7 @@ def _migrate(embedder: Embedder, rows: int) -> float:
 def run(rows: int) -> bool:
     """All services, as a table; whether the goal was reached by each."""
     os.environ["OPENAI_API_KEY"] = KEY
-    from memchat.providers.minilm import MiniLM, available
+    from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
     print(f"{'':<18}{'':>8}{'alone,':>10}{'alone,':>11}")
     print(
@@ -135,7 +135,7 @@ def run(rows: int) -> bool:
     with served() as address:
         reached &= _told(measure("20 ms, over HTTP", _remote(address), rows))
     if available():
-        reached &= _told(measure("MiniLM", MiniLM(None), rows))
+        reached &= _told(measure("MiniLM", MiniLMEmbedder(None), rows))
     else:
         print("MiniLM: not measured, its weights are not installed")
     return reached
@@ -201,7 +201,7 @@ def _answer(count: int) -> bytes:
 
 
 def _remote(address: str) -> Embedder:
-    from memchat.providers.remote_embed import LiteLLMEmbedder
+    from memchat.providers.litellm_embedder import LiteLLMEmbedder
 
     model = "openai/text-embedding-3-small"
     return LiteLLMEmbedder(model, timeout=60, api_base=address, per_minute=1_000_000)

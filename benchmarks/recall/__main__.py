@@ -22,7 +22,7 @@ from benchmarks.recall.everyday import lives
 from benchmarks.recall.everyday import table as everyday
 from benchmarks.recall.feed import Cached
 from memchat.providers import Embedder
-from memchat.providers.minilm import MiniLM, available
+from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
 PARTS = ("everyday", "floors", "paragraphs", "together", *found.STORES)
 
@@ -48,7 +48,7 @@ def main() -> int:
         print("the weights of MiniLM are not installed; run make", file=sys.stderr)
         return 1
     started = time.perf_counter()
-    embedder = Cached(MiniLM(None))
+    embedder = Cached(MiniLMEmbedder(None))
     try:
         if not only or "everyday" in only:
             everyday.table(embedder, lives.read(args.data), args.data)

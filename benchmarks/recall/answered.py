@@ -33,7 +33,7 @@ from memchat.errors import MemChatError
 from memchat.memory.recall import render
 from memchat.prompts import Prompts
 from memchat.providers import Completion, Embedder
-from memchat.providers.minilm import MiniLM, available
+from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 from memchat.testing import ScriptedModel, ScriptedStream
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Hit, Recalled
@@ -218,7 +218,7 @@ def main() -> int:
         print("the data or the weights of MiniLM are not there; nothing is measured",
               file=sys.stderr)  # fmt: skip
         return 1
-    embedder = Cached(MiniLM(None))
+    embedder = Cached(MiniLMEmbedder(None))
     people = some(data.people(args.data), args.questions)
     try:
         model = recorded.named(args.model) if args.model else None

@@ -86,7 +86,7 @@ class What:
 
 def feed(mc: MemChat, person: Person, what: What) -> Fed:
     """Put a person's sessions in; of several people's turns each names its speaker itself."""
-    meaning, why_not = mc._assembly.meaning()
+    meaning, why_not = mc._assembly.embedding_space()
     assert meaning is not None, why_not
     fed = Fed()
     for talk in person.talks:

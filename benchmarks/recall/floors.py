@@ -68,7 +68,7 @@ def _cosines(
     mc: MemChat, embedder: Embedder, person: Person, kind: Kind
 ) -> Callable[[str], dict[int, float]]:
     """Asks the index itself for the cosine of every unit."""
-    meaning, _ = mc._assembly.meaning()
+    meaning, _ = mc._assembly.embedding_space()
     assert meaning is not None
 
     def of(text: str) -> dict[int, float]:

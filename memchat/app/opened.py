@@ -51,7 +51,7 @@ class Opened:
         self._clock = clock or _now
         self._assembly = Assembly(self.settings, self._clock, chat_model, extract_model, embedder)
         self._database = self._assembly.database
-        self._meaning = self._assembly.meaning
+        self._meaning = self._assembly.embedding_space
         self._parts = self._assembly.parts
         self._drop_vectors = self._assembly.drop_vectors
         self._chats: weakref.WeakSet[Chat] = weakref.WeakSet()
@@ -84,9 +84,9 @@ class Opened:
     def warm(self) -> None:
         """Load the models of this machine before they are asked; it takes some seconds."""
         if not self._assembly.chat_model_known:
-            from memchat.providers import litellm_calls
+            from memchat.providers import litellm_setup
 
-            litellm_calls.warm()
+            litellm_setup.preload()
         self._assembly.warm()
 
     def stop_work(self) -> None:
@@ -100,7 +100,7 @@ class Opened:
         with self._database.read() as tx:
             due = jobs.due(tx, user, self._clock())
         if due:
-            self._run_behind(partial(worker.run_behind, user))
+            self._run_behind(partial(worker.run_in_background, user))
 
     def _run_behind(self, work: Callable[[], None]) -> None:
         thread = threading.Thread(target=work, name="memchat-worker", daemon=True)

@@ -12,8 +12,8 @@ from memchat.store.job_holders import DeadHolder
 from memchat.types import CuePlan, Job, Progress, Scope, UsageTotal
 
 if TYPE_CHECKING:
-    from memchat.jobs import JobsDone
-    from memchat.jobs.backfill import Backfilled
+    from memchat.jobs.backfill import BackfillResult
+    from memchat.jobs.jobs_done import JobsDone
     from memchat.memory.facts.cue_backfill import CueBackfill
 
 MOST_BATCH = 2048
@@ -50,7 +50,7 @@ class Queue(Opened):
 
     def run_jobs(self, *, user: str | None = None, kinds: Sequence[str] | None = None) -> JobsDone:
         """End abandoned sessions, then do all that is due, of these kinds or of any."""
-        from memchat.jobs import KINDS
+        from memchat.jobs.worker import KINDS
 
         worker = self._parts().worker
         worker.end_abandoned(user)
@@ -61,13 +61,15 @@ class Queue(Opened):
 
         ``look`` is how many seconds lie between two looks into the queue.
         """
-        from memchat.jobs import serve
+        from memchat.jobs import worker_loop
 
-        serve.serve(self._parts().worker, serve.LOOK_SECONDS if look is None else look)
+        worker_loop.run_loop(
+            self._parts().worker, worker_loop.POLL_SECONDS if look is None else look
+        )
 
     def backfill(
         self, *, batch: int = 100, seen: Callable[[Progress], None] | None = None
-    ) -> Backfilled:
+    ) -> BackfillResult:
         """Give every fact, turn and summary of the store that lacks a vector its own.
 
         It asks the embedding service for ``batch`` texts at a time and tells ``seen`` how far it

@@ -32,7 +32,7 @@ class Services(Opened):
         Raises InputError where some have none, unless ``force`` leaves these to the queue.
         """
         lacking = self._switch().use(name, force=force)
-        self._assembly.go_along()
+        self._assembly.accept_stored_service()
         return lacking
 
     def migrate(
@@ -51,7 +51,7 @@ class Services(Opened):
         """
         done = self._switch().migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=tell)
         if done.switched:
-            self._assembly.go_along()
+            self._assembly.accept_stored_service()
         return done
 
     def fetch_model(
@@ -74,7 +74,7 @@ class Services(Opened):
 
     def foreign_addresses(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""
-        return self._assembly.in_force().foreign_addresses()
+        return self._assembly.in_force().redirect_warnings()
 
     def repair(self) -> list[str]:
         """Put keyword rows, vectors and index back in step with the rows; what was done.

@@ -53,9 +53,9 @@ class Sessions(Opened):
         from memchat.chat import Chat
 
         if not self._assembly.chat_model_known:
-            from memchat.providers import litellm_calls
+            from memchat.providers import litellm_setup
 
-            litellm_calls.warm()  # while the person types their first words
+            litellm_setup.preload()  # while the person types their first words
         chat = Chat(self._parts(), Scope(user, app), incognito=incognito, resume=resume)
         if not incognito:
             self._chats.add(chat)
@@ -208,7 +208,7 @@ class Sessions(Opened):
         Raises StoreError where a living process is still in it.
         """
         from memchat.chat import Chat
-        from memchat.jobs import close_session
+        from memchat.jobs.session_end import close_session
 
         scope = Scope(user, app)
         Chat(self._parts(), scope, resume=session_id)  # refuses one that is in use

@@ -13,7 +13,7 @@ from memchat.chat.conversation import Conversation
 from memchat.chat.parts import Parts
 from memchat.chat.reader import Reader
 from memchat.errors import StoreError
-from memchat.jobs import close_session
+from memchat.jobs.session_end import close_session
 from memchat.store import sessions
 
 log = logging.getLogger(__name__)

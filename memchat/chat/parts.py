@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.jobs import Worker
+from memchat.jobs.worker import Worker
 from memchat.memory.commands.execute import Commands
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.recall.model_filter import ModelFilter

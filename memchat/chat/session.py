@@ -13,7 +13,7 @@ from memchat.chat.redo import Redo
 from memchat.chat.reply import Reply
 from memchat.chat.turn import Turn, message_text
 from memchat.errors import InputError, MemChatError, NotFound
-from memchat.jobs import close_session
+from memchat.jobs.session_end import close_session
 from memchat.store import apps, sessions
 from memchat.types import Learned, MemorySwitch, Message, Scope
 

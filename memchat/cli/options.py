@@ -41,9 +41,9 @@ def user_name() -> str:
     import getpass
 
     from memchat.config.names import USER
-    from memchat.config.sources import gather
+    from memchat.config.sources import collect
 
-    named = gather(os.environ, ENV_FILE.get()).values.get(USER)
+    named = collect(os.environ, ENV_FILE.get()).values.get(USER)
     if named:
         return named
     try:

@@ -1,6 +1,6 @@
-"""How far a long command has come: one line on standard error, with the rate and the time left.
+"""The progress of a long command: one line on standard error, with the rate and the time left.
 
-On a terminal with a bar in front; in a file or a pipe a plain line now and then.
+A terminal shows a bar that is updated; a file or pipe gets a plain line every few seconds.
 """
 
 from __future__ import annotations
@@ -14,37 +14,37 @@ from memchat.types import Progress
 
 EVERY_SECONDS = 0.2
 EVERY_SECONDS_IN_A_FILE = 5.0
-"""Where the line cannot be written over, as in a log, it is written anew and seldom."""
+"""Longer, as each update is a new line there."""
 BAR = 24
 
 
 class ProgressLine:
-    """Show each ``Progress`` that it is told, not too often, and the last one always."""
+    """Shows ``Progress`` reports, not too often, and always the last one."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._shown_at = 0.0
         self._open = False
-        self._waiting: Progress | None = None
+        self._pending: Progress | None = None
 
-    def tell(self, progress: Progress) -> None:
-        """Show this, unless there is nothing to do, or something was shown just before."""
+    def update(self, progress: Progress) -> None:
+        """Show this, unless there is nothing to do or a report was shown just before."""
         if not progress.total:
             return
-        self._waiting = progress
+        self._pending = progress
         between = EVERY_SECONDS if self._terminal else EVERY_SECONDS_IN_A_FILE
         if progress.pause is not None or time.monotonic() - self._shown_at >= between:
             self._show(progress)
 
     def end(self) -> None:
-        """Show the last that was told, and leave the line."""
-        if self._waiting is not None:
-            self._show(self._waiting)
+        """Show the last report and end the line."""
+        if self._pending is not None:
+            self._show(self._pending)
         if self._open:
             print(file=sys.stderr, flush=True)
 
     def _show(self, progress: Progress) -> None:
-        self._waiting, self._shown_at = None, time.monotonic()
+        self._pending, self._shown_at = None, time.monotonic()
         text = line(progress)
         if self._terminal:
             columns = shutil.get_terminal_size().columns - 1

@@ -95,7 +95,7 @@ def migrate(
     line = ProgressLine()
     with open_store() as mc:
         try:
-            done = mc.migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=line.tell)
+            done = mc.migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=line.update)
         finally:
             line.end()
     if as_json:
@@ -125,7 +125,7 @@ def fetch(
     line = ProgressLine()
     with open_store() as mc:
         try:
-            folder, size = mc.fetch_model(name, tell=line.tell)
+            folder, size = mc.fetch_model(name, tell=line.update)
         finally:
             line.end()
     if as_json:
@@ -181,7 +181,7 @@ def _say(done: MigrationResult) -> None:
 
 def _say_what_is_set(name: str) -> None:
     """Where a setting names another model, the next start would stop at it."""
-    from memchat.config import embedding_name
+    from memchat.config.model_defaults import embedding_name
 
     set_to = settings()
     named = set_to.why.get("embed_model") == "MEMCHAT_EMBED_MODEL"

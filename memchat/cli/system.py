@@ -11,7 +11,8 @@ import typer
 from memchat.cli import tables
 from memchat.cli.options import ENV_FILE, Json, open_store, settings
 from memchat.config.addresses import shown
-from memchat.config.names import ADDRESS_NAMES, VARIABLES
+from memchat.config.names import ADDRESS_NAMES
+from memchat.config.settings import VARIABLES
 from memchat.config.sources import DOTENV, read_env_file, unread_dotenv
 from memchat.types import to_json
 
@@ -96,7 +97,7 @@ def config(as_json: Json = False) -> None:
             [["" if cell is None else cell for cell in row.values()] for row in rows],
             none="",
         )
-    for line in [*set_to.foreign_addresses(), *_unread()]:
+    for line in [*set_to.redirect_warnings(), *_unread()]:
         tables.notice(line)
 
 

@@ -1,4 +1,4 @@
-"""Plain text for people: tables, times, paging, and JSON for scripts."""
+"""Output of commands: tables, times and paging for people, and JSON for scripts."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TARGETS = {
     "embed": "memory",
     "forget": "memory",
 }
-"""What each kind of work is done on."""
+"""The target of each kind of job."""
 VALUE = 40
 """Columns of a value in a hint."""
 NARROWEST = 12
@@ -42,18 +42,18 @@ NARROWEST = 12
 
 
 def on_terminal() -> bool:
-    """Whether a person sits at both ends."""
+    """Whether input and output are both a terminal."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def error(message: str) -> None:
-    """One line on standard error, headed by the program's name."""
+    """Print one line on standard error, after the program's name."""
     sys.stdout.flush()
     print(f"memchat: {plain(' '.join(message.split()))}", file=sys.stderr, flush=True)
 
 
 def notice(message: str) -> None:
-    """A line beside the answer, on standard error; dim and wrapped where that is a terminal."""
+    """Print a remark on standard error; grey and wrapped if that is a terminal."""
     import shutil
     import textwrap
 
@@ -66,13 +66,13 @@ def notice(message: str) -> None:
 
 
 def dim(text: str) -> str:
-    """The text in grey where standard error is a terminal that can."""
+    """The text in grey if standard error is a terminal with colours."""
     plainly = os.environ.get("NO_COLOR") or os.environ.get("TERM", "dumb") == "dumb"
     return text if plainly or not sys.stderr.isatty() else f"\x1b[2m{text}\x1b[0m"
 
 
 def plain(text: str) -> str:
-    """Text that cannot drive the terminal: control characters become U+FFFD."""
+    """The text with control characters replaced by U+FFFD."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -91,7 +91,7 @@ def width(text: str) -> int:
 
 
 def shorten(text: str, columns: int) -> str:
-    """The line cut to so many columns, with an ellipsis where something went."""
+    """The line cut to this many columns, with an ellipsis if something is missing."""
     if width(text) <= columns:
         return text
     kept, used = [], 0
@@ -106,7 +106,7 @@ def shorten(text: str, columns: int) -> str:
 def table(
     headings: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None
 ) -> str:
-    """Aligned columns. The widest one is shortened where ``columns`` is what there is room for."""
+    """Aligned columns; with ``columns``, the widest one is shortened to fit."""
     cells = [[*headings], *([plain(" ".join(str(cell).split())) for cell in row] for row in rows)]
     widths = [max(width(line[i]) for line in cells) for i in range(len(headings))]
     if columns is not None:
@@ -130,9 +130,9 @@ def print_table(
     more: str = "",
     divide: tuple[int, str] | None = None,
 ) -> None:
-    """A table, paged on a terminal that it does not fit; ``none`` says that there are no rows.
+    """Print a table, paged if it is longer than the terminal; ``none`` is shown if it has no rows.
 
-    ``divide`` is a line of its own behind so many rows, where any row follows it.
+    ``divide`` is a line to insert after so many rows, if more rows follow.
     """
     import shutil
 
@@ -152,7 +152,7 @@ def print_table(
 
 
 def page(text: str, lines: int) -> None:
-    """Print the text, through the person's pager where it is longer than the terminal."""
+    """Print the text, through the user's pager if it is longer than the terminal."""
     if not on_terminal() or text.count("\n") + 1 < lines:
         print(text)
         return
@@ -167,9 +167,9 @@ def page(text: str, lines: int) -> None:
         return
     sys.stdout.flush()
     env = {"LESS": "-FRX", **without_secrets(os.environ)}
-    # PAGER is a shell command, as everywhere: `less -R` is one.
+    # PAGER is a shell command, for example `less -R`.
     with subprocess.Popen(command, shell=True, env=env, stdin=subprocess.PIPE) as pager:
-        with contextlib.suppress(OSError, KeyboardInterrupt):  # it ended before it had read all
+        with contextlib.suppress(OSError, KeyboardInterrupt):  # it ended before it read everything
             pager.communicate((text + "\n").encode(sys.stdout.encoding, "replace"))
         while pager.poll() is None:
             with contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is meant for the pager
@@ -177,8 +177,8 @@ def page(text: str, lines: int) -> None:
 
 
 def print_json(record: Any) -> None:
-    """One JSON document, in readable characters where the output can hold them; those that cannot
-    be seen or drive a terminal are written as their numbers."""
+    """Print one JSON document. Characters that are invisible or control the terminal, or that the
+    output's encoding lacks, are escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     text = json.dumps(record, ensure_ascii=not utf8, indent=2)
     print(text if text.replace("\n", "").isprintable() else "".join(map(_in_json, text)))
@@ -187,17 +187,17 @@ def print_json(record: Any) -> None:
 def _in_json(c: str) -> str:
     if c == "\n" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Zl", "Zp"):
         return c
-    number = c.encode("utf-16-be", "surrogatepass").hex()  # two of four digits for a rare one
+    number = c.encode("utf-16-be", "surrogatepass").hex()  # two numbers above U+FFFF
     return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
 
 
 def print_records(records: Iterable[Any]) -> None:
-    """A JSON list of the records of memchat.types."""
+    """Print records of memchat.types as a JSON list."""
     print_json([to_json(record) for record in records])
 
 
 def time(at: datetime, zone: ZoneInfo) -> str:
-    """A moment as the user's clock shows it."""
+    """Date and time in the user's zone."""
     return at.astimezone(zone).strftime("%Y-%m-%d %H:%M")
 
 
@@ -226,7 +226,7 @@ def memory_row(memory: Memory, zone: ZoneInfo, today: date) -> tuple[object, ...
 
 
 def days(memory: Memory) -> str:
-    """From when and until when it holds; nothing for one without either day."""
+    """The first and last day it holds; empty if it has neither."""
     start = f"from {memory.starts_at}" if memory.starts_at else ""
     if not memory.expires_at:
         return start
@@ -234,7 +234,7 @@ def days(memory: Memory) -> str:
 
 
 def vector(state: EmbeddingState) -> str:
-    """How a memory's vector stands: its model, what it waits for, or why there is none."""
+    """The state of a memory's vector: its model, or why there is none yet."""
     if state.status == "completed":
         return f"completed ({state.model})"
     if state.error is not None:
@@ -244,19 +244,19 @@ def vector(state: EmbeddingState) -> str:
 
 
 def app_name(app: str) -> str:
-    """The app as a column shows it."""
+    """The app's name in a column."""
     return "(every app)" if app == EVERY_APP else app
 
 
 def more_line(shown: int, offset: int, total: int) -> str:
-    """What the list left out and how to see it, or nothing."""
+    """How many rows were left out and how to list them, or nothing."""
     if offset + shown >= total:
         return ""
     return f"{offset + 1} to {offset + shown} of {total}; go on with --offset {offset + shown}"
 
 
 def remembered(shown: Recalled) -> str:
-    """Which memories an answer was given, by key, or nothing."""
+    """The keys of the memories that an answer was given, or nothing."""
     keys = [hit.memory.key for hit in shown.hits if hit.memory is not None]
     words = sum(hit.kind == "message" for hit in shown.hits)
     if words:
@@ -265,8 +265,8 @@ def remembered(shown: Recalled) -> str:
 
 
 def learned(outcome: Learned, *, kept_only: bool = False) -> str:
-    """What a conversation taught, each with the words that prove it; with ``kept_only`` without
-    what waits or was not kept."""
+    """What was learned from a conversation, with its evidence; with ``kept_only`` without what
+    waits in the inbox or was refused."""
     if outcome.skipped is not None:
         return f"Nothing was saved: {outcome.skipped}"
     left = ("review", "refused") if kept_only else ()
@@ -278,15 +278,15 @@ def learned(outcome: Learned, *, kept_only: bool = False) -> str:
 
 
 def command(words: str, app: str) -> str:
-    """A command to type, for this app."""
+    """A command line for this app."""
     import shlex
 
     return f"memchat {words}" + (f" --app {shlex.quote(app)}" if app != "default" else "")
 
 
 def changed(old: Memory, new: Memory | None, undo: str) -> str:
-    """What took the place of a memory, or that it is over (``new`` is the same), with the command
-    that undoes it. Where a key holds several values the old one comes back beside the new."""
+    """What replaced a memory, or that it has ended (``new`` is the same), with the command that
+    undoes it. If a key holds several values, that restores the old one beside the new."""
     was = shorten(plain(" ".join(old.value.split())), VALUE)
     if new is None or new.id == old.id:
         return f"ended: {plain(old.key)}: {was}; undo: {undo} {old.id}"
@@ -296,8 +296,8 @@ def changed(old: Memory, new: Memory | None, undo: str) -> str:
 
 
 def not_kept(refusals: Sequence[Refusal], keep: str) -> list[str]:
-    """A line for each thing that was proposed and not kept, with the reason, and one for all that
-    only repeat. ``keep`` is the command that keeps one anyway."""
+    """A line for each refused proposal with the reason, and one for all that only repeat what is
+    known. ``keep`` is the command that stores one anyway."""
     lines, repeats = [], [refusal for refusal in refusals if refusal.repeats]
     for refusal in refusals:
         if refusal.repeats:
@@ -312,13 +312,13 @@ def not_kept(refusals: Sequence[Refusal], keep: str) -> list[str]:
 
 
 def failed(job: Job) -> str:
-    """A job that failed: which one, on what, and why."""
+    """A failed job, its target and the reason."""
     target = f"{TARGETS.get(job.kind, 'target')} {job.target_id}"
     return f"job {job.id} ({job.kind} of {target}): {job.error_message or 'unknown'}"
 
 
 def used(total: UsageTotal) -> str:
-    """What the calls of one purpose to one model took."""
+    """Calls, tokens, time and cost of one purpose and model."""
     calls = "1 call" if total.calls == 1 else f"{total.calls} calls"
     dollars = f"{total.cost_usd or 0:.6f}".rstrip("0").rstrip(".")
     cost = "unknown" if total.cost_usd is None else f"${dollars}"

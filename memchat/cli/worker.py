@@ -16,7 +16,7 @@ from memchat.cli.options import Yes, confirm, open_store
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
-    from memchat.jobs.backfill import Backfilled
+    from memchat.jobs.backfill import BackfillResult
 
 MOST_FAILURES = 20
 """Failures that are printed one by one."""
@@ -67,7 +67,7 @@ def backfill(
         told = _stop_on_signals(mc)
         line = ProgressLine()
         try:
-            result = mc.backfill(batch=batch, seen=line.tell)
+            result = mc.backfill(batch=batch, seen=line.update)
         finally:
             line.end()
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
@@ -92,7 +92,7 @@ def _fill_cues(mc: MemChat, *, yes: bool) -> None:
     print(f"{mc.backfill_cues()} facts have cues now")
 
 
-def _print_failures(result: Backfilled) -> None:
+def _print_failures(result: BackfillResult) -> None:
     single = [job for job in result.failed if job.error_message != result.stopped]
     for job in sorted(single, key=lambda job: job.id)[:MOST_FAILURES]:
         tables.error(tables.failed(job))

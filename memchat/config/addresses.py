@@ -1,4 +1,4 @@
-"""Addresses that are not the providers' own: whose words go there instead, said in one sentence."""
+"""Addresses of providers, and warnings about those that are not the provider's own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OWN = {
     "together_ai": ("Together", "api.together.ai"),
     "xai": ("xAI", "api.x.ai"),
 }
-"""What a provider is called, and its own host."""
+"""The name of a provider, and its own host."""
 _OLLAMA = ("ollama", "ollama_chat")
 _HERE = ("localhost", "127.0.0.1", "::1")
 
@@ -33,9 +33,8 @@ def address(addresses: Mapping[str, str], provider: str) -> tuple[str, str] | No
     return (addresses[name], name) if name is not None else None
 
 
-def foreign_addresses(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:
-    """A sentence for each address that words for these models go to, and that is not the
-    provider's own."""
+def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> list[str]:
+    """A sentence for each address that is not the provider's own and that these models use."""
     said = []
     for provider in dict.fromkeys(provider_of(model) for model in models):
         found = address(addresses, provider) if provider else None
@@ -47,7 +46,7 @@ def foreign_addresses(addresses: Mapping[str, str], models: Iterable[str]) -> li
 
 
 def shown(url: str) -> str:
-    """An address without the password or key that it may carry."""
+    """An address without the password or key that it may contain."""
     return re.sub(r"[?#].*", "?…", re.sub(r"//[^/@\s]*@", "//…@", url))
 
 

@@ -1,7 +1,7 @@
-"""Providers' keys: those of the environment and of files, and the file ``keys.toml``.
+"""API keys of providers, from the environment and from files, and the file ``keys.toml``.
 
-A key that comes from a file is handed to the provider's library in the call and never put into the
-environment, which every program that is started would inherit.
+A key from a file is passed to the provider's library in each call. It is never put into the
+environment, which other programs would inherit.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from memchat.config import private
+from memchat.config import private_files
 from memchat.config.names import KEY_NAMES, KEYS, closest
 from memchat.errors import ConfigError, InputError, NotFound
 
@@ -25,56 +25,56 @@ _LONGEST = 10_000
 
 @dataclass(frozen=True, slots=True)
 class KeyInfo:
-    """A key that is set; never its value."""
+    """A key that is set, without its value."""
 
     name: str
     provider: str
     origin: str
     """``environment``, the name of the file given with --env-file, or ``keys.toml``."""
     used: bool
-    """False where another place comes first."""
+    """False where another source takes precedence."""
 
 
 class Keys:
-    """The keys that are set, by the variable's name. The environment comes first, as it is now."""
+    """The keys that are set, by variable. The current environment takes precedence."""
 
     def __init__(self, given: Mapping[str, tuple[str, str]] | None = None) -> None:
-        """``given`` are the keys of files: for each name its value, and where it stands."""
+        """``given`` are the keys of files: for each variable its value and its source."""
         self._given = dict(given or {})
 
     def __repr__(self) -> str:
         return f"Keys({', '.join(sorted(self._given))})"
 
     def first(self, names: Iterable[str]) -> str | None:
-        """The first of these names that has a key; one of the environment before one of a file."""
+        """The first of these variables that is set, in the environment before a file."""
         names = tuple(names)
         inside = (name for name in names if os.environ.get(name))
         return next(inside, next((name for name in names if name in self._given), None))
 
     def value(self, name: str) -> str | None:
-        """The key of this name."""
+        """The key in this variable."""
         return os.environ.get(name) or self._given.get(name, (None, ""))[0]
 
     def origin(self, name: str) -> str | None:
-        """Where the key of this name comes from; None where there is none."""
+        """The source of the key in this variable; None if it is not set."""
         if os.environ.get(name):
             return ENVIRONMENT
         return self._given[name][1] if name in self._given else None
 
     def names(self) -> list[str]:
-        """The names that have a key, in the order of their providers."""
+        """The variables that are set, in the order of their providers."""
         return [name for names in KEYS.values() for name in names if self.origin(name)]
 
     def kept(self) -> Keys:
-        """The same keys, the environment's included, for when they are taken out of it."""
+        """The same keys with a copy of the environment's, for when they are removed from it."""
         found = {name: (self.value(name) or "", self.origin(name) or "") for name in self.names()}
         return Keys(found)
 
 
 def variable_of(name: str) -> str:
-    """The variable of a key: given itself, or by its provider's short name (``openai``).
+    """The variable of a key, from its own name or the provider's short name (``openai``).
 
-    Raises ConfigError for a name that memchat does not know, with the one that it may have been.
+    Raises ConfigError for an unknown name, with the closest known one.
     """
     if name.lower() in KEYS:
         return KEYS[name.lower()][0]
@@ -88,10 +88,10 @@ def variable_of(name: str) -> str:
 
 
 def read(home: Path) -> dict[str, str]:
-    """The keys in ``keys.toml``. Raises ConfigError for a file that is not private or is wrong."""
+    """The keys in ``keys.toml``. Raises ConfigError for a file that is invalid or not private."""
     path = home / FILE
     found: dict[str, str] = {}
-    for name, value in private.read(path).items():
+    for name, value in private_files.read(path).items():
         if name not in KEY_NAMES:
             meant = closest(name, KEY_NAMES)
             hint = f"did you mean {meant}?" if meant else "remove it"
@@ -104,26 +104,26 @@ def read(home: Path) -> dict[str, str]:
 
 
 def set_key(home: Path, name: str, value: str) -> str:
-    """Put a key into ``keys.toml`` in place of the one before; gives the variable's name."""
+    """Write a key to ``keys.toml``, replacing an earlier one; gives its variable."""
     variable = variable_of(name)
     key = _checked(variable, value)
-    with private.changing(home):
+    with private_files.changing(home):
         _write(home, read(home) | {variable: key})
     return variable
 
 
 def remove_key(home: Path, name: str) -> str:
-    """Take a key out of ``keys.toml``; gives the variable's name. Raises NotFound."""
+    """Remove a key from ``keys.toml``; gives its variable. Raises NotFound."""
     variable = variable_of(name)
     if variable not in read(home):
         raise NotFound(f"{variable} is not in {home / FILE}; see memchat keys list")
-    with private.changing(home):
+    with private_files.changing(home):
         _write(home, {key: value for key, value in read(home).items() if key != variable})
     return variable
 
 
 def listed(home: Path, keys: Keys) -> list[KeyInfo]:
-    """Every key that is set and where, those included that another place comes before."""
+    """Every key that is set, with its source, including those that are not used."""
     stored = read(home)
     rows = []
     for provider, names in KEYS.items():
@@ -138,7 +138,7 @@ def listed(home: Path, keys: Keys) -> list[KeyInfo]:
 
 
 def _write(home: Path, values: Mapping[str, str]) -> None:
-    private.write(home / FILE, values, _HEADING)
+    private_files.write(home / FILE, values, _HEADING)
 
 
 def _checked(name: str, value: str) -> str:

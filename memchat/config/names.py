@@ -1,4 +1,4 @@
-"""The names memchat knows: its own variables, the providers' keys, and their addresses.
+"""The variables of providers: their keys and their addresses.
 
 A settings file may hold these and nothing else: what stands there never reaches another library,
 or a program that memchat starts, under a name that memchat does not know.
@@ -10,35 +10,7 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping
 
-VARIABLES = {
-    "home": "MEMCHAT_HOME",
-    "chat_model": "MEMCHAT_CHAT_MODEL",
-    "extract_model": "MEMCHAT_EXTRACT_MODEL",
-    "embed_model": "MEMCHAT_EMBED_MODEL",
-    "embed_dimensions": "MEMCHAT_EMBED_DIMENSIONS",
-    "embed_max_tokens": "MEMCHAT_EMBED_MAX_TOKENS",
-    "models": "MEMCHAT_MODELS",
-    "timezone": "MEMCHAT_TIMEZONE",
-    "extraction": "MEMCHAT_EXTRACTION",
-    "top_k": "MEMCHAT_TOP_K",
-    "budget_tokens": "MEMCHAT_BUDGET",
-    "pinned_tokens": "MEMCHAT_PINNED",
-    "ranking": "MEMCHAT_RANKING",
-    "merge_threshold": "MEMCHAT_MERGE_THRESHOLD",
-    "timeout": "MEMCHAT_TIMEOUT",
-    "embed_patience": "MEMCHAT_EMBED_PATIENCE",
-    "embed_per_minute": "MEMCHAT_EMBED_PER_MINUTE",
-    "retry_minutes": "MEMCHAT_RETRY_MINUTES",
-    "context_tokens": "MEMCHAT_CONTEXT",
-    "idle_minutes": "MEMCHAT_IDLE_MINUTES",
-    "mask_before_extraction": "MEMCHAT_MASK",
-    "verify": "MEMCHAT_VERIFY",
-    "filter_pinned": "MEMCHAT_FILTER",
-}
-"""The fields of ``Settings`` and the variable of each."""
-
 USER = "MEMCHAT_USER"
-HOME = "MEMCHAT_HOME"
 
 KEYS: dict[str, tuple[str, ...]] = {
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
@@ -56,8 +28,8 @@ KEYS: dict[str, tuple[str, ...]] = {
     "voyage": ("VOYAGE_API_KEY",),
     "xai": ("XAI_API_KEY",),
 }
-"""The variables each provider's key is looked for in, the first set one wins. A provider that is
-not listed needs none (Ollama) or checks its own."""
+"""The variables for each provider's key; the first one that is set is used. A provider that is not
+listed needs no key (Ollama) or reads its own."""
 
 ADDRESSES: dict[str, tuple[str, ...]] = {
     "gemini": ("GEMINI_API_BASE", "GOOGLE_GEMINI_BASE_URL"),
@@ -75,15 +47,10 @@ ADDRESSES: dict[str, tuple[str, ...]] = {
     "ollama": ("OLLAMA_API_BASE",),
     "ollama_chat": ("OLLAMA_API_BASE",),
 }
-"""The variables that send what is meant for a provider to another address."""
+"""The variables that set another address for a provider."""
 
 KEY_NAMES = frozenset(name for names in KEYS.values() for name in names)
 ADDRESS_NAMES = frozenset(name for names in ADDRESSES.values() for name in names)
-SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
-"""What ``settings.toml`` may hold."""
-KNOWN_NAMES = SETTING_NAMES | KEY_NAMES | {HOME}
-"""What a file named with ``--env-file`` may hold."""
-
 _GROUPS = {
     name: frozenset(names)
     for table in (KEYS, ADDRESSES)
@@ -100,7 +67,7 @@ _PRIVATE = re.compile(
 
 
 def provider_of(model: str) -> str:
-    """The provider in a litellm model name; empty where the name does not tell."""
+    """The provider in a litellm model name; empty where the name has none."""
     provider, slash, _ = model.partition("/")
     if slash:
         return provider
@@ -108,25 +75,25 @@ def provider_of(model: str) -> str:
 
 
 def address_names(provider: str) -> tuple[str, ...]:
-    """The variables that may hold another address for a provider, as libraries name them."""
+    """The variables that may set another address for a provider."""
     known = ADDRESSES.get(provider)
     start = re.sub(r"\W", "_", provider).upper()
     return known or (f"{start}_API_BASE", f"{start}_BASE_URL")
 
 
-def same_thing(name: str) -> frozenset[str]:
-    """The variables that mean the same as this one, itself included."""
+def synonyms(name: str) -> frozenset[str]:
+    """The variables with the same meaning as this one, including itself."""
     return _GROUPS.get(name, frozenset((name,)))
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that one was probably meant to be."""
+    """The known name that is closest to a misspelt one, if any is."""
     found = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.6)
     return found[0] if found else None
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """An environment for a program that is not memchat's: without keys, tokens and passwords."""
+    """An environment for another program, without keys, tokens and passwords."""
     return {
         name: value
         for name, value in environment.items()

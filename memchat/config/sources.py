@@ -1,11 +1,11 @@
-"""Where settings come from, and in which order: each place wins over those after it.
+"""The sources of settings; each takes precedence over those after it.
 
 1. the environment,
 2. the file that was named with ``--env-file``,
 3. ``settings.toml`` and ``keys.toml`` in the data folder.
 
-No file of the working folder is read unless it was named: whoever leaves a file there could
-otherwise have memchat send a person's words, and the key, to an address of theirs.
+No file of the working folder is read unless it was named: such a file could otherwise make memchat
+send messages and keys to an address of its author.
 """
 
 from __future__ import annotations
@@ -17,35 +17,33 @@ from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
 
-from memchat.config import keys, private
+from memchat.config import keys, private_files
 from memchat.config.keys import ENVIRONMENT, Keys
-from memchat.config.names import (
-    HOME,
-    KEY_NAMES,
-    KNOWN_NAMES,
-    SETTING_NAMES,
-    closest,
-    same_thing,
-)
+from memchat.config.names import ADDRESS_NAMES, KEY_NAMES, USER, closest, synonyms
+from memchat.config.settings import HOME, VARIABLES
 from memchat.errors import ConfigError
 
 FILE = "settings.toml"
 DOTENV = ".env"
+SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
+"""What ``settings.toml`` may hold."""
+KNOWN_NAMES = SETTING_NAMES | KEY_NAMES | {HOME}
+"""What a file named with ``--env-file`` may hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnvFile:
-    """What a file named with ``--env-file`` gives."""
+    """The contents of a file named with ``--env-file``."""
 
     name: str
     values: Mapping[str, str] = field(repr=False)
     ignored: tuple[str, ...] = ()
-    """Names in it that memchat does not know, and takes nothing from."""
+    """Unknown names in it, which are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
-    """Every value that is set, by its variable, and where each comes from."""
+class SettingValues:
+    """Every value that is set, by its variable, with its source."""
 
     home: Path
     values: Mapping[str, str] = field(repr=False)
@@ -53,8 +51,8 @@ class Gathered:
     keys: Keys
 
 
-def gather(environment: Mapping[str, str], env_file: EnvFile | None) -> Gathered:
-    """The values of all places in their order. Raises ConfigError for a file that is refused."""
+def collect(environment: Mapping[str, str], env_file: EnvFile | None) -> SettingValues:
+    """The values of all sources in their order. Raises ConfigError for a file that is refused."""
     values = {name: value for name, value in environment.items() if value}
     origins = dict.fromkeys(values, ENVIRONMENT)
     if env_file is not None:
@@ -67,23 +65,22 @@ def gather(environment: Mapping[str, str], env_file: EnvFile | None) -> Gathered
         for name, origin in origins.items()
         if name in KEY_NAMES and origin != ENVIRONMENT
     }
-    return Gathered(home, values, origins, Keys(given))
+    return SettingValues(home, values, origins, Keys(given))
 
 
 def read_settings(home: Path) -> dict[str, str]:
-    """The values of ``settings.toml``, as the variables of the same names would hold them.
+    """The values of ``settings.toml``, as texts like those of the variables.
 
-    Raises ConfigError for a file that is not private, and for a name that memchat does not know.
+    Raises ConfigError for a file that is not private, and for an unknown name.
     """
     path = home / FILE
-    return {name: _text(path, name, value) for name, value in private.read(path).items()}
+    return {name: _text(path, name, value) for name, value in private_files.read(path).items()}
 
 
 def read_env_file(path: Path) -> EnvFile:
     """The values of a file in the form of ``.env``. Raises ConfigError for one it cannot read.
 
-    Only names that memchat knows are taken, and a ``$`` stays as it is: nothing of the environment
-    is put into a value.
+    Only known names are used, and a ``$`` stays as it is: no variables are substituted.
     """
     try:
         values = _parsed(path.read_text("utf-8"))
@@ -96,7 +93,7 @@ def read_env_file(path: Path) -> EnvFile:
 
 
 def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
-    """The names that memchat knows in the folder's ``.env``, which is not read by itself.
+    """The known names in the folder's ``.env``, which is only read when it is named.
 
     Empty where there is none, or where it was named with ``--env-file``.
     """
@@ -104,7 +101,7 @@ def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
     try:
         found = path.stat()
         named = env_file is not None and os.path.samefile(env_file.name, path)
-        if named or not stat.S_ISREG(found.st_mode) or found.st_size > private.MOST_BYTES:
+        if named or not stat.S_ISREG(found.st_mode) or found.st_size > private_files.MOST_BYTES:
             return []
         return [name for name in _parsed(path.read_text("utf-8")) if name in KNOWN_NAMES]
     except (OSError, UnicodeDecodeError):
@@ -124,8 +121,8 @@ def default_home() -> Path:
 def _add(
     values: dict[str, str], origins: dict[str, str], found: Mapping[str, str], origin: str
 ) -> None:
-    """Take what no earlier place has set, also not by another name for the same thing."""
-    taken = {other for name in values for other in same_thing(name)}
+    """Add the values that no earlier source has set, under this name or a synonym."""
+    taken = {other for name in values for other in synonyms(name)}
     for name, value in found.items():
         if name not in taken and value:
             values[name], origins[name] = value, origin

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memchat.config import Settings
-from memchat.jobs.embed import Embedded, Embedding, Kind, Take
+from memchat.jobs.embedding_run import ClaimJobs, EmbeddingResult, EmbeddingRun, Kind
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.store import jobs, unembedded
 from memchat.store.database import Database
@@ -22,72 +22,72 @@ KINDS: tuple[Kind, ...] = ("embed", "index")
 
 
 @dataclass(frozen=True, slots=True)
-class Backfilled:
-    """What came of it."""
+class BackfillResult:
+    """Counts of one backfill."""
 
     total: int
     """Texts that had no vector at the start."""
     done: int
     left: int
-    """Texts that have none now: they failed, or another worker is at them."""
+    """Texts that still have none: they failed, or another worker has claimed them."""
     failed: tuple[Job, ...]
-    """The jobs that did not succeed; they have their reason, and when they are tried again."""
+    """The jobs that failed, with the reason and the time of the next try."""
     stopped: str | None
-    """Why the service was asked no more, where it was not done."""
+    """Why the run ended early, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backfill:
-    """One run over a whole store."""
+    """One backfill of a whole store."""
 
     database: Database
     settings: Settings
     clock: Callable[[], datetime]
-    meaning: EmbeddingSpace
-    taking: Callable[[Kind, datetime], Take]
-    """Gives what claims jobs of a kind that were due at a moment."""
+    space: EmbeddingSpace
+    claims: Callable[[Kind, datetime], ClaimJobs]
+    """Gives a function that claims jobs of a kind that were due by a time."""
     wait: Callable[[float], bool]
-    """Waits so many seconds and says whether that was broken off."""
+    """Waits a number of seconds; true where the wait was interrupted."""
 
-    def run(self, batch: int, seen: Callable[[Progress], None]) -> Backfilled:
-        """Embed all that is lacking, by ``batch`` texts; each is tried once."""
+    def run(self, batch: int, on_progress: Callable[[Progress], None]) -> BackfillResult:
+        """Embed every text without a vector, by ``batch`` texts; each is tried once."""
         began, started = self.clock(), time.monotonic()
         with self.database.write() as tx:
-            total = unembedded.count(tx, self.meaning.service_id)
+            total = unembedded.count(tx, self.space.service_id)
             if total:
-                unembedded.queue(tx, self.meaning.service_id, began)
-        runs: list[Embedded] = []
+                unembedded.queue(tx, self.space.service_id, began)
+        runs: list[EmbeddingResult] = []
 
-        def tell(*now: Embedded) -> None:
-            seen(_progress(total, [*runs, *now], time.monotonic() - started))
+        def report(*now: EmbeddingResult) -> None:
+            on_progress(_progress(total, [*runs, *now], time.monotonic() - started))
 
-        tell()
+        report()
         for kind in KINDS:
-            embedding = Embedding(
+            embedding = EmbeddingRun(
                 self.database,
                 self.settings,
                 self.clock,
-                self.meaning,
+                self.space,
                 kind,
                 batch=batch,
-                seen=tell,
+                on_progress=report,
                 wait=self.wait,
             )
-            found = embedding.run(self.taking(kind, began))
+            found = embedding.run(self.claims(kind, began))
             runs.append(found)
             if found.down is not None:
                 break
         with self.database.read() as tx:
-            left = unembedded.count(tx, self.meaning.service_id)
+            left = unembedded.count(tx, self.space.service_id)
             failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
-        # The same words count wherever they occur, though they are made once.
+        # A text counts wherever it occurs, though it is embedded once.
         done, down = max(0, total - left), runs[-1].down
         faulty = sum(one.faulty for one in runs)
-        seen(Progress(done, total, time.monotonic() - started, failed=faulty))
-        return Backfilled(total, done, left, tuple(failed), None if down is None else str(down))
+        on_progress(Progress(done, total, time.monotonic() - started, failed=faulty))
+        return BackfillResult(total, done, left, tuple(failed), None if down is None else str(down))
 
 
-def _progress(total: int, runs: list[Embedded], seconds: float) -> Progress:
-    made, faulty = sum(run.made for run in runs), sum(run.faulty for run in runs)
+def _progress(total: int, runs: list[EmbeddingResult], seconds: float) -> Progress:
+    embedded, faulty = sum(run.embedded for run in runs), sum(run.faulty for run in runs)
     pause = runs[-1].pause if runs else None
-    return Progress(made, total, seconds, failed=faulty, pause=pause)
+    return Progress(embedded, total, seconds, failed=faulty, pause=pause)

@@ -1,8 +1,8 @@
-"""Everything that talks to a model, behind two small ports.
+"""Chat and embedding models, behind two small interfaces.
 
-``ChatModel`` streams a reply and gives one structured answer; ``Embedder`` turns texts into unit
-vectors of one service. Adapters translate their library's errors into ProviderError or ConfigError;
-nothing else leaves this room, and no provider's library is imported before its first call.
+``ChatModel`` streams a reply or gives one whole answer; ``Embedder`` turns texts into unit vectors.
+Their implementations turn the errors of a provider's library into ProviderError or ConfigError, and
+import that library at the first call.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A tool that a model calls. Its arguments are JSON as the model wrote it, broken perhaps."""
+    """A call of a tool. ``arguments`` is the JSON that the model wrote, which may be invalid."""
 
     name: str
     arguments: str
@@ -39,11 +39,10 @@ class ToolCall:
 class ChatStream(Protocol):
     """A reply as it arrives: iterate for non-empty pieces of text.
 
-    A broken stream raises ProviderError after the pieces that came. ``close`` cuts the connection
-    and may be called at any time, also twice. ``usage`` is complete once the iteration ended; after
-    an early ``close`` it holds an estimate. ``whole`` tells whether the reply came to an end that
-    the provider gave it. ``calls`` are the tools called, in their order; there are none before that
-    end.
+    A broken stream raises ProviderError after the pieces that came. ``close`` closes the connection
+    and may be called at any time, more than once. ``usage`` is complete when the iteration has
+    ended; after an early ``close`` it is an estimate. ``whole`` tells whether the provider sent the
+    reply to its end. ``calls`` are the tools called, in their order; empty before that end.
     """
 
     def __iter__(self) -> Iterator[str]: ...
@@ -82,7 +81,7 @@ class ChatModel(Protocol):
     def stream(
         self, messages: Sequence[ChatMessage], tools: Sequence[dict[str, Any]] = ()
     ) -> ChatStream:
-        """Start a reply. One request, no retry: a person is waiting and can ask again.
+        """Start a reply, with one request and no retry, as the user is waiting and can ask again.
 
         ``tools`` are function schemas in OpenAI's form that the model may call.
         """
@@ -93,26 +92,27 @@ class ChatModel(Protocol):
     ) -> Completion:
         """One whole answer; with ``schema``, in the provider's JSON schema mode where it has one.
 
-        Makes exactly one request; who calls decides about repair and retries.
+        Makes exactly one request; the caller decides about repair and retries.
         """
         ...
 
     @property
     def schema_mode(self) -> bool:
-        """Whether the provider enforces a schema, so that it need not stand in the prompt."""
+        """Whether the provider enforces a schema, so that the prompt need not contain it."""
         ...
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors, all of one service."""
+    """Turns texts into unit vectors of one service."""
 
     @property
     def service(self) -> Service: ...
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
-        """One float32 unit vector a text, in the order given, shape (n, dimensions).
+        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
 
-        Splits at the provider's batch limit; refuses wrong lengths, NaN, Inf and zero vectors.
+        Splits at the provider's batch limit. Raises ProviderError for vectors of a wrong size, with
+        NaN or Inf, or of length zero.
         """
         ...
 
@@ -122,10 +122,10 @@ class Embedder(Protocol):
 
 
 @runtime_checkable
-class AsksTogether(Protocol):
-    """An ``Embedder`` that takes many questions in one call; others are asked for each alone.
+class QueryBatchEmbedder(Protocol):
+    """An ``Embedder`` that embeds many questions in one call; others need one call for each.
 
-    Not documents: many services embed the two differently.
+    Documents are not questions: many services embed the two differently.
     """
 
     def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:

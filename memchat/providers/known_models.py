@@ -1,4 +1,4 @@
-"""How long the vectors of well-known embedding models are, and how much such a model reads."""
+"""Sizes of well-known embedding models: the length of their vectors and the tokens they read."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ KNOWN: dict[str, tuple[int, int]] = {
     "bge-m3": (1024, 8192),
     "all-minilm": (384, 256),
 }
-"""Dimensions, and tokens read, by the name behind the last slash. Gemini's models and those of this
-machine say it themselves."""
+"""Dimensions and tokens read, by the name after the last slash. The other embedders know the sizes
+of Gemini's and of local models."""
 
 
-def sizes(model: str, dimensions: int | None, max_tokens: int | None) -> tuple[int, int]:
+def model_sizes(model: str, dimensions: int | None, max_tokens: int | None) -> tuple[int, int]:
     """Dimensions and tokens of a model: as known, else as given.
 
     Raises ServiceError for an unknown model whose sizes were not given, and for given dimensions

@@ -28,7 +28,7 @@ from sqlalchemy import (
     update,
 )
 
-from memchat.config import RETRY_MINUTES
+from memchat.config.settings import RETRY_MINUTES
 from memchat.store import raw_sql
 from memchat.store.schema import apps, jobs, utc_text
 from memchat.types import Job

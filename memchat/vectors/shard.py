@@ -1,10 +1,9 @@
-"""One FAISS index over the active memories of one scope row, and how far it has read.
+"""A FAISS index of one scope row, with the number of the last change it contains.
 
-Flat inner product over unit vectors: exact cosine, no filter needed since a shard holds one
-person's app. A coarse one, a byte a number, is three times as fast and a quarter of the size: some
-more than are wanted are taken from it and scored anew. A shard may have a coarse one beside it, or,
-where it is very large, be one; then who searches it has the vectors. A shard knows the last event
-it contains, so it can read on from there.
+The index is a flat inner product over unit vectors: exact cosine. It needs no filter, as a shard
+has the vectors of one user and app. A coarse index, with one byte for each number, is three times
+as fast and a quarter of the size; more hits than needed are taken from it and scored again. A shard
+may have a coarse copy or, if it is very large, be coarse itself; then the caller scores its hits.
 """
 
 from __future__ import annotations
@@ -35,29 +34,30 @@ _PIECE = 1 << 20
 _TIE = 1e-6
 """Scores this close may change places with the order of adding up."""
 _SPARE = 10
-"""What is taken from a coarse shard beyond the limit at least, to be scored anew."""
+"""The least number of hits that are taken from a coarse shard beyond the limit."""
 _EVEN = 5.0
-"""The largest number of a unit vector without outliers, times the root of its dimensions."""
+"""The largest number of a typical unit vector, times the square root of its dimensions."""
 _STEPS = 127
-"""Of a byte, each way from zero."""
+"""Steps of a signed byte on each side of zero."""
 
 
 class Shard:
-    """Ids and vectors; ``seq`` is the last event that they reflect.
+    """Ids and vectors; ``seq`` is the number of the last change in them.
 
-    ``mark`` tells that event from one of the same number in another past; set in a loaded shard.
+    ``mark`` tells that change from one of the same number before a backup was restored; it is set
+    in a loaded shard.
     """
 
     def __init__(self, dimensions: int, *, largest: float | None = None) -> None:
-        """``largest`` makes it coarse: the largest number of the vectors that a byte shall hold."""
+        """``largest`` makes it coarse: it is the largest number in the vectors."""
         self.dimensions = dimensions
         self.largest = largest
         self.seq = 0
         self.mark = ""
         self.waiting: set[int] = set()
-        """Rows that it has read and that have no vector yet."""
+        """Ids that it has read and that have no vector yet."""
         self._quick: Shard | None = None
-        # FAISS compares bytes with bytes here, which is what makes it quick.
+        # With this type FAISS compares bytes with bytes, which is fast.
         signed = faiss.ScalarQuantizer.QT_8bit_direct_signed
         self._index: Any = faiss.IndexIDMap2(
             faiss.IndexFlatIP(dimensions)
@@ -70,28 +70,28 @@ class Shard:
 
     @property
     def nbytes(self) -> int:
-        """What it holds in memory, about."""
+        """Its size in memory in bytes, estimated."""
         own = len(self) * (self.dimensions * (1 if self.coarse else 4) + 40) + 4096
         return own + (self._quick.nbytes if self._quick is not None else 0)
 
     @property
     def coarse(self) -> bool:
-        """Whether its scores only tell which vectors to look at."""
+        """Whether its scores are approximate, so that its hits have to be scored again."""
         return self.largest is not None
 
     def spared(self, limit: int) -> int:
-        """How many of a coarse shard's nearest hold the exact ``limit``: about twice as many, more
-        where one dimension is larger than all others and leaves the rest fewer steps."""
+        """How many hits of a coarse shard contain the exact nearest ``limit``: about twice as many,
+        more where one dimension is much larger and leaves fewer steps for the others."""
         steps = (self.largest or 0.0) * math.sqrt(self.dimensions)
         return limit + max(_SPARE, round(limit * steps / _EVEN))
 
     @property
     def ids(self) -> set[int]:
-        """The memories in it."""
+        """The ids in it."""
         return {int(i) for i in faiss.vector_to_array(self._index.id_map)}
 
     def holds(self, ids: Sequence[int], vectors: Vectors) -> bool:
-        """Whether it has these vectors under these ids, and nothing else."""
+        """Whether it has exactly these ids and vectors."""
         held = faiss.vector_to_array(self._index.id_map)
         if len(held) != len(ids) or set(held.tolist()) != set(ids):
             return False
@@ -102,7 +102,7 @@ class Shard:
         return bool(np.allclose(mine[[place[i] for i in ids]], theirs, atol=_TIE))
 
     def quicken(self) -> None:
-        """Search a coarse copy first from now on."""
+        """Make a coarse copy, which is then searched first."""
         held = faiss.vector_to_array(self._index.id_map)
         places = range(0, len(self), _BATCH)
         largest = max(float(abs(self._vectors(start, _BATCH)).max()) for start in places)
@@ -117,18 +117,18 @@ class Shard:
         return self._quick is not None
 
     def _vectors(self, start: int, count: int) -> Vectors:
-        """So many of them from a place on, in the order they were put in."""
+        """``count`` vectors from ``start`` on, in the order in which they were added."""
         count = min(count, len(self) - start)
         held: Vectors = faiss.downcast_index(self._index.index).reconstruct_n(start, count)
         return held
 
     def replace(self, ids: Sequence[int], found: Sequence[int], vectors: Vectors) -> None:
-        """Take ``ids`` out and put ``found`` in with their vectors; FAISS itself has no upsert."""
-        # A removal moves everything behind it: not for what is new.
+        """Remove ``ids`` and add ``found`` with their vectors, as FAISS has no upsert."""
+        # A removal moves all that follows, so it is skipped for new ids.
         known = ids if len(ids) > _FEW else [i for i in ids if self._vector(i) is not None]
         if len(self) and known:
             self._index.remove_ids(np.asarray(known, np.int64))
-        for start in range(0, len(found), _BATCH):  # no second copy of all of them
+        for start in range(0, len(found), _BATCH):  # without a second copy of all
             some = slice(start, start + _BATCH)
             self._index.add_with_ids(
                 self._as_held(vectors[some]), np.asarray(found[some], np.int64)
@@ -139,7 +139,7 @@ class Shard:
     def search(
         self, query: Vectors, limit: int, exclude: Sequence[int] = ()
     ) -> list[tuple[int, float]]:
-        """The nearest (id, cosine), best first, of equal ones the oldest, none of ``exclude``."""
+        """The nearest (id, cosine) without ``exclude``, best first, of equal ones the oldest."""
         if limit < 1:
             return []
         if self._quick is not None:
@@ -151,7 +151,7 @@ class Shard:
         return found[:limit]
 
     def candidates(self, query: Vectors, limit: int, exclude: Sequence[int] = ()) -> list[int]:
-        """What a coarse one takes for the nearest, with some to spare: the exact ones are among
+        """The nearest of a coarse shard, with more than ``limit``, so that the exact ones are among
         them."""
         found = self._widening(query, self.spared(limit), exclude)
         return [i for i, _ in found]
@@ -159,7 +159,7 @@ class Shard:
     def _widening(
         self, query: Vectors, limit: int, exclude: Sequence[int]
     ) -> list[tuple[int, float]]:
-        """The nearest with all that tie with the last of them; FAISS cuts a tie anywhere."""
+        """The nearest, with all that tie with the last, as FAISS may cut a tie anywhere."""
         wide = limit + 1
         while True:
             found = self._nearest(query, min(wide, len(self)), exclude)
@@ -177,25 +177,25 @@ class Shard:
             chosen = faiss.IDSelectorBatch(np.asarray(exclude, np.int64))
             parameters = faiss.SearchParameters(sel=faiss.IDSelectorNot(chosen))  # type: ignore[call-arg]
         asked = query.reshape(1, -1)
-        if self.largest is not None:  # a question's own length changes no order
+        if self.largest is not None:  # the length of the query does not change the order
             asked = _bytes(asked, float(abs(query).max()))
         scores, ids = self._index.search(asked, limit, params=parameters)
         pairs = zip(ids[0].tolist(), scores[0].tolist(), strict=True)
         return [(i, score) for i, score in pairs if i >= 0]
 
     def _as_held(self, vectors: Vectors) -> Vectors:
-        """In the numbers that the index holds."""
+        """The vectors as numbers of the index's type."""
         if self.largest is not None:
             return _bytes(vectors, self.largest)
         return np.ascontiguousarray(vectors, np.float32)
 
     def scores(self, query: Vectors, ids: Sequence[int]) -> dict[int, float]:
-        """The cosine of those of ``ids`` that are in it."""
+        """The cosine of those of ``ids`` that are in the shard."""
         if not len(self) or not len(ids):
             return {}
         try:
             vectors = self._index.reconstruct_batch(np.asarray(ids, np.int64))
-        except RuntimeError:  # one of them has none
+        except RuntimeError:  # one of them has no vector
             held = {i: vector for i in ids if (vector := self._vector(i)) is not None}
             ids, vectors = list(held), np.array([*held.values()]).reshape(-1, self.dimensions)
         return dict(zip(ids, (vectors @ query).tolist(), strict=True))
@@ -203,12 +203,12 @@ class Shard:
     def _vector(self, i: int) -> Vectors | None:
         try:
             vector: Vectors = self._index.reconstruct(i)
-        except RuntimeError:  # FAISS's word for an id it does not hold
+        except RuntimeError:  # raised by FAISS for an unknown id
             return None
         return vector
 
     def save(self, path: Path, mark: str) -> None:
-        """Write it whole to one file, atomically; a half-written one never has the name."""
+        """Write it to a file atomically: a partial file never has this name."""
         body = faiss.serialize_index(self._index).data
         head = {
             "format": _FORMAT,
@@ -220,7 +220,7 @@ class Shard:
             "sha256": hashlib.sha256(body).hexdigest(),
         }
         temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-        # A vector tells about its words: nobody else on this machine reads it.
+        # A vector reveals something of its text, so other accounts must not read it.
         try:
             with open(disk.new_file(temporary), "wb") as file:
                 file.write(json.dumps(head).encode() + b"\n")
@@ -242,9 +242,9 @@ class Shard:
                 if known["format"] != _FORMAT or known["dimensions"] != dimensions:
                     raise ValueError("another format")
                 if hashlib.file_digest(file, "sha256").hexdigest() != known["sha256"]:
-                    raise ValueError("not what was written")  # FAISS itself trusts what it reads
+                    raise ValueError("not what was written")  # FAISS does not check it
                 shard = cls(dimensions, largest=known["largest"])
-                file.seek(start)  # in pieces: no second copy of all of it
+                file.seek(start)  # in pieces, without a second copy of all
                 reader = faiss.PyCallbackIOReader(file.read, _PIECE)  # type: ignore[attr-defined]
                 shard._index = faiss.read_index(reader)
             shard.seq, shard.mark = int(known["seq"]), str(known["mark"])
@@ -255,6 +255,6 @@ class Shard:
 
 
 def _bytes(vectors: Vectors, largest: float) -> Vectors:
-    """In whole steps, of which ``largest`` is the last."""
+    """The vectors in whole steps; ``largest`` is the last step."""
     steps: Vectors = np.rint(vectors * (_STEPS / (largest or 1.0)))
     return steps.clip(-_STEPS, _STEPS)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from memchat.providers import litellm_calls
+from memchat.providers import litellm_setup
 from tests.support.terminal import TALK, WAIT, Env, slow_model, unreachable
 
 if sys.platform == "win32":
@@ -19,7 +19,7 @@ if sys.platform == "win32":
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, which a chat loads in a thread that must not outlive a test's warning filters."""
-    litellm_calls.litellm()
+    litellm_setup.litellm()
 
 
 # --- piped

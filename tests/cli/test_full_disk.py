@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from memchat.errors import StoreError, StoreFull
-from memchat.providers import litellm_calls
+from memchat.providers import litellm_setup
 from memchat.store import migrate
 from memchat.store.database import FILE, Database
 from memchat.store.schema import HEAD
@@ -83,7 +83,7 @@ def told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Run]:
     """Runs a command on the store of the small disk, with lines to chat with."""
-    litellm_calls.litellm()  # else threads of several chats import it at once
+    litellm_setup.litellm()  # else threads of several chats import it at once
     monkeypatch.setenv("MEMCHAT_HOME", str(tiny.home))
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
 
@@ -232,9 +232,9 @@ def test_an_index_that_finds_no_room_is_left_out_and_says_why(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from memchat.vectors import index
+    from memchat.vectors import vector_index
 
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store(home=tiny.home)
     mc.add("profile", "city", "Lisbon", **ANA)
     mc.embed_pending()

@@ -12,7 +12,7 @@ from memchat.config import load
 def elsewhere(tmp_path: Path, **env: str) -> list[str]:
     return load(
         {"MEMCHAT_HOME": str(tmp_path), "MEMCHAT_EMBED_MODEL": "none", **env}
-    ).foreign_addresses()
+    ).redirect_warnings()
 
 
 def test_another_address_is_told_with_the_variable_that_sets_it(tmp_path: Path) -> None:

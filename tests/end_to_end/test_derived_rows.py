@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memchat.vectors.vector_index import VectorIndex
 
 from benchmarks import crash_checks
 from memchat import MemChat
-from memchat.providers.hashing import SERVICE, HashEmbedder
+from memchat.providers.hash_embedder import SERVICE, HashEmbedder
 from memchat.store import meta
 from memchat.store.database import Database
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
-from memchat.vectors.index import VectorIndex
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, Opener
 

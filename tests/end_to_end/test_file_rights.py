@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from memchat import disk
-from memchat.providers import minilm
+from memchat.providers import minilm_embedder
 from memchat.store import migrate
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
-from memchat.vectors import index
+from memchat.vectors import vector_index
 from tests.support.store import Opener
 
 ANA = {"user": "ana", "app": "default"}
@@ -46,7 +46,7 @@ def test_a_new_data_folder_is_its_owner_s_alone_whatever_the_umask(
 def test_every_file_that_memchat_makes_is_its_owner_s_alone(
     open_store: Opener, umask: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store()
     home = mc.settings.home
     with mc.session(**ANA) as chat:
@@ -55,12 +55,12 @@ def test_every_file_that_memchat_makes_is_its_owner_s_alone(
     mc.embed_pending()
     mc.recall("nurse", **ANA)
     migrate.back_up(home / "memchat.db", HEAD)
-    minilm._remember(home / minilm.MEMO, {"size": 1})
+    minilm_embedder._remember(home / minilm_embedder.MEMO, {"size": 1})
     during = {path: rights(path) for path in home.rglob("*")}
     mc.close()
     found = during | {path: rights(path) for path in home.rglob("*")}
     names = {path.name for path in found}
-    assert {"memchat.db", "memchat.db-wal", f"memchat.db.{HEAD}.bak", minilm.MEMO} <= names
+    assert {"memchat.db", "memchat.db-wal", f"memchat.db.{HEAD}.bak", minilm_embedder.MEMO} <= names
     assert any(path.suffix == ".faiss" for path in found)
     wide = {path.name: oct(mode) for path, mode in found.items() if mode & 0o077}
     assert wide == {}

@@ -17,7 +17,7 @@ from sqlalchemy.engine import Engine
 
 from memchat import InputError, MemChat
 from memchat.cli import main
-from memchat.providers import minilm
+from memchat.providers import minilm_embedder
 from memchat.store import apps, embeddings, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
@@ -33,7 +33,7 @@ from tests.support.whole_routes import needs_weights
 def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     wanted = mc.add("fact", "car", "the automobile is in the repair shop", user="ana", app="home")
     mc.add("fact", "car", "the automobile is red", user="ana", app="work")
     mc.embed_pending()
@@ -158,11 +158,11 @@ def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, ext
 # Meaning and words
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the MiniLM weights are not installed")
+@pytest.mark.skipif(not minilm_embedder.available(), reason="the MiniLM weights are not installed")
 def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     with_vector = mc.add("fact", "boat", "the red kayak leaks", user="ana").id
     mc.embed_pending()
     without_vector = mc.add("fact", "canoe", "the red kayak leaks", user="ana").id
@@ -199,11 +199,11 @@ THINGS = (
 )
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the MiniLM weights are not installed")
+@pytest.mark.skipif(not minilm_embedder.available(), reason="the MiniLM weights are not installed")
 def test_different_questions_find_different_things_and_nonsense_nothing(
     open_store: Opener, tmp_path: Path
 ) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     ids = [mc.add("fact", key, value, user="ana").id for key, value, _ in THINGS]
     mc.embed_pending()
     lists = []

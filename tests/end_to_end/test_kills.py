@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import crash, crash_fresh
 from memchat.errors import StoreError
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps
 from memchat.store.database import Database
 from memchat.testing import ScriptedModel

@@ -13,7 +13,7 @@ import pytest
 from memchat import MemChat, ProviderError
 from memchat.config import load
 from memchat.providers import ChatModel
-from memchat.providers.chat import LiteLLMChat
+from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from tests.support import private

@@ -308,7 +308,7 @@ def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path
         "from pathlib import Path\n"
         "from memchat import MemChat\n"
         "from memchat.config import Settings\n"
-        "from memchat.providers.hashing import HashEmbedder\n"
+        "from memchat.providers.hash_embedder import HashEmbedder\n"
         "class Slow(HashEmbedder):\n"
         "    calls = 0\n"
         "    def embed_documents(self, texts):\n"

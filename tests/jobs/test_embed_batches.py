@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memchat.jobs.embedding_run import BATCH
 
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError
-from memchat.jobs.embed import BATCH
 from memchat.memory.embedding.batch_split import (
     FAILURES_BEFORE_PROBE,
     BatchSplitter,
@@ -23,8 +23,8 @@ from memchat.memory.embedding.batch_split import (
     embed_documents,
 )
 from memchat.memory.embedding.pipeline import CALLS
-from memchat.providers.hashing import SERVICE, HashEmbedder
-from memchat.providers.limits import Paused
+from memchat.providers.hash_embedder import SERVICE, HashEmbedder
+from memchat.providers.rate_limiter import PauseRequested
 from memchat.store import apps, embeddings, jobs, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory, text_hash
@@ -306,7 +306,7 @@ def test_an_embedding_made_by_the_worker_is_in_the_usage(open_store: Opener) -> 
 
 def test_a_pause_that_is_not_over_costs_no_try(open_store: Opener) -> None:
     def answer(texts: Sequence[str]) -> None:
-        raise Paused("left alone", status=429, retryable=True, retry_after=30)
+        raise PauseRequested("left alone", status=429, retryable=True, retry_after=30)
 
     service = Service(answer)
     mc = open_store(embedder=service)

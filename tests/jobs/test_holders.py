@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import jobs
 from memchat.types import Usage
 from tests.support import private

@@ -19,7 +19,7 @@ from benchmarks.queue import kills, pace
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import ProviderError
-from memchat.jobs import serve
+from memchat.jobs import worker_loop
 from memchat.store import jobs
 from memchat.testing import ScriptedModel
 from tests.support import private
@@ -150,7 +150,7 @@ def test_its_log_has_numbers_and_no_words(
     caplog.set_level("INFO", "memchat")
     mc = open_store()
     add(mc, "a red kayak", "green tea")
-    serve.tell(mc.run_jobs())
+    worker_loop.log_result(mc.run_jobs())
     assert "embed: jobs done 1–2 (2); failed none; texts 2" in caplog.text
     assert "2 jobs done, 0 failed" in caplog.text
     assert "kayak" not in caplog.text and "tea" not in caplog.text

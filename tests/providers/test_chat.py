@@ -9,10 +9,10 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
+from memchat.providers.chat import ContextOverflow, LiteLLMChat
 
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.extraction import candidate
-from memchat.providers.chat import ContextOverflow, LiteLLMChat
 from memchat.types import ChatMessage
 from tests.support.chat_providers import KEY, failure
 from tests.support.wire import (

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from memchat.config import Settings, load
-from memchat.providers.chat import LiteLLMChat
+from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.choose import chat_model, explain, extract_model
 from tests.support.chat_providers import KEY, failure
 from tests.support.wire import Fail, GeminiServer, OpenAIServer, WireServer
@@ -111,10 +111,11 @@ def test_a_model_without_a_provider_is_explained(tmp_path: Any) -> None:
 
 def test_explaining_and_building_load_no_provider_library() -> None:
     code = (
-        "import sys; from memchat.config import load; from memchat.providers import choose;"
-        "s = load({'GEMINI_API_KEY': 'k'}); choose.explain(s); choose.chat_model(s);"
-        "choose.extract_model(s); choose.embedder(s).service;"
-        "choose.embedder(load({'OPENAI_API_KEY': 'k'})).service;"
+        "import sys; from memchat.config import load;"
+        "from memchat.providers import factory, model_choice;"
+        "s = load({'GEMINI_API_KEY': 'k'}); model_choice.explain(s); factory.chat_model(s);"
+        "factory.extract_model(s); factory.embedder(s).service;"
+        "factory.embedder(load({'OPENAI_API_KEY': 'k'})).service;"
         "print([m for m in ('litellm', 'google.genai', 'openai', 'httpx') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from memchat.errors import ProviderError
-from memchat.providers.chat import LiteLLMChat
+from memchat.providers.litellm_chat import LiteLLMChat
 from tests.support.chat_providers import KEY
 from tests.support.wire import Call, Fail, GeminiServer, OpenAIServer, Say, WireServer
 from tests.support.wire.case import HELLO, chat_of

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from memchat.providers.batches import BYTES_A_TOKEN, unit_vectors, windows
+from memchat.providers.choose import embedder, explain
+from memchat.providers.gemini import GeminiEmbedder
+from memchat.providers.remote_embed import LiteLLMEmbedder
 
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.providers import Embedder
-from memchat.providers.batches import BYTES_A_TOKEN, embed_all, unit_vectors, windows
-from memchat.providers.choose import embedder, explain
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.remote_embed import LiteLLMEmbedder
+from memchat.providers.embedding_batches import embed_in_batches
 from tests.support.wire import Fail, GeminiServer, Hang, OpenAIServer, Raw, Rows, WireServer
 from tests.support.wire.server import vector
 
@@ -289,7 +290,7 @@ def test_batches_keep_order_and_limits(lengths: list[int], batch: int) -> None:
         calls.append(some)
         return [[float(text[:3]) + 1, 1.0] for text in some]
 
-    vectors = embed_all(texts, call, model="m", max_tokens=99, batch=batch, batch_tokens=40)
+    vectors = embed_in_batches(texts, call, model="m", max_tokens=99, batch=batch, batch_tokens=40)
     assert [text for some in calls for text in some] == texts
     assert all(len(some) <= batch for some in calls)
     assert all(len(some) == 1 or sum(map(len, some)) <= 80 for some in calls)

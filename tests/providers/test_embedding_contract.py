@@ -11,13 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-
-from memchat.config import MINILM, Settings
-from memchat.errors import InputError, ProviderError
-from memchat.memory.embedding.batch_split import embed_documents
-from memchat.providers import AsksTogether, Embedder, choose, fastembed, minilm
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.remote_embed import LiteLLMEmbedder
+
+from memchat.config import Settings
+from memchat.config.model_defaults import MINILM
+from memchat.errors import InputError, ProviderError
+from memchat.memory.embedding.batch_split import embed_documents
+from memchat.providers import (
+    Embedder,
+    QueryBatchEmbedder,
+    factory,
+    fastembed_embedder,
+    minilm_embedder,
+)
 from memchat.store import services
 from memchat.store.database import Database
 from memchat.types import Usage
@@ -49,7 +56,7 @@ class Case:
 
 def local(tmp_path: Path, model: str) -> Case:
     settings = Settings(tmp_path, embed_model=model)
-    embedder = choose.embedder(settings)
+    embedder = factory.embedder(settings)
     assert embedder is not None
     return Case(embedder, settings)
 
@@ -136,9 +143,9 @@ def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def found(which: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Case]:
-    if which == "minilm" and not minilm.available():
+    if which == "minilm" and not minilm_embedder.available():
         pytest.skip("the MiniLM weights are not installed; make installs them")
-    if which == "fastembed" and not fastembed.installed():
+    if which == "fastembed" and not fastembed_embedder.is_installed():
         pytest.skip("fastembed is not installed; it is the extra fastembed")
     if which == "openai":
         yield from openai(tmp_path)
@@ -197,7 +204,7 @@ def test_a_question_has_one_vector_in_the_same_space(case: Case) -> None:
 
 
 def test_questions_asked_together_have_the_vectors_of_each_alone(case: Case) -> None:
-    assert isinstance(case.embedder, AsksTogether)
+    assert isinstance(case.embedder, QueryBatchEmbedder)
     vectors, usage = case.embedder.embed_queries(TEXTS)
     assert vectors.shape == (len(TEXTS), case.embedder.service.dimensions)
     for text, row in zip(TEXTS, vectors, strict=True):
@@ -297,7 +304,7 @@ def test_its_service_is_kept_with_all_that_tells_its_space_and_found_again(case:
         stored = services.get(tx, number)
     database.close()
     assert service.same_space(stored) and stored is not None
-    again, why_not = choose.embedder_of(case.settings, stored)
+    again, why_not = factory.embedder_for(case.settings, stored)
     assert why_not is None and again is not None and again.service.same_space(service)
 
 
@@ -314,9 +321,9 @@ def test_an_error_status_is_one_line_that_says_what_to_do(on_a_wire: Case) -> No
 # A model on this machine whose numbers are no numbers
 
 
-@pytest.mark.skipif(not fastembed.installed(), reason="fastembed is not installed")
+@pytest.mark.skipif(not fastembed_embedder.is_installed(), reason="fastembed is not installed")
 @pytest.mark.parametrize("times", [math.nan, 0.0])
 def test_a_model_file_that_gives_no_vectors_is_refused(tmp_path: Path, times: float) -> None:
     folder = build(tmp_path / "tiny", times=times)
     with pytest.raises(ProviderError, match="zero or not finite"):
-        fastembed.FastEmbedder("house/tiny", folder).embed_documents(["tea"])
+        fastembed_embedder.FastembedEmbedder("house/tiny", folder).embed_documents(["tea"])

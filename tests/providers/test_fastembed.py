@@ -17,8 +17,9 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError, ServiceError, StoreFull
-from memchat.providers import choose, fastembed, fetch
-from memchat.providers.fastembed import FastEmbedder
+from memchat.providers import factory, fastembed_embedder, model_choice, model_download
+from memchat.providers.fastembed_embedder import FastembedEmbedder
+from memchat.providers.model_folder import model_folder
 from memchat.types import Progress
 from tests.support.full_disk import Tiny
 from tests.support.tiny_model import READS, build
@@ -29,7 +30,8 @@ REPOSITORY = "Qdrant/bge-small-en-v1.5-onnx-Q"
 WEIGHTS = "model_optimized.onnx"
 
 here = pytest.mark.skipif(
-    not fastembed.installed(), reason="fastembed is not installed; it is the extra fastembed"
+    not fastembed_embedder.is_installed(),
+    reason="fastembed is not installed; it is the extra fastembed",
 )
 
 
@@ -54,7 +56,7 @@ def settings(tmp_path: Path, model: str = SMALL) -> Settings:
 
 def bring(tmp_path: Path, seen: list[Progress] | None = None) -> int:
     tell = seen.append if seen is not None else lambda progress: None
-    return choose.fetch(settings(tmp_path), SMALL, tell)[1]
+    return factory.download(settings(tmp_path), SMALL, tell)[1]
 
 
 # A folder
@@ -78,26 +80,26 @@ def test_a_model_in_its_folder_is_run_and_finds_by_meaning(tmp_path: Path) -> No
 def test_the_folder_for_models_is_a_setting(tmp_path: Path) -> None:
     build(tmp_path / "shared" / "house" / "tiny")
     told = {"MEMCHAT_MODELS": str(tmp_path / "shared"), "MEMCHAT_HOME": str(tmp_path / "store")}
-    found = choose.embedder(load(told | {"MEMCHAT_EMBED_MODEL": "fastembed/house/tiny"}))
+    found = factory.embedder(load(told | {"MEMCHAT_EMBED_MODEL": "fastembed/house/tiny"}))
     assert found is not None and found.embed_query("tea")[0].shape == (384,)
 
 
 @here
 def test_other_files_under_the_same_name_are_another_service(tmp_path: Path) -> None:
-    first = FastEmbedder("house/tiny", build(tmp_path / "one")).service
-    assert FastEmbedder("house/tiny", build(tmp_path / "same")).service == first
-    other = FastEmbedder("house/tiny", build(tmp_path / "two", seed=8)).service
+    first = FastembedEmbedder("house/tiny", build(tmp_path / "one")).service
+    assert FastembedEmbedder("house/tiny", build(tmp_path / "same")).service == first
+    other = FastembedEmbedder("house/tiny", build(tmp_path / "two", seed=8)).service
     assert other.name == first.name and not other.same_space(first)
     prompts = {"prompts": {"query": "query: ", "document": "passage: "}}
-    (tmp_path / "same" / fastembed.PROMPTS).write_text(json.dumps(prompts))
-    assert not FastEmbedder("house/tiny", tmp_path / "same").service.same_space(first)
+    (tmp_path / "same" / fastembed_embedder.PROMPTS).write_text(json.dumps(prompts))
+    assert not FastembedEmbedder("house/tiny", tmp_path / "same").service.same_space(first)
 
 
 @here
 def test_what_stands_before_questions_and_texts_is_the_model_s_own(tmp_path: Path) -> None:
     folder = build(tmp_path / "tiny")
-    plain = FastEmbedder("house/tiny", folder)
-    e5 = FastEmbedder("intfloat/multilingual-e5-tiny", folder)
+    plain = FastembedEmbedder("house/tiny", folder)
+    e5 = FastembedEmbedder("intfloat/multilingual-e5-tiny", folder)
     asked, _ = e5.embed_query("tea")
     kept, _ = e5.embed_documents(["tea"])
     assert asked == pytest.approx(plain.embed_documents(["query: tea"])[0][0], abs=1e-6)
@@ -107,7 +109,7 @@ def test_what_stands_before_questions_and_texts_is_the_model_s_own(tmp_path: Pat
 
 @here
 def test_nothing_of_a_long_text_is_cut(tmp_path: Path) -> None:
-    model = FastEmbedder("house/tiny", build(tmp_path / "tiny"))
+    model = FastembedEmbedder("house/tiny", build(tmp_path / "tiny"))
     long = "tea " * 100 + "kayak " * 100
     vectors, usage = model.embed_documents([long, "tea", "kayak"])
     assert usage.prompt_tokens == 202
@@ -123,10 +125,10 @@ def test_a_file_that_is_missing_is_named_with_what_to_do(tmp_path: Path, file: s
     folder = build(tmp_path / "store" / "models" / "house" / "tiny")
     (folder / file).unlink()
     with pytest.raises(ConfigError) as error:
-        choose.embedder(settings(tmp_path, "house/tiny"))
+        factory.embedder(settings(tmp_path, "house/tiny"))
     wanted = "ONNX" if file == "model.onnx" else file
     assert wanted in str(error.value) and "memchat services fetch house/tiny" in str(error.value)
-    choice = choose.explain(settings(tmp_path, "house/tiny"))[2]
+    choice = model_choice.explain(settings(tmp_path, "house/tiny"))[2]
     assert choice.problem is not None and "services fetch" in str(choice.remedy)
 
 
@@ -136,7 +138,7 @@ def test_files_that_are_damaged_are_an_error_in_one_line(tmp_path: Path, file: s
     folder = build(tmp_path / "tiny")
     (folder / file).write_bytes(b"\0 no model")
     with pytest.raises(ConfigError, match="memchat services fetch house/tiny") as error:
-        FastEmbedder("house/tiny", folder).embed_query("tea")
+        FastembedEmbedder("house/tiny", folder).embed_query("tea")
     assert "\n" not in str(error.value)
 
 
@@ -145,31 +147,31 @@ def test_sizes_that_the_files_do_not_tell_are_asked_for(tmp_path: Path) -> None:
     folder = build(tmp_path / "tiny")
     (folder / "config.json").write_text("{}")
     with pytest.raises(ServiceError, match="MEMCHAT_EMBED_DIMENSIONS"):
-        FastEmbedder("house/tiny", folder)
-    assert FastEmbedder("house/tiny", folder, dimensions=384).embed_query("tea")[0].size == 384
+        FastembedEmbedder("house/tiny", folder)
+    assert FastembedEmbedder("house/tiny", folder, dimensions=384).embed_query("tea")[0].size == 384
     with pytest.raises(ProviderError, match="384 numbers where 100"):
-        FastEmbedder("house/tiny", folder, dimensions=100).embed_query("tea")
+        FastembedEmbedder("house/tiny", folder, dimensions=100).embed_query("tea")
     (folder / "tokenizer_config.json").write_text('{"pad_token": "[PAD]"}')
     with pytest.raises(ServiceError, match="model_max_length"):
-        FastEmbedder("house/tiny", folder, dimensions=384)
+        FastembedEmbedder("house/tiny", folder, dimensions=384)
 
 
 @pytest.mark.parametrize("name", ["../tiny", "/etc/tiny", "a/../../b", "", "a//b", "a\\b"])
 def test_no_name_leads_out_of_the_folder_for_models(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="names no model"):
-        choose.model_folder(settings(tmp_path), f"fastembed/{name}")
+        model_folder(settings(tmp_path), f"fastembed/{name}")
 
 
 def test_without_the_package_it_is_said_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fastembed, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(fastembed_embedder, "PACKAGE", "no_such_package")
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
-        choose.embedder(settings(tmp_path))
+        factory.embedder(settings(tmp_path))
     with pytest.raises(ConfigError, match=r"pip install fastembed"):
         bring(tmp_path)
-    assert not choose.possible(settings(tmp_path))
-    assert "pip install fastembed" in str(choose.explain(settings(tmp_path))[2].remedy)
+    assert not model_choice.can_embed(settings(tmp_path))
+    assert "pip install fastembed" in str(model_choice.explain(settings(tmp_path))[2].remedy)
 
 
 # A download
@@ -187,7 +189,7 @@ def test_a_model_is_fetched_with_progress_checked_and_used(hub: Hub, tmp_path: P
         "tokenizer.json",
         "tokenizer_config.json",
     }
-    found = choose.embedder(settings(tmp_path))
+    found = factory.embedder(settings(tmp_path))
     assert found is not None and found.embed_query("tea")[0].shape == (384,)
     before = len(hub.asked)
     assert bring(tmp_path) == 0 and len(hub.asked) == before
@@ -199,11 +201,11 @@ def test_a_download_that_was_broken_off_goes_on_where_it_was(hub: Hub, tmp_path:
     with pytest.raises(ProviderError, match="was not fetched") as error:
         bring(tmp_path)
     assert error.value.retryable
-    assert fastembed.lacking(tmp_path / "store" / "models" / SMALL)
+    assert fastembed_embedder.missing_files(tmp_path / "store" / "models" / SMALL)
     hub.cut = None
     whole = sum(path.stat().st_size for path in hub.folder.iterdir())
     assert 0 < bring(tmp_path) < whole
-    assert choose.embedder(settings(tmp_path)) is not None
+    assert factory.embedder(settings(tmp_path)) is not None
 
 
 @here
@@ -237,7 +239,7 @@ def test_without_the_hub_it_ends_soon_and_says_what_to_do(
     if how == "nobody listens":
         monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     elif how == "silence":
-        monkeypatch.setattr(fetch, "SILENT_SECONDS", 0.5)
+        monkeypatch.setattr(model_download, "SILENT_SECONDS", 0.5)
         hub.silent = True
     elif how == "no such name":
         monkeypatch.setenv("HF_ENDPOINT", "http://hub.invalid")
@@ -248,7 +250,7 @@ def test_without_the_hub_it_ends_soon_and_says_what_to_do(
     began = time.monotonic()
     with pytest.raises(ProviderError) as error:
         bring(tmp_path)
-    assert time.monotonic() - began < fetch.CONNECT_SECONDS + 5
+    assert time.monotonic() - began < model_download.CONNECT_SECONDS + 5
     assert "\n" not in str(error.value)
     said = "HF_HUB_OFFLINE" if how == "offline" else "from another machine"
     assert said in str(error.value)
@@ -258,7 +260,7 @@ def test_without_the_hub_it_ends_soon_and_says_what_to_do(
 @here
 def test_a_model_that_fastembed_does_not_know_is_told_where_its_files_go(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="put its files into"):
-        choose.fetch(settings(tmp_path), "fastembed/house/tiny", lambda progress: None)
+        factory.download(settings(tmp_path), "fastembed/house/tiny", lambda progress: None)
 
 
 @here
@@ -299,8 +301,8 @@ def test_using_a_model_asks_nobody_even_where_the_network_would_hang(tmp_path: P
         "def no(*args): raise AssertionError('a connection was opened')\n"
         "socket.socket.connect = no; socket.getaddrinfo = no\n"
         "from pathlib import Path\n"
-        "from memchat.providers.fastembed import FastEmbedder\n"
-        f"model = FastEmbedder({SMALL!r}, Path(sys.argv[1]))\n"
+        "from memchat.providers.fastembed_embedder import FastembedEmbedder\n"
+        f"model = FastembedEmbedder({SMALL!r}, Path(sys.argv[1]))\n"
         "print(model.embed_query('tea')[0].shape)\n"
     )
     command = [sys.executable, "-c", script, str(folder)]

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from memchat.providers.choose import chat_model, embedder, explain
 
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import keys, load
 from memchat.config.names import without_secrets
 from memchat.errors import ConfigError, InputError, NotFound
-from memchat.providers import litellm_calls
-from memchat.providers.choose import chat_model, embedder, explain
+from memchat.providers import litellm_setup
 from tests.support.wire import Fail, GeminiServer, OpenAIServer
 from tests.support.wire.case import HELLO
 
@@ -29,7 +29,7 @@ OTHER = "mk-another-51f0"
 @pytest.fixture(autouse=True, scope="module")
 def loaded() -> None:
     """litellm, whose import must not outlive a test's warning filters."""
-    litellm_calls.litellm()
+    litellm_setup.litellm()
 
 
 @pytest.fixture(autouse=True)

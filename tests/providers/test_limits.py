@@ -8,12 +8,12 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memchat.providers.remote_embed import LiteLLMEmbedder
 
 from memchat.config import load
 from memchat.errors import ConfigError, ProviderError
-from memchat.providers import limits
-from memchat.providers.limits import Bucket, Paused
-from memchat.providers.remote_embed import LiteLLMEmbedder
+from memchat.providers import rate_limiter
+from memchat.providers.rate_limiter import PauseRequested, RateLimiter
 from tests.support.wire import Fail, OpenAIServer
 
 KEY = "test-key-8d1f0a77c2"
@@ -33,8 +33,8 @@ class Time:
         self.now += seconds
 
 
-def bucket(per_minute: int, time: Time) -> Bucket:
-    return Bucket("openai", per_minute, now=time, wait=time.wait)
+def bucket(per_minute: int, time: Time) -> RateLimiter:
+    return RateLimiter("openai", per_minute, now=time, wait=time.wait)
 
 
 @given(
@@ -84,7 +84,7 @@ def test_a_short_pause_is_waited_for_and_a_long_one_refused() -> None:
     one.take()
     assert time.now == 1000.5
     one.pause(30)
-    with pytest.raises(Paused, match="30 s") as caught:
+    with pytest.raises(PauseRequested, match="30 s") as caught:
         one.take()
     assert caught.value.status == 429 and caught.value.retryable
     assert caught.value.retry_after == pytest.approx(30)
@@ -97,11 +97,11 @@ def test_a_short_pause_is_waited_for_and_a_long_one_refused() -> None:
 def test_only_the_provider_s_own_wish_pauses() -> None:
     time = Time()
     one = bucket(3000, time)
-    one.heed(ProviderError("down", status=503, retry_after=60))
-    one.heed(ProviderError("busy", status=429))
+    one.pause_after(ProviderError("down", status=503, retry_after=60))
+    one.pause_after(ProviderError("busy", status=429))
     one.take()
-    one.heed(ProviderError("busy", status=429, retry_after=60))
-    with pytest.raises(Paused):
+    one.pause_after(ProviderError("busy", status=429, retry_after=60))
+    with pytest.raises(PauseRequested):
         one.take()
 
 
@@ -114,7 +114,7 @@ def test_threads_share_the_limit() -> None:
         with lock:
             waits.append(seconds)
 
-    one = Bucket("openai", 60, now=time, wait=wait)
+    one = RateLimiter("openai", 60, now=time, wait=wait)
     threads = [threading.Thread(target=one.take) for _ in range(10)]
     for thread in threads:
         thread.start()
@@ -124,9 +124,15 @@ def test_threads_share_the_limit() -> None:
 
 
 def test_one_address_has_one_bucket() -> None:
-    assert limits.bucket("openai", None, 3000) is limits.bucket("openai", None, 3000)
-    assert limits.bucket("openai", None, 3000) is not limits.bucket("gemini", None, 3000)
-    assert limits.bucket("openai", "http://one", 9) is not limits.bucket("openai", "http://two", 9)
+    assert rate_limiter.shared_limiter("openai", None, 3000) is rate_limiter.shared_limiter(
+        "openai", None, 3000
+    )
+    assert rate_limiter.shared_limiter("openai", None, 3000) is not rate_limiter.shared_limiter(
+        "gemini", None, 3000
+    )
+    assert rate_limiter.shared_limiter(
+        "openai", "http://one", 9
+    ) is not rate_limiter.shared_limiter("openai", "http://two", 9)
 
 
 def test_after_a_429_nothing_is_sent_until_the_pause_is_over(
@@ -139,9 +145,9 @@ def test_after_a_429_nothing_is_sent_until_the_pause_is_over(
         with pytest.raises(ProviderError) as first:
             model.embed_documents(["one"])
         assert first.value.retry_after == 40
-        with pytest.raises(Paused):
+        with pytest.raises(PauseRequested):
             model.embed_documents(["two"])
-        with pytest.raises(Paused):
+        with pytest.raises(PauseRequested):
             model.embed_query("three")
         assert len(server.requests) == 1
 

@@ -349,7 +349,7 @@ def test_a_block_is_read_only_between_its_own_marks() -> None:
 
 @pytest.fixture(scope="module")
 def lite() -> Any:
-    litellm = pytest.importorskip("memchat.providers.litellm_calls").litellm()
+    litellm = pytest.importorskip("memchat.providers.litellm_setup").litellm()
     register(litellm)
     register(litellm)
     return litellm

@@ -12,7 +12,8 @@ from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, ProviderError
-from memchat.providers import choose, plugins
+from memchat.providers import factory
+from memchat.providers.plugin_embedder import PluginEmbedder
 from tests.support.plugin import CODE, install
 
 MODULE = "acme_vectors"
@@ -70,7 +71,7 @@ def test_a_broken_package_is_named_and_the_chat_goes_on(
 ) -> None:
     install(tmp_path / "site", monkeypatch, code=code)
     with pytest.raises(ConfigError, match="acme-vectors") as error:
-        choose.embedder(settings(tmp_path))
+        factory.embedder(settings(tmp_path))
     assert "MEMCHAT_EMBED_MODEL" in str(error.value) and "\n" not in str(error.value)
     assert "words of yours" not in str(error.value)
     with MemChat(settings=settings(tmp_path)) as mc:
@@ -85,7 +86,7 @@ def test_what_it_raises_is_told_by_its_class_alone_and_ours_as_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path / "site", monkeypatch)
-    found = choose.embedder(settings(tmp_path))
+    found = factory.embedder(settings(tmp_path))
     assert found is not None
     module = sys.modules[MODULE]
 
@@ -115,10 +116,10 @@ def test_no_package_takes_the_place_of_a_known_provider(
     install(tmp_path / "site", monkeypatch, provider=known)
     model = {"openai": "openai/text-embedding-3-small", "gemini": "gemini/gemini-embedding-001"}
     try:
-        found = choose.embedder(settings(tmp_path, model.get(known, known)))
+        found = factory.embedder(settings(tmp_path, model.get(known, known)))
     except MemChatError:
         found = None
-    assert not isinstance(found, plugins.PluginEmbedder)
+    assert not isinstance(found, PluginEmbedder)
     assert MODULE not in sys.modules
 
 
@@ -128,4 +129,4 @@ def test_two_packages_with_one_name_are_both_named(
     install(tmp_path / "site", monkeypatch)
     install(tmp_path / "more", monkeypatch, package="other-vectors")
     with pytest.raises(ConfigError, match="acme-vectors and other-vectors"):
-        choose.embedder(settings(tmp_path))
+        factory.embedder(settings(tmp_path))

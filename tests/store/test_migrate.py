@@ -19,7 +19,7 @@ from sqlalchemy import create_engine
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import SchemaError, StoreError
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, memories, migrate, schema
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause

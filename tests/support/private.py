@@ -11,7 +11,7 @@ from memchat import MemChat
 from memchat.assembly import Assembly
 from memchat.chat import Chat
 from memchat.store.database import Database
-from memchat.vectors.index import VectorIndex
+from memchat.vectors.vector_index import VectorIndex
 
 
 def assembly(mc: MemChat) -> Assembly:
@@ -30,7 +30,7 @@ def parts(mc: MemChat) -> Any:
 
 def meaning(mc: MemChat) -> Any:
     """The embedding service in use with its index, and the reason where there is none."""
-    return assembly(mc).meaning()
+    return assembly(mc).embedding_space()
 
 
 def engine(rows: Database) -> Engine:

@@ -11,7 +11,7 @@ import pytest
 from memchat import MemChat
 from memchat.memory.embedding import migration
 from memchat.memory.embedding.services import EmbeddingServices
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.types import Hit, Usage
 from tests.support import private
 

@@ -10,7 +10,7 @@ from typing import Any
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps
 from memchat.store.events import Cause
 from memchat.testing import FakeClock, ScriptedModel

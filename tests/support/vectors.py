@@ -9,7 +9,7 @@ from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
-from memchat.vectors.index import VectorIndex
+from memchat.vectors.vector_index import VectorIndex
 from tests.support.store import NOON
 
 DIMENSIONS = 16

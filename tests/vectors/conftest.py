@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from memchat.store.database import Database
-from memchat.vectors import index as index_module
-from memchat.vectors.index import FOLDER
+from memchat.vectors import vector_index as index_module
 from tests.support import empty_store
 from tests.support.vectors import ANA, keep, opened, search
 

@@ -16,7 +16,7 @@ from sqlalchemy import delete, select
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, memories, schema
 from memchat.store.database import Database
 from memchat.store.events import Cause

@@ -7,7 +7,7 @@ from typing import cast
 
 import streamlit as st
 
-from memchat.config import WORDS_ONLY
+from memchat.config.model_defaults import WORDS_ONLY
 from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
 from ui import components as ui
 from ui import memory_details

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.recall.everyday import blind, lives
 from benchmarks.recall.feed import Cached
-from memchat.providers.minilm import MiniLM, available
+from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def main() -> int:
     if not available():
         print("the weights of MiniLM are not installed; run make", file=sys.stderr)
         return 1
-    embedder = Cached(MiniLM(None))
+    embedder = Cached(MiniLMEmbedder(None))
     count = blind.ask(embedder, people, args.ask)
     embedder.save()
     print(f"{count} prompts are in {args.ask}; README.txt there says what to do with them")

@@ -9,7 +9,7 @@ evidence gate, and forgetting waits for the person's next message.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -289,11 +289,14 @@ class Commands:
 
 
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
-    """What the stand-in's patterns make of a command's sentence."""
-    from memchat.providers.offline.extract import extract
+    """The facts that a command's sentence states, by patterns."""
+    from memchat.language.statements.reader import statements
 
-    turn = {"id": "u1", "role": "user", "text": command.sentence}
-    facts = [Candidate.model_validate(fact) for fact in extract({"transcript": [turn]})["facts"]]
+    stated = (one for one in statements(command.sentence) if not one.ends)
+    facts = [
+        Candidate.model_validate({**asdict(one), "flags": ["asked"] if one.asked else []})
+        for one in stated
+    ]
     if not stand_in:
         return [fact for fact in facts if fact.key != "note"]
     quotes = (Quote(text=command.sentence),)

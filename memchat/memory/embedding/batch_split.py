@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from memchat.errors import InputError, MemChatError, ProviderError
-from memchat.providers import AsksTogether
+from memchat.providers import QueryBatchEmbedder
 from memchat.types import Usage
 
 if TYPE_CHECKING:
@@ -66,11 +66,11 @@ def embed_queries(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnsw
 
     A question at fault costs no other its vector.
     """
-    together = isinstance(embedder, AsksTogether)
+    together = isinstance(embedder, QueryBatchEmbedder)
 
     def ask(some: Mapping[str, str]) -> Made:
         with provider_errors(embedder):
-            if isinstance(embedder, AsksTogether):
+            if isinstance(embedder, QueryBatchEmbedder):
                 vectors, usage = embedder.embed_queries(list(some.values()))
             else:
                 (text,) = some.values()
@@ -84,10 +84,10 @@ def embed_queries(embedder: Embedder, texts: Mapping[str, str]) -> EmbeddingAnsw
 def provider_errors(embedder: Embedder) -> AbstractContextManager[None]:
     """Around a call of an embedder: any error of another package becomes a ProviderError that names
     its class alone. It may be due to one text, so the batch is split as for a refusal."""
-    from memchat.providers.failures import foreign
+    from memchat.providers.provider_errors import plugin_errors
 
     name = embedder.service.name
-    return foreign(
+    return plugin_errors(
         lambda kind: ProviderError(
             f"{name} failed ({kind}); look at what makes its vectors, or name another model with "
             "MEMCHAT_EMBED_MODEL"
@@ -99,7 +99,7 @@ def checked_vectors(
     embedder: Embedder, vectors: Vectors | Sequence[Vectors], count: int
 ) -> Vectors:
     """The vectors with unit length, so many. Raises ProviderError where they are not usable."""
-    from memchat.providers.batches import unit_vectors
+    from memchat.providers.embedding_batches import unit_vectors
 
     service = embedder.service
     return unit_vectors(vectors, model=service.name, count=count, dimensions=service.dimensions)

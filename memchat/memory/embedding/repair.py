@@ -15,8 +15,8 @@ from memchat.memory.embedding.space import shortened
 from memchat.store import apps, embeddings, keywords, meta, repair, services, unembedded
 from memchat.store.database import Database
 from memchat.types import counted
-from memchat.vectors import index
-from memchat.vectors.index import VectorIndex
+from memchat.vectors import vector_index
+from memchat.vectors.vector_index import VectorIndex
 
 KINDS: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
 
@@ -78,7 +78,7 @@ class Repair:
         with self._database.read() as tx:
             store_id = meta.get(tx, "store_id") or ""
             known, ids = services.every(tx), apps.every_id(tx)
-            strays = index.strays(self._database.home, store_id, known, set(ids))
+            strays = vector_index.stray_files(self._database.home, store_id, known, set(ids))
         for path in strays:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         return f"removed {counted(len(strays), 'stray file')} of the index" if strays else None
@@ -91,7 +91,7 @@ class Repair:
             if store_id is None or in_use is None or service is None:
                 return None
             fresh = VectorIndex(self._database.home, store_id, in_use, service)
-            wrong = [app_id for app_id in apps.every_id(tx) if fresh.spoilt(tx, app_id)]
+            wrong = [app_id for app_id in apps.every_id(tx) if fresh.differs(tx, app_id)]
         if not wrong:
             return None
         with self._database.write() as tx:

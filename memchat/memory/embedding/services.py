@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.config import Settings, embedding_name
+from memchat.config import Settings
+from memchat.config.model_defaults import embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
 from memchat.memory.embedding.migration import Migration, MigrationResult
-from memchat.providers import choose, plugins
+from memchat.providers import factory, plugins
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
 from memchat.types import PluginInfo, Progress, ServiceInfo
-from memchat.vectors import index
+from memchat.vectors import vector_index
 
 if TYPE_CHECKING:
     from memchat.providers import Embedder
@@ -72,7 +73,7 @@ class EmbeddingServices:
 
     def fetch(self, name: str, tell: Callable[[Progress], None]) -> tuple[Path, int]:
         """Download the files of a model that fastembed runs; see ``fetch``."""
-        return choose.fetch(self._settings, name, tell)
+        return factory.download(self._settings, name, tell)
 
     def migrate(
         self,
@@ -165,9 +166,9 @@ class EmbeddingServices:
         ):
             return given
         if stored is not None:
-            found, why_not = choose.embedder_of(self._settings, stored)
+            found, why_not = factory.embedder_for(self._settings, stored)
         else:
-            found, why_not = choose.embedder_or_why(self._named(name, dimensions, max_tokens))
+            found, why_not = factory.embedder_or_why(self._named(name, dimensions, max_tokens))
         if found is None:
             raise ConfigError(f"there is nothing to change to: {why_not}")
         return found
@@ -186,4 +187,4 @@ class EmbeddingServices:
     def _unlink(self, tx: Connection, service_id: int) -> None:
         store_id = meta.store_id(tx)
         for app_id in apps.every_id(tx):
-            index.unlink(self._settings.home, store_id, [service_id], app_id)
+            vector_index.delete_files(self._settings.home, store_id, [service_id], app_id)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from memchat.providers import Embedder, Vectors
-    from memchat.vectors.index import VectorIndex
+    from memchat.vectors.vector_index import VectorIndex
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from memchat.memory.facts import cues
 from memchat.memory.forgetting import redaction, replies_in_flight
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.providers.litellm_calls import cost_usd
+from memchat.providers.litellm_usage import cost_usd
 from memchat.store import cues as rows
 from memchat.store import usage
 from memchat.store.cues import Lacking

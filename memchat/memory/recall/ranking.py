@@ -20,7 +20,7 @@ from memchat.memory.recall.missing_vectors import MadeVectors
 from memchat.memory.recall.question_dates.search import QuestionDates
 from memchat.store import keywords, succession
 from memchat.store.keywords import Matches
-from memchat.vectors.index import latest
+from memchat.vectors.vector_index import latest
 
 CANDIDATES = 20
 Kind = Literal["memories", "messages"]

@@ -1,15 +1,15 @@
-"""The offline stand-in: a litellm provider that answers and extracts by rules, without a network.
+"""The offline stand-in: a litellm provider that works by patterns, without a network.
 
-It lets a person try, test and demonstrate memchat without a key. It is no language model and says
+It lets people try, test and demonstrate memchat without a key. It is not a language model and says
 so. ``offline/chat`` answers from the memories it was sent, ``offline/extract`` proposes facts from
-plain first-person sentences. Same input, same output.
+plain first-person sentences. The same input always gives the same output.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 PROVIDER = "offline"
@@ -23,7 +23,7 @@ def register(litellm: Any) -> None:
 
 
 def answer(model: str, messages: Sequence[Mapping[str, Any]]) -> str:
-    """What the model called ``chat`` or ``extract`` says to these messages."""
+    """The answer of the model ``chat`` or ``extract`` to these messages."""
     from memchat.providers.offline.extract import extract_messages
     from memchat.providers.offline.reply import reply
 
@@ -33,7 +33,7 @@ def answer(model: str, messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _provider(litellm: Any) -> Any:
-    """The handler litellm calls; defined here because its base class needs the heavy import."""
+    """The handler that litellm calls; made here, as its base class needs litellm imported."""
 
     class StandIn(litellm.CustomLLM):  # type: ignore[misc]
         def completion(self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any) -> Any:
@@ -50,27 +50,16 @@ def _provider(litellm: Any) -> Any:
             response.usage = litellm.Usage(**_usage(messages, text))
             return response
 
-        async def acompletion(
-            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
-        ) -> Any:
-            return self.completion(model, messages, **rest)
-
         def streaming(
             self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
         ) -> Iterator[dict[str, Any]]:
             yield from _chunks(answer(model, messages), messages)
 
-        async def astreaming(
-            self, model: str, messages: Sequence[Mapping[str, Any]], **rest: Any
-        ) -> AsyncIterator[dict[str, Any]]:
-            for chunk in _chunks(answer(model, messages), messages):
-                yield chunk
-
     return StandIn()
 
 
 def _chunks(text: str, messages: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The answer word by word, as litellm's GenericStreamingChunk; the last one holds the usage."""
+    """The answer word by word, as litellm's GenericStreamingChunk; the last one has the usage."""
     for word in re.findall(r"\s*\S+\s*", text):
         yield _chunk(word)
     yield _chunk("", usage=_usage(messages, text))
@@ -88,7 +77,7 @@ def _chunk(text: str, usage: dict[str, int] | None = None) -> dict[str, Any]:
 
 
 def _usage(messages: Sequence[Mapping[str, Any]], text: str) -> dict[str, int]:
-    """Tokens estimated as a quarter of the characters: nothing here counts real ones."""
+    """Tokens, estimated as a quarter of the characters."""
     asked = sum(len(str(message.get("content") or "")) for message in messages) // 4
     told = max(1, len(text) // 4)
     return {

@@ -1,4 +1,4 @@
-"""``offline/extract``: facts proposed from plain first-person sentences, by rule."""
+"""``offline/extract``: proposes facts from plain first-person sentences, by patterns."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memchat.providers.offline.clauses import clauses, is_secret, without_filler
-from memchat.providers.offline.stated import Stated, stated
-from memchat.providers.offline.words import content_words
+from memchat.language.secrets import find_secrets
+from memchat.language.statements.clauses import clauses, without_filler
+from memchat.language.statements.reader import statements
+from memchat.language.statements.statement import Statement
+from memchat.providers.offline.topics import content_words
 
 FACT_LIMIT = 10
 _FENCE = re.compile(r"<data mark=\"[^\"]*\">\s*(\{.*\})\s*</data", re.DOTALL)
@@ -23,9 +25,9 @@ Known = Mapping[str, Any]
 
 
 def extract_messages(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The answer to an extraction call; an empty one where its data cannot be read.
+    """The answer to an extraction call; empty where its data cannot be read.
 
-    Where the call shows an earlier answer, only what comes after it.
+    If the call contains an earlier answer, only the facts after that.
     """
     given: list[Any] = []
     for message in reversed(messages):
@@ -39,14 +41,14 @@ def extract_messages(messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def extract(data: Mapping[str, Any], *, after: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The facts, forget requests, title and summary for one transcript; with ``after``, no more
-    than the facts that follow that one."""
+    """The facts, forget requests, title and summary of a transcript; with ``after``, only the facts
+    that follow that one."""
     known: list[Known] = list(data.get("known") or [])
     turns = [turn for turn in data.get("transcript") or [] if turn.get("role") == "user"]
     facts: list[dict[str, Any]] = []
     forget: list[dict[str, Any]] = []
     for turn in turns:
-        for fact in stated(str(turn["text"])):
+        for fact in statements(str(turn["text"])):
             proposed = _propose(fact, turn["id"], known)
             if proposed is not None:
                 facts = [old for old in facts if not _replaced(old, proposed)] + [proposed]
@@ -70,17 +72,15 @@ def _object(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _propose(fact: Stated, message_id: str, known: Sequence[Known]) -> dict[str, Any] | None:
+def _propose(fact: Statement, message_id: str, known: Sequence[Known]) -> dict[str, Any] | None:
     target, verdict = _end_target(fact, known) if fact.ends else _compare(fact, known)
     if fact.ends and target is None:
         return None
     key, kind, value, many = fact.key, fact.type, fact.value, fact.many
     if target is not None:
-        key = target["key"]
-        kind = target.get("type", kind)
+        key, kind = target["key"], target.get("type", kind)
         many = target.get("holds", "many" if many else "one") == "many"
-    if fact.ends and target is not None:
-        value = target["value"]
+        value = target["value"] if fact.ends else value
     return {
         "quotes": [{"msg": message_id, "text": fact.quote}],
         "ref": None,
@@ -96,7 +96,7 @@ def _propose(fact: Stated, message_id: str, known: Sequence[Known]) -> dict[str,
     }
 
 
-def _compare(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str]:
+def _compare(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, str]:
     slot = [item for item in known if _same_slot(fact, item)]
     for item in slot:
         if _folded(item["value"]) == _folded(fact.value):
@@ -105,8 +105,8 @@ def _compare(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str]:
     return (single[0], "updates") if len(single) == 1 else (None, "new")
 
 
-def _same_slot(fact: Stated, item: Known) -> bool:
-    """The same key; or the same event where one of the two names it more fully."""
+def _same_slot(fact: Statement, item: Known) -> bool:
+    """Whether the key is the same, or both name the same event, one more fully than the other."""
     key = str(item["key"])
     if key == fact.key:
         return True
@@ -116,8 +116,8 @@ def _same_slot(fact: Stated, item: Known) -> bool:
     return mine[-1] == theirs[-1] and (set(mine) <= set(theirs) or set(theirs) <= set(mine))
 
 
-def _end_target(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str]:
-    """The known fact a clause ends: the one that shares most words with it."""
+def _end_target(fact: Statement, known: Sequence[Known]) -> tuple[Known | None, str]:
+    """The known fact that a clause ends: the one with most words in common."""
     words = content_words(fact.value)
     scored = [
         (len(words & content_words(f"{item['key']} {item['value']}")), item) for item in known
@@ -127,7 +127,7 @@ def _end_target(fact: Stated, known: Sequence[Known]) -> tuple[Known | None, str
 
 
 def _replaced(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether a later fact of the session takes the place of an earlier one."""
+    """Whether a later fact of the session replaces an earlier one."""
     if old["key"] != new["key"]:
         return False
     return not new["many"] or _folded(old["value"]) == _folded(new["value"])
@@ -138,7 +138,7 @@ def _forget_requests(turn: Mapping[str, Any], known: Sequence[Known]) -> list[di
     for clause in clauses(str(turn["text"])):
         match = _FORGET.match(clause) or _FORGET.match(without_filler(clause))
         if match:
-            target, _ = _end_target(Stated("fact", "", match["what"], False, clause), known)
+            target, _ = _end_target(Statement("fact", "", match["what"], False, clause), known)
             to = target["id"] if target is not None else None
             found.append({"msg": turn["id"], "quote": clause, "to": to})
     return found
@@ -147,11 +147,11 @@ def _forget_requests(turn: Mapping[str, Any], known: Sequence[Known]) -> list[di
 def _title(turns: Sequence[Mapping[str, Any]]) -> str | None:
     """The first words of the conversation, without a greeting."""
     for turn in turns:
-        # Pasted text and, as runs of dots, what was forgotten since.
+        # Without pasted text and what was redacted, which is shown as runs of dots.
         text = re.sub(r"⟦.*?(?:⟧|\Z)|·{2,}", " ", str(turn["text"])[:1000], flags=re.DOTALL)
         words = without_filler(" ".join(text.split()))
         sentence = re.split(r"(?<=[.!?。！？])\s", words)[0].strip(" .!,;:")
-        if sentence and not is_secret(sentence):
+        if sentence and not find_secrets(sentence):
             cut = sentence if len(sentence) <= 50 else sentence[:50].rsplit(" ", 1)[0]
             return cut[:1].upper() + cut[1:]
     return None

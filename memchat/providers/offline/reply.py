@@ -1,7 +1,7 @@
-"""``offline/chat``: an honest answer from the recalled memories and this conversation, by rule.
+"""``offline/chat``: answers from the recalled memories and this conversation, by patterns.
 
-It says only what stands in the memory block it was sent or in what the user wrote, and says so
-when that is not enough.
+It repeats only what the memory block or the user's messages say, and says so when that is not
+enough.
 """
 
 from __future__ import annotations
@@ -12,20 +12,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memchat.providers.offline.clauses import without_filler
-from memchat.providers.offline.stated import Stated, stated
-from memchat.providers.offline.words import content_words, memory_topics, question_topics
+from memchat.language.statements.clauses import without_filler
+from memchat.language.statements.reader import statements
+from memchat.language.statements.statement import Statement
+from memchat.providers.offline.topics import (
+    SENTENCES,
+    VERBS,
+    content_words,
+    memory_topics,
+    question_topics,
+)
 
 SHOWN = 4
 READ = 1000
-"""Characters of a message, of its beginning and its end, in which a question is looked for."""
+"""Characters of a message, half of them from its end, in which a question is looked for."""
 _BLOCK = re.compile(r"<memories mark=\"([^\"]*)\">\n(.*?)</memories mark=\"\1\">", re.DOTALL)
 _LINE = re.compile(r"^- (?:#(?P<id>\d+)|\[conversation\]) (?P<text>.*)$", re.MULTILINE)
 _FACT = re.compile(
     r"^(?P<key>[^:]+): (?P<value>.*?)"
     r"(?: \((?:said (?P<said>[\d-]+)|from [\d-]+|until [\d-]+|before: )[^()]*\))?$"
 )
-_MOMENT = re.compile(r"^(?P<said>[\d-]+) user: (?P<value>.*)$")
+_PAST_TURN = re.compile(r"^(?P<said>[\d-]+) user: (?P<value>.*)$")
 _ABOUT_ME = re.compile(
     r"""\b(?:what|everything|anything|all)\b.*\b(?:know|remember(?:ed)?|learn(?:ed|t)?)\b.*\b(?:about|of)\s+
         (?:me|us)\b | \bwho\s+am\s+i\b | \b(?:was|alles)\b.*\bweißt\b.*\bmich\b
@@ -39,23 +46,20 @@ _REQUEST = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _HELLO = re.compile(r"^\W*(?:hi|hello|hey|hallo|good\s+\w+|guten\s+\w+)\W*$", re.IGNORECASE)
-_THANKS = re.compile(
-    r"^\W*(?:thanks|thank\s+you|great|ok(?:ay)?|fine|danke)\b[^?]*$", re.IGNORECASE
-)
 
 STAND_IN = "I am the offline stand-in, not a real model"
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What may be said back: a memory of the block, or something from this conversation."""
+    """A memory of the block, or a fact from this conversation."""
 
     key: str
     value: str
     said: str | None = None
-    """The day it was said, where the block tells it; None for this conversation."""
-    moment: bool = False
-    """Whether it is a sentence of the past and no typed fact."""
+    """The day it was said, if the block has it; None for this conversation."""
+    past_turn: bool = False
+    """Whether it is an earlier message and not a typed fact."""
 
 
 def reply(messages: Sequence[Mapping[str, Any]]) -> str:
@@ -66,8 +70,8 @@ def reply(messages: Sequence[Mapping[str, Any]]) -> str:
         return f"{STAND_IN}; tell me something about yourself, or ask what I remember."
     remembered, now = memories(system), said[-1]
     focus = now if len(now) <= READ else f"{now[: READ // 2]} {now[-READ // 2 :]}"
-    before = _latest(remembered, [fact for text in said[:-1] for fact in stated(text)])
-    told = list(stated(now))
+    before = _latest(remembered, [fact for text in said[:-1] for fact in statements(text)])
+    told = list(statements(now))
     facts = _latest(before, told)
     if _ABOUT_ME.search(focus):
         return _everything(facts)
@@ -86,25 +90,25 @@ def memories(system: str) -> list[Fact]:
     found: dict[str, Fact] = {}
     for line in _LINE.finditer(block[2] if block else ""):
         text = html.unescape(line["text"]).strip()
-        moment = line["id"] is None
-        match = (_MOMENT if moment else _FACT).match(text)
+        past_turn = line["id"] is None
+        match = (_PAST_TURN if past_turn else _FACT).match(text)
         if match:
-            key = "" if moment else match["key"].strip()
-            # A fact may come twice: in the list, and with what it replaced.
-            found[line["id"] or text] = Fact(key, match["value"].strip(), match["said"], moment)
+            key = "" if past_turn else match["key"].strip()
+            # A fact may occur twice: in the list, and with the value it replaced.
+            found[line["id"] or text] = Fact(key, match["value"].strip(), match["said"], past_turn)
     return list(found.values())
 
 
-def _question(text: str, told: Sequence[Stated]) -> str:
-    """What a message asks, without what it states; empty where it asks nothing."""
+def _question(text: str, told: Sequence[Statement]) -> str:
+    """The question in a message, without its statements; empty if there is none."""
     for fact in told:
         text = text.replace(fact.quote, " ")
     text = text.strip(" .,;!")
     return text if _REQUEST.search(without_filler(text)) else ""
 
 
-def _latest(facts: Sequence[Fact], told: Sequence[Stated]) -> list[Fact]:
-    """Facts, and what was stated later: a new value hides the old one of its key."""
+def _latest(facts: Sequence[Fact], told: Sequence[Statement]) -> list[Fact]:
+    """The facts with later statements added: a new value replaces the old one of its key."""
     facts = list(facts)
     for new in told:
         if new.ends:
@@ -114,26 +118,28 @@ def _latest(facts: Sequence[Fact], told: Sequence[Stated]) -> list[Fact]:
         facts = [
             old
             for old in facts
-            if old.moment or not _same_slot(old.key, new) or (new.many and old.value != new.value)
+            if old.past_turn
+            or not _same_slot(old.key, new)
+            or (new.many and old.value != new.value)
         ]
         facts.append(Fact(new.key, new.value))
     return facts
 
 
-def _same_slot(key: str, new: Stated) -> bool:
+def _same_slot(key: str, new: Statement) -> bool:
     mine, theirs = set(new.key.split("_")), set(key.split("_"))
     same_event = new.until is not None and not new.many and (mine <= theirs or theirs <= mine)
     return key == new.key or (same_event and key.split("_")[-1] == new.key.split("_")[-1])
 
 
 def _everything(facts: Sequence[Fact]) -> str:
-    lines = [f"- {_tell(fact)}{_when(fact)}" for fact in facts if not fact.moment]
+    lines = [f"- {_tell(fact)}{_when(fact)}" for fact in facts if not fact.past_turn]
     if not lines:
         return "I remember nothing about you yet. Tell me something about yourself."
     return "This is what I have at hand about you:\n" + "\n".join(lines)
 
 
-def _acknowledge(told: Sequence[Stated], before: Sequence[Fact]) -> str:
+def _acknowledge(told: Sequence[Statement], before: Sequence[Fact]) -> str:
     sentences = []
     for fact in told:
         if fact.ends:
@@ -160,7 +166,7 @@ def _answer(question: str, facts: Sequence[Fact], *, has_told: bool) -> str:
 
 
 def _is_lookup(question: str) -> bool:
-    """Whether the question asks for a fact of the user, and not for advice."""
+    """Whether the question asks for a fact about the user, not for advice."""
     low = question.casefold()
     if re.search(r"\b(?:should|could|can|suggest|recommend|ideas?|help|plan)\b", low):
         return False
@@ -171,73 +177,33 @@ def _is_lookup(question: str) -> bool:
 
 
 def _relevant(question: str, facts: Sequence[Fact]) -> list[Fact]:
-    """The facts that share a word or a topic with the question, best first."""
+    """The facts with a word or topic of the question, best first."""
     words, topics = content_words(question), question_topics(question)
     scored = []
     for place, fact in enumerate(facts):
         shared = len(words & content_words(f"{fact.key} {fact.value}"))
-        about = 0 if fact.moment else len(topics & memory_topics(fact.key, fact.value))
+        about = 0 if fact.past_turn else len(topics & memory_topics(fact.key, fact.value))
         if shared or about:
-            scored.append((-(2 * shared + 2 * about - fact.moment), place, fact))
+            scored.append((-(2 * shared + 2 * about - fact.past_turn), place, fact))
     scored.sort(key=lambda item: item[:2])
-    best = [fact for _, _, fact in scored if not fact.moment] or [fact for _, _, fact in scored]
+    best = [fact for _, _, fact in scored if not fact.past_turn] or [fact for _, _, fact in scored]
     if _is_lookup(question) and scored:
         top = scored[0][0]
         best = [fact for score, _, fact in scored if score == top]
     return best[:SHOWN]
 
 
-_TELL = {
-    "name": "your name is {v}",
-    "age": "you are {v}",
-    "birthday": "your birthday is {v}",
-    "partner": "your partner is {v}",
-    "city": "you live in {v}",
-    "home": "your home is {v}",
-    "planned_move": "you are moving to {v}",
-    "hometown": "you come from {v}",
-    "job": "you work as {v}",
-    "employer": "you work at {v}",
-    "diet": "you are {v}",
-    "intolerance": "you are {v}",
-    "allergy": "you are allergic to {v}",
-    "language": "you speak {v}",
-    "learning": "you are learning {v}",
-    "like": "you like {v}",
-    "food_like": "you like {v}",
-    "trip": "you are going to {v}",
-    "task": "you have to {v}",
-    "current_stay": "you are {v}",
-    "project": "you are {v}",
-    "note": "{v}",
-}
-_VERBS = {
-    "does not": "do not",
-    "never eats": "never eat",
-    "never drinks": "never drink",
-    "hates": "hate",
-    "dislikes": "dislike",
-    "detests": "detest",
-    "avoids": "avoid",
-    "cannot stand": "cannot stand",
-    "prefers": "prefer",
-    "plays": "play",
-}
-
-
 def _tell(fact: Fact) -> str:
-    """A fact said to the user: ``you live in Lisbon``."""
-    if fact.moment:
+    """A fact in the second person: ``you live in Lisbon``."""
+    if fact.past_turn:
         return f"you said “{fact.value}”"
-    for verb, yours in _VERBS.items():
+    for verb, yours in VERBS.items():
         if fact.value.startswith(verb + " "):
             return f"you {yours}{fact.value.removeprefix(verb)}"
     key, value = fact.key.replace("_", " "), fact.value
     if fact.key == "job" and value[:1].islower() and not re.match(r"(?:an?|the)\s", value):
         value = f"{'an' if value[0] in 'aeiou' else 'a'} {value}"
-    if value.startswith("mag "):
-        return f"du magst {value.removeprefix('mag ')}"
-    shape = _TELL.get(fact.key)
+    shape = SENTENCES.get(fact.key)
     if shape is None and re.match(r"(?:ends|expires|starts|begins|runs out)\b", value):
         shape = "your {k} {v}"
     elif shape is None:
@@ -253,13 +219,8 @@ def _when(fact: Fact) -> str:
 def _small_talk(text: str) -> str:
     if _HELLO.match(text):
         return f"Hello! {STAND_IN}, but I do remember: tell me something about yourself."
-    if _THANKS.match(text):
-        return "You are welcome."
     return f"I have read that. {STAND_IN}, so I only answer from what you told me."
 
 
 def _text(message: Mapping[str, Any]) -> str:
-    content = message.get("content") or ""
-    if isinstance(content, list):
-        return " ".join(str(part.get("text", "")) for part in content)
-    return str(content)
+    return str(message.get("content") or "")

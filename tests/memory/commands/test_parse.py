@@ -143,7 +143,7 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
     import tempfile
 
     from memchat.config import Settings
-    from memchat.providers.hashing import HashEmbedder
+    from memchat.providers.hash_embedder import HashEmbedder
 
     with tempfile.TemporaryDirectory() as home:
         model = ScriptedModel(["Fine."] * 10)

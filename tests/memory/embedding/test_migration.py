@@ -5,15 +5,15 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
+from memchat.providers.hash_embedder import HashEmbedder
 
 from memchat import MemChat
 from memchat.errors import InputError, SchemaError
-from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, embeddings, services, unembedded
 from memchat.store.database import FILE
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Scope
-from memchat.vectors import index
+from memchat.vectors import vector_index
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.service_change import (
@@ -238,7 +238,7 @@ def test_a_process_that_slept_through_two_changes_finds_what_was_made_in_them(
 def test_an_index_saved_before_a_change_back_is_not_read_after_it(
     rivers: MemChat, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     late = nowhere_queued(rivers)
     rivers.close()  # which saves the index
     with open_store() as other:
@@ -252,7 +252,7 @@ def test_an_index_saved_before_a_change_back_is_not_read_after_it(
 def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
     rivers: MemChat, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     late = nowhere_queued(rivers)
     with open_store() as other:
         assert other.migrate(NEW).switched

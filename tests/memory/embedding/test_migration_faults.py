@@ -16,11 +16,11 @@ from memchat import MemChat
 from memchat.cli.progress import line
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.memory.embedding import batch_split
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import services
 from memchat.store.database import FILE
 from memchat.types import Progress, Usage
-from memchat.vectors import index
+from memchat.vectors import vector_index
 from tests.support import private
 from tests.support.service_change import NEW, OLD, RIVERS, THIRD, Between, found, migrate, spaces
 from tests.support.store import NOON, Opener
@@ -210,7 +210,7 @@ from pathlib import Path
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.memory.embedding import migration
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from tests.support.service_change import migrate
 
 class Deadly(HashEmbedder):
@@ -262,7 +262,7 @@ def test_removing_the_old_service_keeps_what_the_new_one_needs(rivers: MemChat) 
 def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     rivers: MemChat, open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 2)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 2)
     home = rivers.settings.home
     found(rivers, "Tejo")
     rivers.close()
@@ -270,8 +270,8 @@ def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     mc.migrate(NEW)
     found(mc, "Tejo")
     mc.close()
-    assert len(list((home / index.FOLDER).iterdir())) == 2
+    assert len(list((home / vector_index.FOLDER).iterdir())) == 2
     mc = open_store(embedder=HashEmbedder("other-96"))
     mc.delete(1, user="ana")
-    assert list((home / index.FOLDER).iterdir()) == []
+    assert list((home / vector_index.FOLDER).iterdir()) == []
     assert {info.vectors for info in mc.services()} == {len(RIVERS) - 1}

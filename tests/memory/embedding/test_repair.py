@@ -15,14 +15,14 @@ import pytest
 from memchat import MemChat
 from memchat.cli import main
 from memchat.config import Settings
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import services
 from memchat.store.database import FILE
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
-from memchat.vectors import index as index_module
-from memchat.vectors.index import FOLDER
+from memchat.vectors import vector_index as index_module
 from memchat.vectors.shard import Shard
+from memchat.vectors.vector_index import FOLDER
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, Opener

@@ -11,13 +11,14 @@ import pytest
 
 from memchat import MemChat
 from memchat.cli import main
-from memchat.config import MINILM, Settings, load
+from memchat.config import Settings, load
+from memchat.config.model_defaults import MINILM
 from memchat.errors import ConfigError, InputError, NotFound, ServiceError
 from memchat.memory.embedding import space as meaning_module
-from memchat.providers import choose
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.hashing import SERVICE, HashEmbedder
-from memchat.providers.remote_embed import LiteLLMEmbedder
+from memchat.providers import factory
+from memchat.providers.gemini_embedder import GeminiEmbedder
+from memchat.providers.hash_embedder import SERVICE, HashEmbedder
+from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.store import embeddings, memories, meta, services
 from memchat.store.database import Database
 from memchat.types import Service, Usage
@@ -83,7 +84,7 @@ def test_the_sizes_of_known_models_are_known(
     tmp_path: Path, model: str, sizes: tuple[int, int]
 ) -> None:
     settings = load({"MEMCHAT_EMBED_MODEL": model, "MEMCHAT_HOME": str(tmp_path)})
-    embedder = choose.embedder(settings)
+    embedder = factory.embedder(settings)
     assert embedder is not None
     assert (embedder.service.dimensions, embedder.service.max_tokens) == sizes
 
@@ -91,12 +92,12 @@ def test_the_sizes_of_known_models_are_known(
 def test_an_unknown_model_is_asked_for_its_sizes_by_name() -> None:
     named = {"MEMCHAT_EMBED_MODEL": "ollama/house-model"}
     with pytest.raises(ServiceError) as error:
-        choose.embedder(load(named))
+        factory.embedder(load(named))
     assert "ollama/house-model" in str(error.value)
     for variable in ("MEMCHAT_EMBED_DIMENSIONS", "MEMCHAT_EMBED_MAX_TOKENS"):
         assert variable in str(error.value)
     sizes = {"MEMCHAT_EMBED_DIMENSIONS": "200", "MEMCHAT_EMBED_MAX_TOKENS": "1024"}
-    embedder = choose.embedder(load(named | sizes))
+    embedder = factory.embedder(load(named | sizes))
     assert embedder is not None
     assert (embedder.service.dimensions, embedder.service.max_tokens) == (200, 1024)
 
@@ -109,16 +110,16 @@ def test_dimensions_that_a_known_model_does_not_have_are_refused_with_both_numbe
 @pytest.mark.parametrize("model", ["openai/text-embedding-3-small", "gemini/gemini-embedding-2"])
 def test_what_makes_a_stored_service_s_vectors_is_found_by_the_service(model: str) -> None:
     settings = Settings(Path("nowhere"), embed_model=MINILM)
-    made = choose.embedder(settings.with_(embed_model=model))
+    made = factory.embedder(settings.with_(embed_model=model))
     assert made is not None
-    again, why_not = choose.embedder_of(settings, made.service)
+    again, why_not = factory.embedder_for(settings, made.service)
     assert again is not None and again.service == made.service and why_not is None
 
 
 def test_a_service_whose_questions_were_made_in_another_way_is_another() -> None:
     now = GeminiEmbedder("gemini/gemini-embedding-2", timeout=1).service
     before = Service(now.provider, now.model, now.dimensions, now.max_tokens, "prefix-0,768")
-    embedder, why_not = choose.embedder_of(Settings(Path("nowhere")), before)
+    embedder, why_not = factory.embedder_for(Settings(Path("nowhere")), before)
     assert embedder is None and now.name in str(why_not)
 
 

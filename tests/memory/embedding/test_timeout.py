@@ -16,7 +16,7 @@ from memchat.errors import InputError, ProviderError, SchemaError
 from memchat.memory.embedding import timeout as patience_room
 from memchat.memory.embedding.space import Question
 from memchat.memory.embedding.timeout import LOST, STRETCH, QueryTimeout
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import embeddings
 from memchat.testing import ScriptedModel
 from memchat.types import Usage

@@ -81,7 +81,7 @@ def test_a_process_killed_before_the_purge_leaves_it_to_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as now, pytest.raises(KeyboardInterrupt):
-        now.setattr("memchat.jobs.Worker._forget", killed)
+        now.setattr("memchat.jobs.worker.Worker._forget", killed)
         mc.delete(memory_id, user="ana")
     assert [m.value for m in mc.memories(user="ana", status="all")] == ["keep bees"]
     other = open_store()

@@ -10,7 +10,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import NotFound
-from memchat.vectors import index
+from memchat.vectors import vector_index
 from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
@@ -336,7 +336,7 @@ def saved_vectors(mc: MemChat) -> list[Path]:
 
 
 def keep_saved(open_store, monkeypatch, *values: str) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store()
     for value in values:
         mc.add("fact", "island", value, user="ana")
@@ -368,7 +368,7 @@ def test_a_memory_that_moved_leaves_the_saved_vectors_of_its_former_scope_too(
 def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
     open_store, monkeypatch, extract_model, chat_model
 ) -> None:
-    monkeypatch.setattr(index, "SAVE_FROM", 1)
+    monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store()
     learn_zanzibar(mc, extract_model, chat_model)
     mc.recall("city", user="ana")
@@ -380,5 +380,5 @@ def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
 
 
 def test_dropping_saved_vectors_loads_no_faiss() -> None:
-    code = "import sys, memchat.vectors.index; sys.exit('faiss' in sys.modules)"
+    code = "import sys, memchat.vectors.vector_index; sys.exit('faiss' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -232,7 +232,7 @@ def test_the_last_conversation_undone_leaves_the_store_as_it_was_before_it(
     clock, model = FakeClock(NOON), ScriptedModel(name="scripted/extract")
     chat = ScriptedModel(["Fine."] * 100, name="scripted/chat")
     from memchat.config import Settings
-    from memchat.providers.hashing import HashEmbedder
+    from memchat.providers.hash_embedder import HashEmbedder
 
     home = empty_store.place(tmp_path_factory.mktemp("store"))
     with MemChat(

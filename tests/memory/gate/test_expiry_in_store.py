@@ -43,12 +43,12 @@ def test_the_offline_provider_names_the_right_code_or_none() -> None:
     known = [p for p in phrases() if p["lang"] in ("en", "de") and p["until"]]
     good = [p for p in known if p["expect"] not in ("review", "refuse", None)]
     for phrase in good:
-        codes = {when.code for when in find_when(phrase["text"])}
+        codes = {when.code for when in time_phrases(phrase["text"])}
         assert codes <= {phrase["until"]}, phrase
         read += bool(codes)
     assert read >= len(good) - 1
     for text in ("I had it until last Friday.", "I swim every Friday.", "Seit Montag bin ich da."):
-        assert find_when(text) == []
+        assert time_phrases(text) == []
 
 
 # --- in the store: the last day is whole, and then it is over

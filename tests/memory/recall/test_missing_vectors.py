@@ -17,7 +17,7 @@ from benchmarks import beside_writers
 from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.memory.recall.missing_vectors import MOST
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import embeddings, jobs
 from memchat.store.database import Database
 from memchat.testing import ScriptedModel
@@ -340,7 +340,7 @@ def test_turns_without_a_vector_are_counted_too_and_get_theirs_from_a_local_serv
 def test_a_saved_index_knows_what_had_no_vector(
     open_store: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memchat.vectors.index.SAVE_FROM", 2)
+    monkeypatch.setattr("memchat.vectors.vector_index.SAVE_FROM", 2)
     with open_store(embedder=Remote()) as mc:
         add(mc, "a red kayak", "a blue kayak", embed=True)
         add(mc, "a green kayak")

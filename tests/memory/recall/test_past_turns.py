@@ -9,8 +9,8 @@ import pytest
 from memchat import MemChat
 from memchat.errors import ProviderError
 from memchat.memory.forgetting import redaction
-from memchat.providers import minilm
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers import minilm_embedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
@@ -49,9 +49,11 @@ def test_what_was_said_before_is_found_with_its_day_and_conversation(mc, extract
     assert hit.said_at == mc.messages(session_id, user="ana")[0].created_at
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+@pytest.mark.skipif(
+    not minilm_embedder.available(), reason="the weights of MiniLM are not installed"
+)
 def test_it_is_found_by_meaning_without_a_word_in_common(open_store, extract_model, tmp_path):
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     talk(mc, extract_model, "My puppy chewed through the sofa yesterday.")
     talk(mc, extract_model, "We repainted the kitchen in yellow.")
     (hit,) = mc.recall("Which furniture did our dog ruin?", user="ana").confident
@@ -390,7 +392,7 @@ def test_the_index_is_made_anew_from_the_rows_without_the_service(
 def test_large_shards_of_messages_are_kept_in_a_file_that_forgetting_drops(
     open_store: Opener, extract_model, monkeypatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("memchat.vectors.index.SAVE_FROM", 1)
+    monkeypatch.setattr("memchat.vectors.vector_index.SAVE_FROM", 1)
     first = open_store()
     session_id = talk(first, extract_model, "The plumber mends the boiler.")
     before = first.recall("plumber", user="ana").hits
@@ -436,9 +438,11 @@ def test_nothing_of_a_long_message_is_left_out(open_store: Opener, extract_model
     assert text.count("walk399") == 2
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+@pytest.mark.skipif(
+    not minilm_embedder.available(), reason="the weights of MiniLM are not installed"
+)
 def test_each_window_of_a_long_message_has_its_part_in_its_vector(tmp_path: Path) -> None:
-    model = minilm.MiniLM(tmp_path)
+    model = minilm_embedder.MiniLMEmbedder(tmp_path)
     padding = "We walked and talked about the weather for a while. " * 60
     plain, _ = model.embed_documents([padding + padding])
     (other, cellar), _ = model.embed_documents(

@@ -317,8 +317,8 @@ def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
         from memchat.memory.recall.fact_search import FactSearch
         from memchat.types import Scope
 
-        facts = private.assembly(full).recall().facts(tx, apps.find(tx, Scope("ana")))
-        assert private.parts(full).block._every(facts, (), ()) is None
+        facts = FactSearch(private.assembly(full).recall().context(tx, Scope("ana")))
+        assert private.parts(full).block._every(facts, ()) is None
     assert len(read) < 30
 
 

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers.hash_embedder import HashEmbedder
 from tests.support.searches import Down, fill
 
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from memchat.errors import InputError
 from memchat.memory.recall import render
-from memchat.providers import minilm
-from memchat.providers.hashing import HashEmbedder
+from memchat.providers import minilm_embedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, memories
 from memchat.store.embeddings import query_hash
 from memchat.store.events import Cause
@@ -108,9 +108,9 @@ def test_by_words_alone_a_hit_holds_half_of_them_or_a_number(open_store, questio
 
 @pytest.mark.parametrize("down", [True, False], ids=["words", "meaning"])
 def test_a_single_digit_says_nothing_alone(open_store, tmp_path, down) -> None:
-    if not (down or minilm.available()):
+    if not (down or minilm_embedder.available()):
         pytest.skip("the weights of MiniLM are not installed")
-    mc = open_store(embedder=Down() if down else minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=Down() if down else minilm_embedder.MiniLMEmbedder(tmp_path))
     fill(mc, ("fact", "seat", "desk on floor 5"), ("fact", "pass", "badge K7"))
     for question, found in (
         ("Give me 5 ideas for a birthday cake", []),
@@ -121,9 +121,11 @@ def test_a_single_digit_says_nothing_alone(open_store, tmp_path, down) -> None:
         assert [hit.memory.value for hit in hits] == found, question
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+@pytest.mark.skipif(
+    not minilm_embedder.available(), reason="the weights of MiniLM are not installed"
+)
 def test_most_of_the_words_and_half_the_nearness_are_enough_together(open_store, tmp_path) -> None:
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     long = (
         "The fence is paid, the tap drips, seeds are in the shed, Ewa Brzozowska intercepted two "
         "parcels, the cake sale made forty, and the hedge grows. Mulch arrives on Monday, the "
@@ -168,9 +170,11 @@ def test_a_search_fills_its_list_with_the_newest_facts_behind_what_it_is_sure_of
     assert mc.recall("samovar", user="ben").hits == (), "nothing is stored there"
 
 
-@pytest.mark.skipif(not minilm.available(), reason="the weights of MiniLM are not installed")
+@pytest.mark.skipif(
+    not minilm_embedder.available(), reason="the weights of MiniLM are not installed"
+)
 def test_less_sure_hits_come_by_score_and_facts_of_the_past_among_none(open_store, tmp_path):
-    mc = open_store(embedder=minilm.MiniLM(tmp_path))
+    mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     fill(mc, ("profile", "diet", "vegetarian"), ("fact", "car", "an old Volvo estate"))
     mc.add("fact", "trip", "the mountains in winter", user="ana", expires_at=date(2026, 5, 2))
     found = mc.recall("What food can I cook for dinner?", user="ana")
@@ -395,7 +399,7 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
         mc.embed_pending()
     mc = open_store()
     open_reads = []
-    made, read = private.assembly(mc)._make_meaning, private.database(mc).read
+    made, read = private.assembly(mc)._build_space, private.database(mc).read
 
     @contextmanager
     def counted():
@@ -409,9 +413,9 @@ def test_an_embedding_service_is_made_outside_of_any_transaction(open_store, mon
         return made(**how)
 
     monkeypatch.setattr(private.database(mc), "read", counted)
-    monkeypatch.setattr(private.assembly(mc), "_make_meaning", make)
+    monkeypatch.setattr(private.assembly(mc), "_build_space", make)
     assert [hit.memory.key for hit in mc.recall("kayak", user="ana").hits] == ["boat"]
-    assert private.assembly(mc)._sense is not None
+    assert private.assembly(mc)._space is not None
 
 
 def test_by_words_alone_a_rare_word_of_three_is_enough_and_a_common_one_is_not(open_store) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memchat.providers.chat import LiteLLMChat
+from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.types import ChatMessage
 from tests.support.wire.gemini import GeminiServer
 from tests.support.wire.server import WireServer

@@ -1,0 +1,121 @@
+"""Reading and writing the private files of the data folder, which only this account may read.
+
+Each file is TOML with one name and value in each line, and has mode 600.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import re
+import secrets
+import shlex
+import stat
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from memchat import disk
+from memchat.errors import ConfigError, StoreError
+
+MOST_BYTES = 1_000_000
+
+
+def read(path: Path) -> dict[str, object]:
+    """The file's names and values; empty where there is no file.
+
+    Raises ConfigError for a file that other accounts may read or change, or that is not TOML. No
+    message contains a value of the file.
+    """
+    try:
+        # Without O_NONBLOCK, opening a pipe would wait for a writer.
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise ConfigError(
+                f"{path} is a symbolic link and is not read; put the file itself there, then run "
+                f"chmod 600 {shlex.quote(str(path))}"
+            ) from None
+        raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
+    with open(handle, "rb") as file:
+        _check(path, os.fstat(handle))
+        return _parsed(path, file.read(MOST_BYTES + 1))
+
+
+def write(path: Path, values: Mapping[str, str], heading: str) -> None:
+    """Replace the file atomically; it has mode 600 from the beginning."""
+    lines = [f"# {heading}", *(f"{name} = {json.dumps(values[name])}" for name in sorted(values))]
+    new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+        _sync(path.parent)
+    except OSError as error:
+        if disk.has_no_room(error):
+            raise disk.full(str(path.parent), error) from error
+        raise StoreError(f"{path} cannot be written ({error.strerror})") from error
+    finally:
+        new.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def changing(folder: Path) -> Iterator[None]:
+    """Lock the folder's private files against changes by other processes; creates the folder."""
+    try:
+        disk.make_folder(folder)
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        if disk.has_no_room(error):
+            raise disk.full(str(folder), error) from error
+        raise StoreError(f"the data folder {folder} cannot be used ({error.strerror})") from error
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _check(path: Path, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise ConfigError(f"{path} is no file and is not read; remove it")
+    if found.st_uid != os.geteuid():
+        raise ConfigError(
+            f"{path} belongs to another account and is not read; make a file of your own there, "
+            f"then run chmod 600 {shlex.quote(str(path))}"
+        )
+    if found.st_mode & 0o077:
+        raise ConfigError(
+            f"{path} may be read or changed by others and is not read; run "
+            f"chmod 600 {shlex.quote(str(path))}"
+        )
+
+
+def _parsed(path: Path, content: bytes) -> dict[str, object]:
+    if len(content) > MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {MOST_BYTES:,} bytes and is not read")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text; write it anew") from None
+    except tomllib.TOMLDecodeError as error:
+        # The parser's message may quote the file, so only the line is shown.
+        place = re.search(r"line \d+", str(error))
+        where = f" ({place[0]})" if place else ""
+        raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

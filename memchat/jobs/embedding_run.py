@@ -1,0 +1,317 @@
+"""Embedding jobs, run in batches: about a hundred facts or a few conversations at a time.
+
+Each step of the pipeline writes the finished batches and claims the next jobs in one transaction.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, Literal
+
+from sqlalchemy import Connection
+
+from memchat.config import Settings
+from memchat.errors import MemChatError, ProviderError, origin
+from memchat.jobs.job_failure import fail_job
+from memchat.memory.embedding.batch_split import (
+    BatchSplitter,
+    EmbeddingAnswer,
+    Made,
+    requested_pause,
+)
+from memchat.memory.embedding.pipeline import Finished, Pipeline
+from memchat.memory.embedding.space import EmbeddingSpace
+from memchat.memory.recall import turn_texts
+from memchat.providers.provider_errors import plugin_errors
+from memchat.providers.rate_limiter import PauseRequested
+from memchat.store import embeddings, jobs, memories, services, usage
+from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.jobs import Claim
+from memchat.types import Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+log = logging.getLogger(__name__)
+
+Kind = Literal["embed", "index"]
+BATCH = 100
+"""Texts in one batch."""
+CONVERSATIONS = 5
+"""Conversations in one batch; each has some dozens of texts."""
+PAUSES = 4
+LONGEST_PAUSE = 120.0
+"""Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
+
+ClaimJobs = Callable[[Connection, int, int], list[Claim]]
+"""Claims jobs in a transaction: at most so many, in batches of so many."""
+
+
+@dataclass(slots=True)
+class EmbeddingBatch:
+    """Claimed jobs, and for each target the texts without a vector, by their hash."""
+
+    claims: list[Claim]
+    lacking: dict[int, dict[str, str]]
+    more: bool = False
+    """Whether more jobs may be due after these."""
+    alone: bool = False
+    """Whether it failed so often that it runs without other batches beside it."""
+
+    @property
+    def texts(self) -> dict[str, str]:
+        """Each text once, by hash."""
+        return {key: text for texts in self.lacking.values() for key, text in texts.items()}
+
+
+@dataclass(slots=True)
+class EmbeddingResult:
+    """Outcome of a run: jobs done and failed by id, and how many texts were embedded and failed."""
+
+    done: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    embedded: int = 0
+    faulty: int = 0
+    down: Exception | None = None
+    """The error that ended the run early."""
+    pause: float | None = None
+    """Seconds of the pause that the service asked for, while it lasts."""
+
+
+@dataclass(slots=True)
+class EmbeddingRun:
+    """One run over the due jobs of a kind: ``embed`` for facts, ``index`` for conversations."""
+
+    database: Database
+    settings: Settings
+    clock: Callable[[], datetime]
+    space: EmbeddingSpace
+    kind: Kind
+    batch: int = BATCH
+    on_progress: Callable[[EmbeddingResult], None] = lambda _: None
+    """Called after each batch, in the thread that wrote it."""
+    wait: Callable[[float], bool] | None = None
+    """Waits a number of seconds where the service asks for a pause; true where the wait was
+    interrupted. Without it the run ends there, and its jobs are tried again later."""
+    claimed_jobs: dict[int, Claim] = field(default_factory=dict)
+    result: EmbeddingResult = field(default_factory=EmbeddingResult)
+    _lease_renewed_at: datetime = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._lease_renewed_at = self.clock()
+
+    def run(self, claim: ClaimJobs) -> EmbeddingResult:
+        """Embed until ``claim`` gives no more jobs or the service fails.
+
+        Jobs that are claimed when this is interrupted are released, and the try is not counted.
+        """
+        splitter = BatchSplitter(self._embed, self.batch)
+        service = self.space.embedder.service
+        step = partial(self._step, claim)
+        try:
+            self.result.down = Pipeline(service, splitter, step, self._pause_granted).run()
+        finally:
+            if self.claimed_jobs:
+                with self.database.write() as tx:
+                    jobs.release(tx, list(self.claimed_jobs.values()))
+        return self.result
+
+    def _embed(self, texts: Mapping[str, str]) -> Made:
+        def as_provider_error(kind: str) -> ProviderError:
+            # A bug: recorded with the jobs by its class, as the worker does with all others.
+            error = sys.exception()
+            why = origin(error) if error is not None else kind
+            log.error("%d texts were not embedded: %s", len(texts), why)
+            return ProviderError(kind)
+
+        with plugin_errors(as_provider_error):
+            return self.space.embed(texts)
+
+    def _pause_granted(self, error: MemChatError, times: int) -> bool:
+        """Wait if the service asked for a pause; true once the pause is over."""
+        pause = requested_pause(error)
+        if self.wait is None or times >= PAUSES or pause is None or pause > LONGEST_PAUSE:
+            return False
+        self.result.pause = pause
+        self.on_progress(self.result)
+        interrupted = self.wait(pause)
+        self.result.pause = None
+        return not interrupted
+
+    def _step(
+        self, claim: ClaimJobs, finished: Finished[EmbeddingBatch], wanted: int
+    ) -> list[EmbeddingBatch]:
+        """Write the finished batches and claim ``wanted`` new ones, in one transaction."""
+        if not finished and wanted <= 0:
+            return []
+        whole, answer = _merged(finished)
+        outcome, claims, taken = EmbeddingResult(), [], []
+        with self.database.write() as tx:
+            if finished:
+                outcome = self._write(tx, whole, answer)
+            changed = services.in_use(tx) != self.space.service_id
+            self._renew_leases(tx)
+            if wanted > 0 and not changed:  # else the next run embeds for the new service
+                claims = claim(tx, wanted * self._size, self._size)
+                taken = self._look_up(tx, claims, wanted * self._size)
+        # Only now that the transaction is committed.
+        for claimed in whole.claims:
+            if self.claimed_jobs.get(claimed.id) == claimed:  # else it was lost and claimed again
+                del self.claimed_jobs[claimed.id]
+        self.claimed_jobs.update({claimed.id: claimed for claimed in claims})
+        if finished:
+            self._count(outcome)
+        return taken
+
+    def _renew_leases(self, tx: Connection) -> None:
+        """Renew the leases of the claimed jobs in time, as a model may be slow: a job whose lease
+        ran out can be claimed again, also by this run."""
+        now, lease = self.clock(), timedelta(seconds=jobs.LEASE_SECONDS)
+        if now - self._lease_renewed_at >= lease / 4:
+            jobs.renew_all(tx, list(self.claimed_jobs.values()), now + lease)
+            self._lease_renewed_at = now
+
+    @property
+    def _size(self) -> int:
+        return self.batch if self.kind == "embed" else CONVERSATIONS
+
+    def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
+        """The claimed jobs in batches, with the texts they need embedded."""
+        if not claims:
+            return []
+        targets = [claimed.target_id for claimed in claims]
+        zone, service_id = self.settings.zone, self.space.service_id
+        if self.kind == "embed":
+            missing = embeddings.missing(tx, service_id, targets)
+            lacking = {target: {key: text} for target, _, text, key in missing}
+        else:
+            lacking = {
+                target: turn_texts.lacking(tx, target, zone, service_id) for target in targets
+            }
+        alone = claims[0].attempt > jobs.FULL_TRIES
+        more = alone or len(claims) == asked
+        batches = []
+        for i in range(0, len(claims), self._size):
+            some = claims[i : i + self._size]
+            theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
+            batches.append(EmbeddingBatch(some, theirs, more, alone))
+        return batches
+
+    def _write(
+        self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer
+    ) -> EmbeddingResult:
+        now = self.clock()
+        faults = {
+            target: next(answer.faults[key] for key in texts if key in answer.faults)
+            for target, texts in batch.lacking.items()
+            if answer.faults.keys() & texts.keys()
+        }
+        good = [c for c in batch.claims if c.target_id not in faults]
+        bad = [c for c in batch.claims if c.target_id in faults]
+        done = jobs.finish_all(tx, good, now)
+        bad = jobs.standing(tx, bad)
+        if self.kind == "embed":
+            self._write_facts(tx, done, answer.vectors, now)
+        else:
+            zone, service_id = self.settings.zone, self.space.service_id
+            for claimed in [*done, *bad]:
+                turn_texts.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
+        reasons: dict[str, list[int]] = {}
+        for claimed in bad:
+            if isinstance(faults[claimed.target_id], PauseRequested):
+                jobs.release(tx, [claimed])  # the texts were not sent
+            else:
+                reason = fail_job(tx, claimed, faults[claimed.target_id], now, self.settings)
+                reasons.setdefault(reason, []).append(claimed.id)
+        for reason, ids in reasons.items():
+            log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
+        self._record_usage(tx, batch, answer, now)
+        keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
+        made = sum(key in answer.vectors for key in keys)
+        faulty = sum(key in answer.faults for key in keys)
+        return EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)
+
+    def _write_facts(
+        self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
+    ) -> None:
+        service_id = self.space.service_id
+        in_use = services.in_use(tx)
+        missing = embeddings.missing(
+            tx, in_use or service_id, [claimed.target_id for claimed in done]
+        )
+        made = {key: vectors[key] for _, _, _, key in missing if key in vectors}
+        if in_use != service_id:
+            made = {}  # the service was changed or removed in the meantime
+        embeddings.put(tx, service_id, made.items(), now)
+        changed = {memory_id for memory_id, _, _, key in missing if key not in made}
+        # Also those whose text had a vector already: their shard does not have it yet.
+        written = [c.target_id for c in done if c.target_id not in changed]
+        memories.mark_embedded(tx, written, Cause(now, "system"))
+        for memory_id, app_id, _, _ in missing:
+            if memory_id in changed:
+                # Its text or the service in use changed while it was embedded.
+                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+
+    def _record_usage(
+        self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime
+    ) -> None:
+        """Divide the cost among the apps by the length of their texts."""
+        sizes: dict[int, int] = {}
+        for claimed in batch.claims:
+            texts = batch.lacking.get(claimed.target_id, {})
+            size = sum(len(text) for key, text in texts.items() if key in answer.vectors)
+            sizes[claimed.app_id] = sizes.get(claimed.app_id, 0) + size
+        total = sum(sizes.values())
+        for spent in answer.spent:
+            for app_id, size in sizes.items():
+                if size:
+                    usage.add(tx, app_id, None, _part(spent, size / total), now)
+
+    def _count(self, before: EmbeddingResult) -> None:
+        result = self.result
+        result.done += before.done
+        result.failed += before.failed
+        result.embedded += before.embedded
+        result.faulty += before.faulty
+        log.info(
+            "%s: jobs done %s; failed %s; texts %d",
+            self.kind,
+            _ids(before.done),
+            _ids(before.failed),
+            before.embedded,
+        )
+        self.on_progress(result)
+
+
+def _merged(finished: Finished[EmbeddingBatch]) -> tuple[EmbeddingBatch, EmbeddingAnswer]:
+    """Several batches as one, as one write of all takes half the time."""
+    whole, answers = EmbeddingBatch([], {}), EmbeddingAnswer()
+    for batch, answer in finished:
+        whole.claims += batch.claims
+        whole.lacking |= batch.lacking
+        answers.vectors |= answer.vectors
+        answers.faults |= answer.faults
+        answers.spent += answer.spent
+    return whole, answers
+
+
+def _part(spent: Usage, share: float) -> Usage:
+    return replace(
+        spent,
+        prompt_tokens=round(spent.prompt_tokens * share),
+        cost_usd=None if spent.cost_usd is None else spent.cost_usd * share,
+        seconds=spent.seconds * share,
+    )
+
+
+def _ids(ids: Sequence[int]) -> str:
+    """Numbers for a log line: the first and last of many."""
+    if not ids:
+        return "none"
+    return str(ids[0]) if len(ids) == 1 else f"{min(ids)}–{max(ids)} ({len(ids)})"

@@ -1,0 +1,23 @@
+"""Ending a session in the store."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from memchat.store import apps, inbox, jobs, sessions
+from memchat.types import Scope, Session
+
+
+def close_session(tx: Connection, session: Session, now: datetime) -> None:
+    """End a session and, in the same transaction, queue the extraction of its unread messages."""
+    sessions.end(tx, session.id, now)
+    scope = Scope(session.user, session.app)
+    own = apps.find(tx, scope).own
+    if own is None or not apps.memory_switch(tx, scope).on:
+        return
+    if sessions.has_unread(tx, session.id):
+        jobs.enqueue(tx, "extract", own, "session", session.id, now)
+    elif inbox.unchecked(tx, session.id):
+        jobs.enqueue(tx, "verify", own, "session", session.id, now)

@@ -1,0 +1,303 @@
+"""The worker: runs the jobs of the queue and the upkeep of a store.
+
+It is called directly by one-shot commands and session ends, and in the background by a running
+chat. A job's outcome is written in the same transaction as its effect, and only while the worker
+still holds the job, so that each job takes effect once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from memchat import processes
+from memchat.config import Settings
+from memchat.errors import ConfigError, MemChatError, origin
+from memchat.jobs.backfill import Backfill, BackfillResult
+from memchat.jobs.embedding_run import BATCH, ClaimJobs, EmbeddingRun, Kind
+from memchat.jobs.job_failure import fail_job
+from memchat.jobs.jobs_done import JobsDone
+from memchat.jobs.session_end import close_session
+from memchat.memory.embedding.space import EmbeddingSpace
+from memchat.memory.extraction.learner import Learner
+from memchat.memory.facts.in_force import settle, to_settle
+from memchat.memory.forgetting import other_mentions, purge
+from memchat.memory.forgetting.other_mentions import MentionsToBlank
+from memchat.store import hidden, job_holders, jobs, memories, sessions
+from memchat.store.database import Database
+from memchat.store.jobs import Claim
+from memchat.types import Learned, Progress
+
+log = logging.getLogger(__name__)
+
+KINDS = ("forget", "extract", "verify", "embed", "index", "expire")
+"""The kinds of jobs in the order in which they run: memories are forgotten before any conversation
+is sent to a model."""
+_NEED_EMBEDDER = {"embed", "index"}
+FORGET_BATCH = 100
+"""The most memories purged in one transaction, as other writers wait until it ends."""
+
+
+class Worker:
+    """Runs the jobs of one store."""
+
+    def __init__(
+        self,
+        database: Database,
+        settings: Settings,
+        clock: Callable[[], datetime],
+        learner: Learner,
+        embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
+        drop_vectors: Callable[[Connection, Iterable[int]], None],
+    ) -> None:
+        """``embedding_space`` gives the space in use, or None and why there is none;
+        ``drop_vectors`` removes the vectors of scope rows from memory and disk."""
+        self._drop_vectors = drop_vectors
+        self._database = database
+        self._settings = settings
+        self._clock = clock
+        self._learner = learner
+        self._embedding_space = embedding_space
+        self._owner = processes.new_owner()
+        self.stopping = threading.Event()
+        """Once it is set, no further job is started; running ones are finished."""
+
+    def run(
+        self,
+        *,
+        user: str | None = None,
+        kinds: Sequence[str] = KINDS,
+        target_id: int | None = None,
+    ) -> JobsDone:
+        """Run the jobs that are due now, of one user or of all."""
+        done = JobsDone()
+        self._release_dead_workers()
+        if "forget" in kinds:
+            while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
+                self._forget(claimed, done)
+                purge.scrub(self._database)
+        if "extract" in kinds:
+            while claimed := self._claim("extract", user, target_id):
+                self._extract(claimed[0], self._learner.learn, done)
+        if "verify" in kinds:
+            while claimed := self._claim("verify", user, target_id):
+                self._extract(claimed[0], self._learner.look_late, done)
+        if "embed" in kinds:
+            self._embed("embed", done, user, target_id)
+        if "index" in kinds:
+            self._embed("index", done, user, target_id)
+        if "expire" in kinds:
+            self.expire(user)
+        return done
+
+    def run_in_background(self, user: str) -> None:
+        """``run`` for a background thread: an error is logged, and the jobs stay in the queue."""
+        try:
+            self.run(user=user)
+        except MemChatError as error:
+            log.warning("background work stopped: %s", error)
+
+    def has_work(self) -> bool:
+        """Whether a job is due, or is held by a process that has ended."""
+        with self._database.read() as tx:
+            due = jobs.due(tx, None, self._clock())
+            left = job_holders.any_gone(tx)
+        if due and due <= _NEED_EMBEDDER and self._embedding_space()[0] is None:
+            return left  # there is no embedding model to run them
+        return bool(due) or left
+
+    def backfill(
+        self, batch: int = BATCH, on_progress: Callable[[Progress], None] = lambda _: None
+    ) -> BackfillResult:
+        """Embed every text that has no vector yet, by ``batch`` texts.
+
+        Raises ConfigError where there is no embedding model.
+        """
+        space, reason = self._embedding_space()
+        if space is None:
+            raise ConfigError(f"there is nothing to make vectors with: {reason}")
+        self._release_dead_workers()
+
+        def claims(kind: Kind, due_by: datetime) -> ClaimJobs:
+            return lambda tx, limit, size: self._claim_in(tx, kind, limit, size, due_by=due_by)
+
+        wait = self.stopping.wait
+        backfill = Backfill(self._database, self._settings, self._clock, space, claims, wait)
+        return backfill.run(batch, on_progress)
+
+    def end_abandoned(self, user: str | None = None) -> None:
+        """End sessions whose process has ended or whose lease ran out, and queue their extraction.
+
+        The jobs of such a process can be claimed again.
+        """
+        self._release_dead_workers()
+        now = self._clock()
+        with self._database.read() as tx:
+            abandoned = [
+                session
+                for session, owner, until in sessions.open_ones(tx, user)
+                if _is_abandoned(owner, until, now)
+            ]
+        for session in abandoned:
+            with self._database.write() as tx:
+                found = sessions.by_id(tx, session.id)
+                # Another process may have ended, deleted or resumed it since it was listed.
+                still_open = found is not None and found[0].ended_at is None
+                if still_open and _is_abandoned(*sessions.lease(tx, session.id), now):
+                    close_session(tx, session, now)
+
+    def _claim(
+        self, kind: str, user: str | None, target_id: int | None, batch: int = 1
+    ) -> list[Claim]:
+        with self._database.write() as tx:
+            return self._claim_in(tx, kind, batch, batch, user=user, target_id=target_id)
+
+    def _claim_in(
+        self,
+        tx: Connection,
+        kind: str,
+        limit: int,
+        batch: int,
+        *,
+        user: str | None = None,
+        target_id: int | None = None,
+        due_by: datetime | None = None,
+    ) -> list[Claim]:
+        if self.stopping.is_set():
+            return []
+
+        def claimed() -> list[Claim]:
+            return jobs.claim(
+                tx,
+                kind,
+                self._owner,
+                self._clock(),
+                jobs.LEASE_SECONDS,
+                limit=limit,
+                batch=batch,
+                user=user,
+                target_id=target_id,
+                due_by=due_by,
+            )
+
+        # With nothing to claim, look for jobs of a process that ended in the meantime.
+        return claimed() or (claimed() if job_holders.free_gone(tx, kind) else [])
+
+    def _release_dead_workers(self) -> None:
+        with self._database.write() as tx:
+            job_holders.free_gone(tx)
+            jobs.give_up_on_killers(tx, self._clock(), self._settings.retry_minutes)
+
+    def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
+        try:
+            self._purge(claimed)
+        except Exception as error:  # noqa: BLE001
+            if len(claimed) > 1 and not isinstance(error, MemChatError):
+                for one in claimed:  # so that one bad job does not stop the others
+                    self._forget([one], done)
+                return
+            # A bug: the memories stay hidden, and the jobs are tried again.
+            log.error("job %s failed: %s", claimed[0].id, origin(error))
+            self._failed(claimed, error, done)
+        else:
+            done.done += len(claimed)
+            log.info("forget: %d done, from job %d", len(claimed), claimed[0].id)
+
+    def _purge(self, claimed: Sequence[Claim]) -> None:
+        """Purge the memories of these jobs, and redact the conversations they name, at once."""
+        now, zone = self._clock(), self._settings.zone
+        app_ids = sorted({claim.app_id for claim in claimed})
+        with self._database.write() as tx:
+            # Those whose transcript is redacted first: it decides for what was merged into them.
+            for keep in (False, True):
+                ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
+                due = [m for m in hidden.listed(tx, app_ids) if m.id in ids] if ids else []
+                self._drop_vectors(tx, purge.forget(tx, due, zone, now, keep_transcript=keep))
+            for claim in claimed:
+                if (chosen := MentionsToBlank.load(claim.how)) is not None:
+                    self._drop_vectors(
+                        tx, other_mentions.blank(tx, claim.app_id, chosen, zone, now)
+                    )
+            jobs.finish_all(tx, claimed, now)
+
+    def _extract(self, claimed: Claim, extract: Callable[[Claim], Learned], done: JobsDone) -> None:
+        """Extract the memories of a conversation, or check those that wait for a second look."""
+        try:
+            learned = extract(claimed)
+            done.learned.append(learned)
+            done.done += 1
+            changes = len(learned.changes)
+            log.info(
+                "%s: job %d done, session %d: %d changes",
+                extract.__name__,
+                claimed.id,
+                claimed.target_id,
+                changes,
+            )
+        except MemChatError as error:
+            self._failed([claimed], error, done)
+        except Exception as error:  # noqa: BLE001
+            # A bug: recorded with the job, so that the session is tried again.
+            log.error("job %s failed: %s", claimed.id, origin(error))
+            self._failed([claimed], error, done)
+        except BaseException:
+            with self._database.write() as tx:
+                jobs.release(tx, [claimed])
+            raise
+
+    def _embed(self, kind: Kind, done: JobsDone, user: str | None, target_id: int | None) -> None:
+        """Run the embedding jobs that are due, if there is an embedding model."""
+
+        def claim(tx: Connection, limit: int, batch: int) -> list[Claim]:
+            return self._claim_in(tx, kind, limit, batch, user=user, target_id=target_id)
+
+        try:
+            space, _ = self._embedding_space()
+        except MemChatError as error:
+            # The jobs that wait for the embedding model show what is wrong with it.
+            with self._database.write() as tx:
+                claimed = claim(tx, BATCH, BATCH)
+            self._failed(claimed, error, done)
+            return
+        if space is None:
+            return
+        run = EmbeddingRun(self._database, self._settings, self._clock, space, kind)
+        found = run.run(claim)
+        done.done += len(found.done)
+        with self._database.read() as tx:
+            done.failed += jobs.by_ids(tx, found.failed, self._clock())
+
+    def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
+        with self._database.write() as tx:
+            for claim in claimed:
+                fail_job(tx, claim, error, self._clock(), self._settings)
+            failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
+        done.failed += failed
+        for job in failed:
+            log.warning(
+                "%s: job %d failed, try %d: %s", job.kind, job.id, job.attempts, job.error_message
+            )
+
+    def expire(self, user: str | None = None) -> None:
+        """Apply the dates of memories: expire those whose last day is over, restore what they had
+        replaced, activate those whose first day has come. Then finish what is left to purge."""
+        now = self._clock()
+        zone = self._settings.zone
+        today = now.astimezone(zone).date()
+        with self._database.read() as tx:
+            scopes = memories.due_anywhere(tx, today, user)
+            due = [app_ids for app_ids in scopes if to_settle(tx, app_ids, today)]
+        for app_ids in due:
+            with self._database.write() as tx:
+                settle(tx, app_ids, zone, now)
+        purge.scrub(self._database)
+
+
+def _is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:
+    if processes.is_kept(owner):
+        return False
+    return until is None or until < now or processes.is_gone(owner)

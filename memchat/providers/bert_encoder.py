@@ -1,0 +1,237 @@
+"""A BERT sentence encoder in numpy: token ids in, unit vectors out.
+
+Only what a sentence-transformers model of this family needs: no pooler, one segment, mean pooling.
+The weights stay file-backed (processes share the pages) and nothing is changed after loading, so
+one encoder may be used from several threads at once.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+
+HEADS = 12
+EPSILON = np.float32(1e-12)
+BATCH_TOKENS = 1024
+"""Padded tokens in one batch; larger ones exceed the processor's cache and take longer."""
+GELU_BLOCK = 32_768
+
+# erf(z) = z * P(z²) / Q(z²) on [-4, 4], highest power first; float32 rounding is all that is lost.
+ERF_P = np.array(
+    (
+        -2.72614225801306e-10,
+        2.77068142495902e-08,
+        -2.10102402082508e-06,
+        -5.69250639462346e-05,
+        -7.34990630326855e-04,
+        -2.95459980854025e-03,
+        -1.60960333262415e-02,
+    ),
+    np.float32,
+)
+ERF_Q = np.array(
+    (
+        -1.45660718464996e-05,
+        -2.13374055278905e-04,
+        -1.68282697438203e-03,
+        -7.37332916720468e-03,
+        -1.42647390514189e-02,
+    ),
+    np.float32,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """``x @ weight.T + bias``; the weight is stored as (outputs, inputs)."""
+
+    weight: Floats
+    bias: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        y = x @ self.weight.T
+        y += self.bias
+        return y
+
+
+@dataclass(frozen=True, slots=True)
+class Norm:
+    """Layer normalisation over the last axis, in place."""
+
+    gain: Floats
+    bias: Floats
+
+    def __call__(self, x: Floats) -> Floats:
+        x -= x.mean(axis=-1, keepdims=True)
+        variance = np.einsum("ij,ij->i", x, x) / np.float32(x.shape[-1])
+        x /= np.sqrt(variance + EPSILON)[:, None]
+        x *= self.gain
+        x += self.bias
+        return x
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One transformer block. ``qkv`` is query, key and value side by side, the query scaled."""
+
+    qkv: Linear
+    attended: Linear
+    attended_norm: Norm
+    widen: Linear
+    narrow: Linear
+    norm: Norm
+
+    def __call__(self, x: Floats, texts: int, mask: Floats | None) -> Floats:
+        y = self.attended(attention(self.qkv(x), texts, mask))
+        y += x
+        x = self.attended_norm(y)
+        y = self.narrow(gelu(self.widen(x)))
+        y += x
+        return self.norm(y)
+
+
+class BertEncoder:
+    """The whole model, read from a safetensors file."""
+
+    def __init__(self, weights: Path) -> None:
+        tensors = read_tensors(weights)
+        first = "embeddings."
+        self._words = tensors[first + "word_embeddings.weight"]
+        segment = tensors[first + "token_type_embeddings.weight"][0]
+        self._places = tensors[first + "position_embeddings.weight"] + segment
+        self._norm = _norm(tensors, first + "LayerNorm")
+        count = len({name.split(".")[2] for name in tensors if name.startswith("encoder.layer.")})
+        self._layers = [_layer(tensors, f"encoder.layer.{i}.") for i in range(count)]
+
+    def encode(self, sequences: Sequence[Sequence[int]]) -> Floats:
+        """One unit vector for each sequence of token ids, which include the special tokens."""
+        vectors = np.empty((len(sequences), self._words.shape[1]), np.float32)
+        for batch in batches([len(sequence) for sequence in sequences]):
+            vectors[batch] = self._encode_batch([sequences[i] for i in batch])
+        return vectors
+
+    def _encode_batch(self, sequences: Sequence[Sequence[int]]) -> Floats:
+        lengths = np.array([len(sequence) for sequence in sequences])
+        texts, width = len(sequences), int(lengths.max())
+        ids = np.zeros((texts, width), np.int64)
+        for row, sequence in zip(ids, sequences, strict=True):
+            row[: len(sequence)] = sequence
+        real = np.arange(width) < lengths[:, None]
+        padded = not real.all()
+        mask = np.where(real, 0, -1e9).astype(np.float32)[:, None, None, :] if padded else None
+
+        x = self._norm((self._words[ids] + self._places[:width]).reshape(texts * width, -1))
+        for layer in self._layers:
+            x = layer(x, texts, mask)
+        x = x.reshape(texts, width, -1)
+        if padded:
+            x *= real[:, :, None]
+        pooled: Floats = x.sum(axis=1)  # the mean's divisor goes away with the normalisation
+        pooled /= np.linalg.norm(pooled, axis=1, keepdims=True)
+        return pooled
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Indices grouped by similar length, each group at most BATCH_TOKENS when padded."""
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lengths.__getitem__):
+        if batch and (len(batch) + 1) * lengths[index] > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch
+
+
+def attention(qkv: Floats, texts: int, mask: Floats | None) -> Floats:
+    """Self-attention of every token of a text over that text's tokens; 2-D in, 2-D out."""
+    split = qkv.reshape(texts, -1, 3, HEADS, qkv.shape[1] // (3 * HEADS))
+    query, key, value = split.transpose(2, 0, 3, 1, 4)
+    scores = query @ key.swapaxes(-1, -2)
+    if mask is not None:
+        scores += mask
+    scores -= scores.max(axis=-1, keepdims=True)
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=-1, keepdims=True)
+    mixed: Floats = (scores @ value).transpose(0, 2, 1, 3).reshape(qkv.shape[0], -1)
+    return mixed
+
+
+def gelu(x: Floats) -> Floats:
+    """The exact gelu, ``x/2 · (1 + erf(x/√2))``, in place and in blocks that fit the cache."""
+    flat = x.reshape(-1)
+    z, q, p, d = np.empty((4, min(GELU_BLOCK, flat.size)), np.float32)
+    for start in range(0, flat.size, GELU_BLOCK):
+        block = flat[start : start + GELU_BLOCK]
+        n = block.size
+        _gelu_block(block, z[:n], q[:n], p[:n], d[:n])
+    return x
+
+
+def _gelu_block(x: Floats, z: Floats, square: Floats, above: Floats, below: Floats) -> None:
+    np.multiply(x, np.float32(math.sqrt(0.5)), out=z)
+    np.clip(z, -4, 4, out=z)
+    np.multiply(z, z, out=square)
+    _horner(ERF_P, square, above)
+    _horner(ERF_Q, square, below)
+    above /= below
+    above *= z
+    above += np.float32(1)
+    x *= above
+    x *= np.float32(0.5)
+
+
+def _horner(coefficients: Floats, at: Floats, out: Floats) -> None:
+    out.fill(coefficients[0])
+    for coefficient in coefficients[1:]:
+        out *= at
+        out += coefficient
+
+
+def read_tensors(path: Path) -> dict[str, Floats]:
+    """The float32 tensors of a safetensors file, as read-only views of the mapped file."""
+    raw = np.memmap(path, np.uint8, "r")
+    body = 8 + int(raw[:8].view("<u8")[0])
+    header = json.loads(bytes(raw[8:body]))
+    tensors: dict[str, Floats] = {}
+    for name, entry in header.items():
+        if entry.get("dtype") == "F32":
+            start, end = entry["data_offsets"]
+            # A plain view: numpy's memmap subclass makes every small operation slower.
+            flat = np.asarray(raw[body + start : body + end]).view(np.ndarray).view("<f4")
+            tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+def _linear(tensors: dict[str, Floats], name: str) -> Linear:
+    return Linear(tensors[name + ".weight"], tensors[name + ".bias"])
+
+
+def _norm(tensors: dict[str, Floats], name: str) -> Norm:
+    return Norm(tensors[name + ".weight"], tensors[name + ".bias"])
+
+
+def _layer(tensors: dict[str, Floats], name: str) -> Layer:
+    query, key, value = (
+        _linear(tensors, f"{name}attention.self.{part}") for part in ("query", "key", "value")
+    )
+    scale = np.float32(1 / math.sqrt(query.weight.shape[0] // HEADS))
+    return Layer(
+        qkv=Linear(
+            np.concatenate((query.weight * scale, key.weight, value.weight)),
+            np.concatenate((query.bias * scale, key.bias, value.bias)),
+        ),
+        attended=_linear(tensors, name + "attention.output.dense"),
+        attended_norm=_norm(tensors, name + "attention.output.LayerNorm"),
+        widen=_linear(tensors, name + "intermediate.dense"),
+        narrow=_linear(tensors, name + "output.dense"),
+        norm=_norm(tensors, name + "output.LayerNorm"),
+    )

