@@ -15,7 +15,10 @@ import pytest
 
 from memchat.language.text import sentence_around
 from memchat.memory.extraction.candidate import Candidate, Quote, Ref
-from memchat.memory.extraction.second_look_verdicts import is_asked, is_certain
+from memchat.memory.extraction.second_look_verdicts import (
+    may_be_stored_unchecked,
+    needs_second_look,
+)
 from memchat.memory.gate.judge import dedupe_session, judge
 from memchat.memory.gate.types import KnownFact, Turn, Verdict
 
@@ -108,7 +111,7 @@ def test_every_lie_that_code_lets_pass_is_looked_at_once_more_where_all_are(
     row: dict[str, Any],
 ) -> None:
     verdict = of_corpus(row)
-    assert verdict.outcome in ("review", "refuse") or is_asked(verdict, "always")
+    assert verdict.outcome in ("review", "refuse") or needs_second_look(verdict, "always")
 
 
 def test_sentences_of_the_corpus_that_are_named_here_stand_in_it() -> None:
@@ -521,8 +524,10 @@ def test_what_a_tricky_session_must_not_teach_is_not_certain(session: dict[str, 
             for quote in (whole, near, word, turn.text):
                 verdict = gate(fact(quote, word, msg=turn.id, key="like"), **setting)
                 if at >= 0:
-                    assert not is_certain(verdict), (quote, word)
-                assert verdict.outcome in ("review", "refuse") or is_asked(verdict, "always")
+                    assert not may_be_stored_unchecked(verdict), (quote, word)
+                assert verdict.outcome in ("review", "refuse") or needs_second_look(
+                    verdict, "always"
+                )
 
 
 @pytest.mark.parametrize(
@@ -675,13 +680,13 @@ def test_what_may_turn_it_elsewhere_in_the_message_has_it_looked_at_and_holds_no
 ) -> None:
     verdict = gate(fact(quote, "Trento", key="city"), said(text))
     assert (verdict.outcome, verdict.signals, verdict.beside) == ("accept", (), True)
-    assert is_asked(verdict, "auto") and not is_certain(verdict)
+    assert needs_second_look(verdict, "auto") and not may_be_stored_unchecked(verdict)
 
 
 def test_what_has_nothing_beside_it_is_certain_and_asked_about_only_where_all_are() -> None:
     verdict = gate(fact("I live in Trento", "Trento", key="city"), said("I live in Trento."))
-    assert is_certain(verdict)
-    asked = [mode for mode in ("off", "auto", "always") if is_asked(verdict, mode)]
+    assert may_be_stored_unchecked(verdict)
+    asked = [mode for mode in ("off", "auto", "always") if needs_second_look(verdict, mode)]
     assert asked == ["always"]
 
 

@@ -322,7 +322,7 @@ class Chat:
         """See what was said so far, and what was learnt from it."""
         turns = messages.of_session(tx, session_id)
         self._turns = [turn for turn in turns if turn.id not in self._aside]
-        self._taught = replies_in_flight.taught(tx, self._turns)
+        self._taught = replies_in_flight.facts_in_turns(tx, self._turns)
 
     def look_again(self) -> None:
         """See the turns as they are on disk by now: words of them may have been forgotten."""
@@ -392,10 +392,10 @@ class Chat:
             if reply.received:
                 hits = (*reply.shown.hits, *reply.told.hits)
                 zone = self._parts.settings.zone
-                shown, content = replies_in_flight.leave_out(
+                shown, content = replies_in_flight.drop_forgotten(
                     tx, hits, self._taught, reply.received, zone
                 )
-                listed, content = replies_in_flight.leave_out(
+                listed, content = replies_in_flight.drop_forgotten(
                     tx, reply.shown.listed, (), content, zone
                 )
                 reply.message_id = messages.add(

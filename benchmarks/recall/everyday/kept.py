@@ -12,7 +12,7 @@ from benchmarks.recall.everyday.lives import Life, Stated
 from benchmarks.recall.stores import store
 from memchat import MemChat
 from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.recall import render
 from memchat.providers import Embedder
 from memchat.store import apps

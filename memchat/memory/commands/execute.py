@@ -26,14 +26,14 @@ from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.extraction.proposals import held, known_fact, settle, to_fact
-from memchat.memory.extraction.second_look_verdicts import left_to_person
-from memchat.memory.extraction.session_reading import Reading, injected
+from memchat.memory.extraction.proposals import inbox_entry, known_fact, resolve, to_fact
+from memchat.memory.extraction.second_look_verdicts import leave_to_person
+from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
 from memchat.memory.facts.consolidation import Consolidation, Fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.recall.search import Recall
@@ -227,12 +227,12 @@ class Commands:
             if found is None:
                 return CodeReply()
             turns = messages.of_session(tx, place.session_id, learnable=True)
-            reading = Reading(*found, turns, 0, injected=injected(tx, turns))
+            reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
             judged = [self._judge(tx, item, reading, place) for item in proposals]
             # The second look comes when the conversation ends: nobody waits for it here.
             doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
-            verdicts = [left_to_person(verdict) for verdict in judged]
-            facts, changes = settle(verdicts, self._as_fact(reading, place.scope))
+            verdicts = [leave_to_person(verdict) for verdict in judged]
+            facts, changes = resolve(verdicts, self._as_fact(reading, place.scope))
             own, shared = apps.ensure(tx, place.scope, now)
             cause = Cause(now, "model", "asked for", place.session_id, place.turn.id)
             consolidation = Consolidation(
@@ -246,13 +246,15 @@ class Commands:
             for verdict in verdicts:
                 if verdict.outcome == "review":
                     later = id(verdict.candidate) in doubts and self.settings.verify != "off"
-                    item = held(verdict, reading.known, said)
+                    item = inbox_entry(verdict, reading.known, said)
                     # Of words that a secret was masked in no model can be asked.
                     item = replace(item, unchecked=later and not item.masked)
                     inbox.add(tx, own, item, now)
         return replies.remembered(changes)
 
-    def _judge(self, tx: Connection, item: Candidate, reading: Reading, place: Place) -> Verdict:
+    def _judge(
+        self, tx: Connection, item: Candidate, reading: SessionReading, place: Place
+    ) -> Verdict:
         turns = [replace(turn, text=parse.plain(turn.text)) for turn in reading.as_judged()]
         here = next((turn.id for turn in turns if turn.message_id == place.turn.id), "")
         asks = parse.command(place.turn.content)
@@ -276,7 +278,7 @@ class Commands:
             zone=self.settings.zone,
         )
 
-    def _as_fact(self, reading: Reading, scope: Scope) -> Callable[[Verdict], Fact]:
+    def _as_fact(self, reading: SessionReading, scope: Scope) -> Callable[[Verdict], Fact]:
         said = {turn.id: turn for turn in reading.turns}
         zone = self.settings.zone
         return lambda verdict: to_fact(verdict, said, reading.known, zone)

@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from memchat.errors import ExtractionError
 from memchat.memory.extraction import candidate
 from memchat.memory.extraction.candidate import MAX_FACTS, ExtractionAnswer
-from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate import quoted_text
 from memchat.memory.gate.types import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -29,12 +29,12 @@ KNOWN_LIMIT = 2_000
 KEYS_LIMIT = 1_000
 MORE_ROUNDS = 3
 """How often a full answer is asked for the rest."""
-REST = "Now the facts after these that are still missing, if any."
+ASK_FOR_MORE = "Now the facts after these that are still missing, if any."
 _BAD_ANSWER_SHOWN = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     """One turn, or a piece of a very long one, as the model is shown it."""
 
     id: str
@@ -51,8 +51,8 @@ class Line:
 class Window:
     """What one call is to read."""
 
-    transcript: tuple[Line, ...]
-    context: tuple[Line, ...] = ()
+    transcript: tuple[TranscriptLine, ...]
+    context: tuple[TranscriptLine, ...] = ()
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class Extractor:
             done.answers.append(answer.model_copy(update={"facts": tuple(new)}))
             if not new or not (answer.more or len(answer.facts) >= MAX_FACTS):
                 break
-            chat += [ChatMessage("assistant", reply), ChatMessage("user", REST)]
+            chat += [ChatMessage("assistant", reply), ChatMessage("user", ASK_FOR_MORE)]
         return done
 
     def _system(self) -> str:

@@ -21,36 +21,40 @@ from memchat.config import Settings
 from memchat.errors import ConfigError, ProviderError, StoreError
 from memchat.language import secrets
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.memory.extraction import refusals, windows
+from memchat.memory.extraction import refusal_records, windows
 from memchat.memory.extraction.candidate import ExtractionAnswer
+from memchat.memory.extraction.deferred_second_look import DeferredSecondLook
 from memchat.memory.extraction.extractor import Extractor, Window
 from memchat.memory.extraction.proposals import (
     BLANKED,
     REJECTED,
     fallback_title,
-    held,
-    honest,
-    not_kept,
-    refusal,
-    settle,
+    grounded_description,
+    inbox_entry,
+    needing_review,
+    refusal_entry,
+    refused_fact,
+    refused_verdicts,
+    resolve,
     to_fact,
-    turned_down,
-    waiting,
 )
-from memchat.memory.extraction.second_look import WHY, SaidBefore, SecondLook
-from memchat.memory.extraction.second_look_later import LaterSecondLook
+from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import (
     NOT_LOOKED_AT,
-    answered,
-    is_asked,
-    is_certain,
-    left_to_person,
-    to_doubt,
+    apply_answer,
+    leave_to_person,
+    may_be_stored_unchecked,
+    needs_second_look,
+    to_request,
 )
-from memchat.memory.extraction.session_reading import NEAREST, Reading, injected
+from memchat.memory.extraction.session_reading import (
+    NEAREST_FACTS,
+    SessionReading,
+    shown_memory_lines,
+)
 from memchat.memory.facts.consolidation import Consolidation, Fact
 from memchat.memory.forgetting import redaction, replies_in_flight
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.recall import turn_texts
@@ -135,12 +139,12 @@ class Learner:
 
         Raises ProviderError; then they wait on, and it may be tried again.
         """
-        late = LaterSecondLook(
+        late = DeferredSecondLook(
             self._database, self._settings, self._prompts, self._clock, self._model
         )
         return late.look(claim)
 
-    def _open(self, session_id: int) -> tuple[Reading | None, str | None]:
+    def _open(self, session_id: int) -> tuple[SessionReading | None, str | None]:
         with self._database.read() as tx:
             found = sessions.by_id(tx, session_id)
             if found is None:
@@ -154,10 +158,10 @@ class Learner:
             )
             if not any(m.role == "user" for m in turns[first:]):
                 return None, "nothing new was said"
-            given = injected(tx, turns)
-        return Reading(session, app_id, turns, first, injected=given), None
+            given = shown_memory_lines(tx, turns)
+        return SessionReading(session, app_id, turns, first, injected=given), None
 
-    def _read(self, extractor: Extractor, reading: Reading, window: Window) -> None:
+    def _read(self, extractor: Extractor, reading: SessionReading, window: Window) -> None:
         meaning, _ = self._meaning()  # its first making writes: never inside a snapshot
         reading.ask(meaning, window)
         with self._database.read() as tx:
@@ -184,47 +188,49 @@ class Learner:
             reading.verdicts.append(reading.only_unread(verdict))
         self._describe(reading, extraction.answers[0])
 
-    def _look_again(self, claim: Claim, reading: Reading, model: ChatModel) -> None:
+    def _look_again(self, claim: Claim, reading: SessionReading, model: ChatModel) -> None:
         """Have the model look once more at what the settings say, after all windows are read.
 
         What it is to judge later is postponed: a conversation that goes on, a provider that fails.
         """
         mode = "off" if model.stand_in else self._settings.verify
-        asked = [n for n in reading.in_force() if is_asked(reading.verdicts[n], mode)]
+        asked = [n for n in reading.in_force() if needs_second_look(reading.verdicts[n], mode)]
         if asked and not self._is_over(reading):
-            reading.postpone(n for n in asked if not is_certain(reading.verdicts[n]))
+            reading.postpone(n for n in asked if not may_be_stored_unchecked(reading.verdicts[n]))
         elif asked:
             self._renew(claim)
             try:
                 self._ask(reading, asked, model)
             except ProviderError as error:
                 log.warning("session %s: the second look failed: %s", reading.session.id, error)
-                reading.postpone(n for n in asked if not is_certain(reading.verdicts[n]))
+                reading.postpone(
+                    n for n in asked if not may_be_stored_unchecked(reading.verdicts[n])
+                )
                 reading.look_failed = True
-        reading.verdicts = [left_to_person(verdict) for verdict in reading.verdicts]
+        reading.verdicts = [leave_to_person(verdict) for verdict in reading.verdicts]
 
-    def _ask(self, reading: Reading, asked: Sequence[int], model: ChatModel) -> None:
+    def _ask(self, reading: SessionReading, asked: Sequence[int], model: ChatModel) -> None:
         turns = {turn.id: turn for turn in reading.as_judged()}
-        said = [SaidBefore(t.id, t.role, t.text) for t in turns.values()]
-        doubts = [to_doubt(reading.verdicts[n], turns, reading.known) for n in asked]
+        said = [ShownMessage(t.id, t.role, t.text) for t in turns.values()]
+        doubts = [to_request(reading.verdicts[n], turns, reading.known) for n in asked]
         look = SecondLook(model, self._prompts, self._settings.mask_before_extraction)
         try:
             for n, seen in zip(asked, look.ask(doubts, said), strict=True):
                 verdict = reading.verdicts[n]
-                after = answered(verdict, seen, *reading.sources(verdict), model.name)
-                if seen.reason == WHY["wrong_target"]:
+                after = apply_answer(verdict, seen, *reading.sources(verdict), model.name)
+                if seen.reason == REFUSAL_REASONS["wrong_target"]:
                     after = reading.unlinked(after)
                 reading.verdicts[n] = after
         finally:
             reading.usage += look.usage
 
-    def _is_over(self, reading: Reading) -> bool:
+    def _is_over(self, reading: SessionReading) -> bool:
         """Whether all was said that the second look is to see: a conversation that is read message
         by message may go on."""
         with self._database.read() as tx:
             return not self._is_open(tx, reading)
 
-    def _is_open(self, tx: Connection, reading: Reading) -> bool:
+    def _is_open(self, tx: Connection, reading: SessionReading) -> bool:
         found = sessions.by_id(tx, reading.session.id)
         going_on = found is not None and found[0].ended_at is None
         return going_on and self._settings.extraction == "per_message"
@@ -239,7 +245,7 @@ class Learner:
     def _sent_facts(self, shown: list[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
         return [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
 
-    def _as_fact(self, reading: Reading) -> Callable[[Verdict], Fact]:
+    def _as_fact(self, reading: SessionReading) -> Callable[[Verdict], Fact]:
         said = {turn.id: turn for turn in reading.turns}
         zone = self._settings.zone
 
@@ -248,17 +254,17 @@ class Learner:
 
         return fact
 
-    def _describe(self, reading: Reading, answer: ExtractionAnswer) -> None:
+    def _describe(self, reading: SessionReading, answer: ExtractionAnswer) -> None:
         said = [turn.content for turn in reading.turns]
         if reading.title is None:
-            reading.title = honest(answer.title, said)
-        summary = honest(answer.summary, said)
+            reading.title = grounded_description(answer.title, said)
+        summary = grounded_description(answer.summary, said)
         if summary and len(reading.summary) + len(summary) < _SUMMARY_LIMIT:
             reading.summary = f"{reading.summary} {summary}".strip()
 
-    def _write(self, claim: Claim, reading: Reading) -> Learned:
-        facts, changes = settle(reading.verdicts, self._as_fact(reading))
-        lost = not_kept(reading.verdicts, reading.known)
+    def _write(self, claim: Claim, reading: SessionReading) -> Learned:
+        facts, changes = resolve(reading.verdicts, self._as_fact(reading))
+        lost = refused_verdicts(reading.verdicts, reading.known)
         meaning, _ = self._meaning()
         vectors: dict[str, Vectors] = {}
         if meaning is not None:
@@ -280,15 +286,15 @@ class Learner:
             for fact in facts:
                 if any(message_id in altered for message_id, _, _ in fact.proofs):
                     changes.append(Change("refused", None, reason=BLANKED))
-                    lost.append(turned_down(fact, BLANKED))
+                    lost.append(refused_fact(fact, BLANKED))
                     continue
                 since = fact.proofs[0][0] if fact.proofs else None
                 one = replace(consolidation, cause=replace(cause, message_id=since))
                 changes.append(change := one.apply(fact))
                 if change.kind == "refused":
-                    lost.append(turned_down(fact, change.reason or ""))
+                    lost.append(refused_fact(fact, change.reason or ""))
             lost += self._hold_back(tx, own, reading, altered)
-            refusals.keep(tx, own, reading, lost, now, altered=altered)
+            refusal_records.record(tx, own, reading, lost, now, altered=altered)
             told = replies_in_flight.strip_cues(tx, own, reading.stored())
             redaction.reindex(tx, told, self._settings.zone, cause)
             title, summary = self._description(tx, reading, bool(altered))
@@ -302,7 +308,7 @@ class Learner:
         return Learned(claim.target_id, tuple(changes), title, summary)
 
     def _embed(
-        self, reading: Reading, facts: list[Fact], meaning: EmbeddingSpace
+        self, reading: SessionReading, facts: list[Fact], meaning: EmbeddingSpace
     ) -> dict[str, Vectors]:
         """The vectors of the facts and of what was said, in one batch; none where the service
         fails: the rows are written all the same."""
@@ -321,14 +327,14 @@ class Learner:
             reading.usage.append(replace(spent, purpose="embed"))
         return vectors
 
-    def _altered(self, tx: Connection, reading: Reading) -> set[int]:
+    def _altered(self, tx: Connection, reading: SessionReading) -> set[int]:
         """The turns whose words were blanked or deleted while the model was reading them."""
         left = messages.of_session(tx, reading.session.id, learnable=True)
         now = {turn.id: turn.content for turn in left}
         return {turn.id for turn in reading.turns if now.get(turn.id) != turn.content}
 
     def _description(
-        self, tx: Connection, reading: Reading, altered: bool
+        self, tx: Connection, reading: SessionReading, altered: bool
     ) -> tuple[str | None, str | None]:
         title, _ = sessions.description(tx, reading.session.id)
         if altered:
@@ -341,7 +347,7 @@ class Learner:
             if not jobs.renew(tx, claim, until):
                 raise StoreError("another worker has taken the reading over")
 
-    def _queue_look(self, tx: Connection, claim: Claim, reading: Reading) -> None:
+    def _queue_look(self, tx: Connection, claim: Claim, reading: SessionReading) -> None:
         """Have what waits for its second look asked about: later where the provider failed."""
         if self._is_open(tx, reading) or not inbox.unchecked(tx, reading.session.id):
             return
@@ -365,7 +371,7 @@ class Learner:
 
     def _with_neighbours(
         self,
-        reading: Reading,
+        reading: SessionReading,
         facts: list[Fact],
         vectors: dict[str, Vectors],
         meaning: EmbeddingSpace,
@@ -388,9 +394,9 @@ class Learner:
         self, tx: Connection, own: int, meaning: EmbeddingSpace, vector: Vectors
     ) -> tuple[tuple[int, float], ...]:
         """The nearest of the memories in use; replaced values are in the index too."""
-        wide = meaning.index.search(tx, [own], vector, 4 * NEAREST)
+        wide = meaning.index.search(tx, [own], vector, 4 * NEAREST_FACTS)
         rows = memories.by_ids(tx, [own], [i for i, _ in wide])
-        return tuple((i, cosine) for i, cosine in wide if rows[i].active)[:NEAREST]
+        return tuple((i, cosine) for i, cosine in wide if rows[i].active)[:NEAREST_FACTS]
 
     def _keep_vectors(
         self,
@@ -398,7 +404,7 @@ class Learner:
         meaning: EmbeddingSpace | None,
         vectors: dict[str, Vectors],
         written: Sequence[int],
-        reading: Reading,
+        reading: SessionReading,
         cause: Cause,
     ) -> None:
         service_id = meaning.service_id if meaning is not None else None
@@ -413,27 +419,27 @@ class Learner:
             jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
 
     def _hold_back(
-        self, tx: Connection, own: int, reading: Reading, altered: set[int]
+        self, tx: Connection, own: int, reading: SessionReading, altered: set[int]
     ) -> list[Refused]:
         """Put what waits for a person into the inbox; what of it must not, or was rejected."""
         lost, turns = [], {turn.id: turn for turn in reading.turns}
         ids = apps.find(tx, reading.scope).ids
-        for verdict in waiting(reading.verdicts):
+        for verdict in needing_review(reading.verdicts):
             still = reading.unless_forgotten(tx, ids, verdict)  # forgotten just now, maybe
             if any(proof.message_id in altered for proof in verdict.spans):
                 still = replace(still, outcome="refuse", reasons=(BLANKED,))
             if still.outcome == "review":
-                item = held(verdict, reading.known, turns)
+                item = inbox_entry(verdict, reading.known, turns)
                 # Of words that a secret was masked in no model can be asked.
                 unchecked = NOT_LOOKED_AT in verdict.reasons and not item.masked
                 item = replace(item, unchecked=unchecked)
                 if inbox.add(tx, own, item, self._clock()) == "rejected":
                     still = replace(still, outcome="refuse", reasons=(REJECTED,))
             if still.outcome != "review":
-                lost.append(refusal(still, reading.known))
+                lost.append(refusal_entry(still, reading.known))
         return lost
 
-    def _keep_usage(self, reading: Reading) -> None:
+    def _keep_usage(self, reading: SessionReading) -> None:
         with self._database.write() as tx:
             if sessions.by_id(tx, reading.session.id) is None:
                 return

@@ -29,7 +29,7 @@ _MASKED = re.compile(r"\[[a-z][a-z -]*\]")
 """What stands in the place of a secret, as ``secrets.mask`` writes it."""
 
 
-def settle(
+def resolve(
     verdicts: Sequence[Verdict],
     as_fact: Callable[[Verdict], Fact],
 ) -> tuple[list[Fact], list[Change]]:
@@ -39,7 +39,7 @@ def settle(
     return [as_fact(v) for v in kept if v.outcome == "accept"], changes
 
 
-def waiting(verdicts: Sequence[Verdict]) -> list[Verdict]:
+def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
     """What is to wait for a person: proposals in review, and accepted ones that something said
     later puts in doubt."""
     gone = {id(verdict) for verdict in _overtaken(verdicts)}
@@ -50,7 +50,7 @@ def waiting(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return judged + doubted
 
 
-def not_kept(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Refused]:
+def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Refused]:
     """What the reading of a session proposed and does not keep. What another proposal keeps in the
     same words is no loss, and is left out."""
     standing = _without_overtaken(verdicts)
@@ -61,7 +61,7 @@ def not_kept(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> lis
     found = [verdict for verdict in verdicts if verdict.outcome == "refuse"]
     found += [replace(verdict, reasons=(SAID_LATER,)) for verdict in slips]
     kept = {_words(v.candidate) for v in settled if v.outcome != "refuse"}
-    return [refusal(v, known) for v in found if _words(v.candidate) not in kept]
+    return [refusal_entry(v, known) for v in found if _words(v.candidate) not in kept]
 
 
 def _words(item: Candidate) -> tuple[str, str, bool]:
@@ -140,7 +140,9 @@ def to_fact(
     )
 
 
-def held(verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]) -> Held:
+def inbox_entry(
+    verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
+) -> Held:
     """What the inbox keeps of a proposal that needs a person's yes: all that a yes then does.
 
     ``turns`` by message id.
@@ -169,7 +171,7 @@ def held(verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, M
     )
 
 
-def refusal(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
+def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
     """What is kept of a proposal that is not kept: all of it, for a person who wants it anyway, or
     the reason alone where its words may not stay."""
     private = [reason for reason in verdict.reasons if reason in _WORDLESS]
@@ -198,7 +200,7 @@ def refusal(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
     )
 
 
-def turned_down(fact: Fact, reason: str) -> Refused:
+def refused_fact(fact: Fact, reason: str) -> Refused:
     """The same of a fact that passed the gate, and that the store did not take."""
     if reason in _WORDLESS:
         return Refused(reason)
@@ -265,7 +267,7 @@ def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
     return sentence.text
 
 
-def honest(words: str | None, said: Sequence[str]) -> str | None:
+def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
     """A title or summary, unless it holds a number or name that nobody said; secrets masked."""
     if not words:
         return None

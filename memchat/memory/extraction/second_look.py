@@ -17,21 +17,21 @@ from memchat.errors import ExtractionError
 from memchat.language.secrets import Secret, find_secrets, mask
 from memchat.memory.extraction.candidate import find_object
 from memchat.memory.extraction.extractor import fenced
-from memchat.memory.gate.checks.quoted_text import mark_quoted
+from memchat.memory.gate.quoted_text import mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.types import ChatMessage, Role, Usage
 
 log = logging.getLogger(__name__)
 
-BATCH = 20
-WHOLE = 2_400
+BATCH_SIZE = 20
+WHOLE_CONVERSATION_LIMIT = 2_400
 """Characters of a conversation that is sent whole; of a longer one, what stands near the words."""
 _NEAR = 500
 _BAD_ANSWER_SHOWN = 2_000
 Answer = Literal["holds", "not", "unclear"]
 
-WHY = {
+REFUSAL_REASONS = {
     "joke": "it was said in play or irony",
     "supposition": "it was an if, a wish or an idea",
     "somebody_else": "it is about somebody else, or in their words",
@@ -45,7 +45,7 @@ WHY = {
 
 
 @dataclass(frozen=True, slots=True)
-class SaidBefore:
+class ShownMessage:
     """One message as the second look is shown it."""
 
     id: str
@@ -54,7 +54,7 @@ class SaidBefore:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class LookRequest:
     """One proposal to look at again."""
 
     said: tuple[tuple[str, int, int], ...]
@@ -92,16 +92,20 @@ class SecondLook:
     masks: bool = False
     usage: list[Usage] = field(default_factory=list)
 
-    def ask(self, doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> list[LookAnswer]:
+    def ask(
+        self, doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    ) -> list[LookAnswer]:
         """A look for each doubt, in their order. Raises ProviderError where the provider fails."""
         if self.masks:
-            doubts, messages = masked(doubts, messages)
+            doubts, messages = mask_requests(doubts, messages)
         found: list[LookAnswer] = []
-        for start in range(0, len(doubts), BATCH):
-            found += self._batch(doubts[start : start + BATCH], messages)
+        for start in range(0, len(doubts), BATCH_SIZE):
+            found += self._batch(doubts[start : start + BATCH_SIZE], messages)
         return found
 
-    def _batch(self, doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> list[LookAnswer]:
+    def _batch(
+        self, doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    ) -> list[LookAnswer]:
         chat = [
             ChatMessage("system", self._system()),
             ChatMessage("user", fenced(_data(doubts, messages))),
@@ -109,13 +113,13 @@ class SecondLook:
         ids = [f"c{number}" for number in range(1, len(doubts) + 1)]
         reply = self._complete(chat)
         try:
-            return read(reply, ids)
+            return parse_answers(reply, ids)
         except ExtractionError as error:
             again = f"That could not be used: {error} Answer with the JSON object alone."
         shown = reply[:_BAD_ANSWER_SHOWN] or "(nothing)"
         chat += [ChatMessage("assistant", shown), ChatMessage("user", again)]
         try:
-            return read(self._complete(chat), ids)
+            return parse_answers(self._complete(chat), ids)
         except ExtractionError as error:
             log.warning("a second look could not be read: %s", error)
             return [UNCLEAR] * len(doubts)
@@ -133,7 +137,7 @@ class SecondLook:
         return completion.text
 
 
-def read(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
+def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
     """The looks in a model's reply, for these ids; raises ExtractionError where it holds none."""
     data, _ = find_object(reply, {"verdicts"})
     items = data.get("verdicts") if data else None
@@ -143,9 +147,9 @@ def read(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
     return [found.get(name, UNCLEAR) for name in ids]
 
 
-def masked(
-    doubts: Sequence[Doubt], messages: Sequence[SaidBefore]
-) -> tuple[list[Doubt], list[SaidBefore]]:
+def mask_requests(
+    doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+) -> tuple[list[LookRequest], list[ShownMessage]]:
     """The same with each secret replaced by its kind; the places of the words move along."""
     found = {message.id: find_secrets(message.text) for message in messages}
     hidden = [
@@ -182,7 +186,7 @@ def json_schema() -> dict[str, Any]:
     fields: dict[str, Any] = {
         "id": {"type": "string"},
         "answer": {"type": "string", "enum": ["holds", "not", "unclear"]},
-        "why": {"type": ["string", "null"], "enum": [*WHY, None]},
+        "why": {"type": ["string", "null"], "enum": [*REFUSAL_REASONS, None]},
         "now": maybe,
     }
     one = {
@@ -207,12 +211,15 @@ def _look(item: dict[str, Any]) -> LookAnswer:
         return LookAnswer("holds", now=None if now.casefold() in ("", "null", "none") else now)
     if answer == "not":
         return LookAnswer(
-            "not", WHY.get(str(item.get("why")).strip().casefold(), WHY["never_said"])
+            "not",
+            REFUSAL_REASONS.get(
+                str(item.get("why")).strip().casefold(), REFUSAL_REASONS["never_said"]
+            ),
         )
     return UNCLEAR
 
 
-def _data(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> dict[str, Any]:
+def _data(doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> dict[str, Any]:
     by_id = {message.id: message for message in messages}
     candidates = []
     for number, doubt in enumerate(doubts, 1):
@@ -231,9 +238,11 @@ def _data(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> dict[str, 
     return {"messages": list(_shown(doubts, messages)), "candidates": candidates}
 
 
-def _shown(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> Iterator[dict[str, str]]:
+def _shown(
+    doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+) -> Iterator[dict[str, str]]:
     """The conversation, or of a long one the quoted messages with their neighbours."""
-    whole = sum(len(message.text) for message in messages) <= WHOLE
+    whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
     places = {message.id: place for place, message in enumerate(messages)}
     spots: dict[int, list[tuple[int, int]]] = {}
     for doubt in doubts:

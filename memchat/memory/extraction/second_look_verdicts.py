@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from memchat.language.text import sentence_around
-from memchat.memory.extraction.second_look import Doubt, LookAnswer
-from memchat.memory.gate.checks import content
+from memchat.memory.extraction.second_look import LookAnswer, LookRequest
+from memchat.memory.gate.checks import value_evidence
 from memchat.memory.gate.types import KnownFact, Turn, Verdict
 
 NOT_LOOKED_AT = "it is looked at once more when the model can be reached"
@@ -15,19 +15,21 @@ NOBODY_LOOKED = "no model has looked at it once more"
 UNCLEAR = "a second look could not tell whether it holds"
 
 
-def is_asked(verdict: Verdict, mode: str) -> bool:
+def needs_second_look(verdict: Verdict, mode: str) -> bool:
     """Whether a verdict is looked at once more, under MEMCHAT_VERIFY."""
     if mode == "off" or verdict.outcome not in ("accept", "doubt"):
         return False
     return mode == "always" or verdict.outcome == "doubt" or verdict.beside
 
 
-def is_certain(verdict: Verdict) -> bool:
+def may_be_stored_unchecked(verdict: Verdict) -> bool:
     """Whether a verdict may be stored while nobody can look at it once more."""
     return verdict.outcome == "accept" and not verdict.beside
 
 
-def to_doubt(verdict: Verdict, turns: Mapping[str, Turn], known: Mapping[str, KnownFact]) -> Doubt:
+def to_request(
+    verdict: Verdict, turns: Mapping[str, Turn], known: Mapping[str, KnownFact]
+) -> LookRequest:
     """What the second look is asked about a verdict. ``turns`` by id."""
     item = verdict.candidate
     said: dict[tuple[str, int, int], None] = {}
@@ -35,7 +37,7 @@ def to_doubt(verdict: Verdict, turns: Mapping[str, Turn], known: Mapping[str, Kn
         around = sentence_around(turns[proof.turn_id].text, proof.start, proof.end)
         said[proof.turn_id, around.start, around.end] = None
     target = known.get(item.to) if item.to else None
-    return Doubt(
+    return LookRequest(
         tuple(said),
         item.key,
         item.value,
@@ -46,7 +48,7 @@ def to_doubt(verdict: Verdict, turns: Mapping[str, Turn], known: Mapping[str, Kn
     )
 
 
-def answered(
+def apply_answer(
     verdict: Verdict, look: LookAnswer, messages: Sequence[str], known: str, model: str
 ) -> Verdict:
     """The verdict after its second look. What the look makes of a value may take its words from
@@ -59,7 +61,7 @@ def answered(
         return replace(verdict, outcome="review", reasons=(UNCLEAR, *verdict.signals))
     item = verdict.candidate
     if look.now and item.relation == "updates":
-        if content.may_stand_for(item.value, look.now, messages, known):
+        if value_evidence.is_supported_rewording(item.value, look.now, messages, known):
             item = item.model_copy(update={"value": look.now})
         verdict = replace(verdict, candidate=item)
     return replace(verdict, outcome="accept", reasons=())
@@ -70,6 +72,6 @@ def postponed(verdict: Verdict) -> Verdict:
     return replace(verdict, outcome="review", reasons=(NOT_LOOKED_AT, *verdict.signals))
 
 
-def left_to_person(verdict: Verdict) -> Verdict:
+def leave_to_person(verdict: Verdict) -> Verdict:
     """A doubtful verdict that no model looks at: the person decides."""
     return replace(verdict, outcome="review") if verdict.outcome == "doubt" else verdict

@@ -13,12 +13,12 @@ from sqlalchemy import Connection
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.extraction.extractor import Line, Window
+from memchat.memory.extraction.extractor import TranscriptLine, Window
 from memchat.memory.extraction.proposals import known_fact
 from memchat.memory.extraction.second_look_verdicts import postponed
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.gate.types import KnownFact, Turn, Verdict
 from memchat.store import (
     apps,
@@ -36,16 +36,16 @@ from memchat.types import Memory, Message, Scope, Session, Usage
 if TYPE_CHECKING:
     from memchat.providers import Vectors
 
-NEAREST = 5
+NEAREST_FACTS = 5
 _BY_MEANING = 0.7
 _LOOKED_AT = 20
 """Replaced values are found too: they point at the one in use, and take no place from it."""
 PROFILE_MOST = 15
-MESSAGES_ASKED = 60
+MESSAGES_SEARCHED = 60
 """User messages of a window whose neighbours are looked up: its first and last."""
 
 
-def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
+def shown_memory_lines(tx: Connection, turns: Iterable[Message]) -> list[str]:
     """The lines of memory that the replies among these turns were given: what was found for each,
     and the lists of facts that were sent whatever was asked."""
     lines: list[str] = []
@@ -63,7 +63,7 @@ def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
 
 
 @dataclass(slots=True)
-class Reading:
+class SessionReading:
     """A session as far as it has been read."""
 
     session: Session
@@ -165,7 +165,7 @@ class Reading:
         said = {turn.id: turn.created_at for turn in self.turns}
         proofs = [(p.message_id, p.quote) for p in verdict.spans]
         said_at = max((said[i] for i, _ in proofs), default=self.turns[-1].created_at)
-        if tombstone_marks.stand(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
+        if tombstone_marks.match(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
             return verdict
         reason = "it was forgotten on request"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
@@ -245,7 +245,7 @@ class Reading:
             in_use = succession.present(tx, ids, [i for i, _ in found])
             nearest: dict[int, float] = {}
             for found_id, score in found:
-                if found_id in in_use and len(nearest) < NEAREST:
+                if found_id in in_use and len(nearest) < NEAREST_FACTS:
                     nearest.setdefault(in_use[found_id].id, score)
             for memory_id, score in nearest.items():
                 near[memory_id] = max(near.get(memory_id, 0.0), score)
@@ -277,9 +277,9 @@ class Reading:
 
     def _asked(self, window: Window) -> list[str]:
         by_id = {windows.turn_id(i, m): m for i, m in enumerate(self.turns)}
-        asked: list[Line] = [line for line in window.transcript if line.role == "user"]
-        if len(asked) > MESSAGES_ASKED:
-            asked = asked[: MESSAGES_ASKED // 2] + asked[-MESSAGES_ASKED // 2 :]
+        asked: list[TranscriptLine] = [line for line in window.transcript if line.role == "user"]
+        if len(asked) > MESSAGES_SEARCHED:
+            asked = asked[: MESSAGES_SEARCHED // 2] + asked[-MESSAGES_SEARCHED // 2 :]
         return [shortened(by_id[line.id].content) for line in asked]
 
     def _proposed(self) -> list[tuple[KnownFact, str]]:

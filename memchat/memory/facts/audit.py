@@ -20,7 +20,7 @@ from memchat.language import secrets, text
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import purge, redaction
-from memchat.memory.gate.checks import guards, keys
+from memchat.memory.gate import keys, value_comparison
 from memchat.store import (
     apps,
     embeddings,
@@ -117,8 +117,11 @@ class Auditor:
                 yield Finding("contradiction", (newest.id, *(m.id for m in others)), what, fix)
                 continue
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if guards.negated(new.value) != guards.negated(old.value) and (
-                    guards.covers(new.value, old.value) and guards.covers(old.value, new.value)
+                if value_comparison.is_negated(new.value) != value_comparison.is_negated(
+                    old.value
+                ) and (
+                    value_comparison.contains_words(new.value, old.value)
+                    and value_comparison.contains_words(old.value, new.value)
                 ):
                     what = f"{new.key}: {_values((new, old))} deny each other"
                     yield Finding("contradiction", (new.id, old.id), what, None)
@@ -127,7 +130,7 @@ class Auditor:
         told: set[int] = set()
         for group in _by_slot(current):
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if old.id not in told and guards.agree(new.value, old.value):
+                if old.id not in told and value_comparison.are_equivalent(new.value, old.value):
                     told.add(old.id)
                     yield _duplicate(new, old)
         same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)

@@ -22,9 +22,14 @@ from memchat.memory.facts.fact import REJECTED, in_the_slot_of, last_day, withou
 from memchat.memory.facts.fact import Fact as Fact
 from memchat.memory.facts.fact import proposal as proposal
 from memchat.memory.facts.fact import search_text as search_text
-from memchat.memory.facts.in_force import holds_one, link_of, question, settle
+from memchat.memory.facts.in_force import (
+    apply_due_dates,
+    change_question,
+    is_single_valued,
+    planned_target,
+)
 from memchat.memory.forgetting import tombstone_marks
-from memchat.memory.gate.checks import guards, keys
+from memchat.memory.gate import keys, value_comparison
 from memchat.store import events, evidence, inbox, memories, succession, values_in_force
 from memchat.store.events import Cause
 from memchat.store.inbox import Held
@@ -50,7 +55,7 @@ class Consolidation:
 
     def apply(self, fact: Fact) -> Change:
         """Put one fact in; what that did."""
-        settle(self.tx, (self.own, self.shared), self.zone, self.cause.at)
+        apply_due_dates(self.tx, (self.own, self.shared), self.zone, self.cause.at)
         if fact.detail is not None:
             explained = replace(self.cause, detail=fact.detail)
             return replace(self, cause=explained)._apply(replace(fact, detail=None))
@@ -59,7 +64,7 @@ class Consolidation:
     def _apply(self, fact: Fact) -> Change:
         if fact.starts_at is not None and fact.starts_at <= self._today:
             fact = replace(fact, starts_at=None)
-        common = set(fact.cues).difference(cues.telling(self.tx, self.own, fact.cues))
+        common = set(fact.cues).difference(cues.distinctive(self.tx, self.own, fact.cues))
         if common:
             fact = without_cues(fact, common)
         if fact.starts_at and fact.expires_at and fact.expires_at < fact.starts_at:
@@ -89,7 +94,7 @@ class Consolidation:
             old = next(iter(self._rivals(fact, None)), None)
         if old is None or old.said_at > fact.said_at or not self._is_theirs(fact, old):
             return None
-        reason = question("updates", " … ".join(fact.quotes), old)
+        reason = change_question("updates", " … ".join(fact.quotes), old)
         asked = replace(fact, relation="updates")
         waits = Change("review", None, fact.quotes, before=old.value, reason=reason)
         return self._ask(proposal(asked, reason, old), waits)
@@ -104,7 +109,7 @@ class Consolidation:
         """What becomes of a fact that the person had forgotten; None for any other."""
         proofs = [(message_id, quote) for message_id, _, quote in fact.proofs]
         ids = (self.own, self.shared)
-        stand = tombstone_marks.stand(self.tx, ids, fact.key, fact.value, proofs, fact.said_at)
+        stand = tombstone_marks.match(self.tx, ids, fact.key, fact.value, proofs, fact.said_at)
         if stand == "refuse":
             return Change("refused", None, fact.quotes, reason="it was forgotten on request")
         if stand == "ask":
@@ -124,7 +129,7 @@ class Consolidation:
         if target is None:
             return Change("refused", None, fact.quotes, reason="the fact it ends is not there")
         if self._is_theirs(fact, target):
-            reason = question("ends", " … ".join(fact.quotes), target)
+            reason = change_question("ends", " … ".join(fact.quotes), target)
             waits = Change("review", target, fact.quotes, reason=reason)
             return self._ask(proposal(fact, reason, target), waits)
         scope = self._scope_of(target)
@@ -180,8 +185,8 @@ class Consolidation:
     def _planned(self, fact: Fact, known: Memory, target: Memory | None) -> Memory | None:
         """What a value that was to come was to replace, where it is said to be there already."""
         spoken_of = target is not None and target.id != known.id
-        linked = link_of(self.tx, known.id)
-        if fact.starts_at is not None or holds_one(known.key) or spoken_of or linked is None:
+        linked = planned_target(self.tx, known.id)
+        if fact.starts_at is not None or is_single_valued(known.key) or spoken_of or linked is None:
             return None
         found = succession.present(self.tx, (self.own, self.shared), [linked]).get(linked)
         there = (
@@ -211,7 +216,9 @@ class Consolidation:
 
     def _restate(self, fact: Fact, known: Memory) -> Change:
         """The same in other words. Both rows stay, the fuller in use: it can be undone."""
-        if guards.covers(known.value, fact.value) or self._is_theirs(fact, known, pins=False):
+        if value_comparison.contains_words(known.value, fact.value) or self._is_theirs(
+            fact, known, pins=False
+        ):
             return self._repeat(fact, known)
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
         until = fact.expires_at if fact.expires_at or over else known.expires_at
@@ -293,7 +300,7 @@ class Consolidation:
             return None
         if target.starts_at is not None and target.starts_at > self._today:
             # One plan replaces another at once; what is in force now waits for the new plan.
-            return link_of(self.tx, target.id) or target.id
+            return planned_target(self.tx, target.id) or target.id
         return target.id
 
     def _add_row(self, fact: Fact, instead_of: int | None = None) -> int:
@@ -362,7 +369,7 @@ class Consolidation:
 
     def _rivals(self, fact: Fact, new_id: int | None) -> list[Memory]:
         """The other values in force in the scope of a built-in key that holds one."""
-        if not holds_one(fact.key):
+        if not is_single_valued(fact.key):
             return []
         found = memories.with_key(self.tx, (self.own,), fact.key)
         return [m for m in found if m.id != new_id and values_in_force.on(m, self._today)]
@@ -434,5 +441,5 @@ def may_merge(old: Memory, new: Fact) -> bool:
         and old.key == new.key
         and old.expires_at == new.expires_at
         and old.starts_at == new.starts_at
-        and guards.agree(old.value, new.value)
+        and value_comparison.are_equivalent(old.value, new.value)
     )

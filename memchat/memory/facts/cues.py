@@ -87,7 +87,7 @@ def of_key(key: str) -> tuple[str, ...]:
     return tuple(_TABLE.get(key, "").split())
 
 
-def telling(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
+def distinctive(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
     """These cues without those that stand in over a fifth of the person's facts."""
     if not cues:
         return []

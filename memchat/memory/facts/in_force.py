@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.memory.facts.fact import REJECTED
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.store import (
     events,
     evidence,
@@ -30,8 +30,8 @@ from memchat.store.refusals import Refused
 from memchat.store.values_in_force import Standing
 from memchat.types import EVERY_APP, Memory
 
-OVER = "its day is over"
-BEGUN = "its day has come"
+EXPIRED = "its day is over"
+STARTED = "its day has come"
 
 
 def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
@@ -41,27 +41,27 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
         return Standing(today)
     displaced: dict[int, int] = {}
     back: dict[int, int] = {}
-    for app, key in dict.fromkeys((m.app, m.key) for m in due if holds_one(m.key)):
+    for app, key in dict.fromkeys((m.app, m.key) for m in due if is_single_valued(m.key)):
         rows = [m for m in values_in_force.of_key(tx, app_ids, key) if m.app == app]
         _stand(rows, today, displaced, back)
     for memory in due:
-        if not holds_one(memory.key) and values_in_force.on(memory, today):
+        if not is_single_valued(memory.key) and values_in_force.on(memory, today):
             target = _target(tx, app_ids, memory, displaced, today)
             if target is not None:
-                loser, winner = sorted((memory, target), key=said)
+                loser, winner = sorted((memory, target), key=said_order)
                 if _keeps_its_place(loser, winner):
                     loser, winner = winner, loser
                 displaced[loser.id] = winner.id
     return Standing(today, displaced, back)
 
 
-def to_settle(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
+def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
     """Whether the days that have come since did anything to these scope rows."""
     due = values_in_force.due(tx, app_ids, today)
     return any(_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
-def settle(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
+def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
     """Write down what the days that have come since did to these scope rows."""
     today = now.astimezone(zone).date()
     found = as_of(tx, app_ids, today)
@@ -72,27 +72,27 @@ def settle(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime
     for memory in memories.by_ids(tx, app_ids, ids).values():
         app_id = memories.app_id_of(tx, memory.id)
         if memory.id not in found.displaced:
-            memories.deactivate(tx, memory, app_id, "expired", Cause(now, "system", OVER))
+            memories.deactivate(tx, memory, app_id, "expired", Cause(now, "system", EXPIRED))
             continue
         winner = memories.by_ids(tx, app_ids, [found.displaced[memory.id]])[
             found.displaced[memory.id]
         ]
-        begun = Cause(now, "system", BEGUN)
+        begun = Cause(now, "system", STARTED)
         memories.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, zone):
             _ask(tx, app_id, memory, winner, now)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         app_id = memories.app_id_of(tx, memory.id)
-        memories.reactivate(tx, memory, app_id, Cause(now, "system", OVER))
-        drop_question(tx, app_id, memory)
+        memories.reactivate(tx, memory, app_id, Cause(now, "system", EXPIRED))
+        drop_replacement_question(tx, app_id, memory)
 
 
-def holds_one(key: str) -> bool:
+def is_single_valued(key: str) -> bool:
     """Whether a key is known to hold one value at a time."""
     return keys.cardinality(key) == "one"
 
 
-def said(memory: Memory) -> tuple[datetime, date, int]:
+def said_order(memory: Memory) -> tuple[datetime, date, int]:
     """By what the later said of two values is told; of one moment, that which begins later."""
     return memory.said_at, memory.starts_at or date.min, memory.id
 
@@ -102,7 +102,7 @@ def first_day(memory: Memory, zone: ZoneInfo) -> date:
     return memory.starts_at or memory.said_at.astimezone(zone).date()
 
 
-def link_of(tx: Connection, memory_id: int) -> int | None:
+def planned_target(tx: Connection, memory_id: int) -> int | None:
     """The memory whose place one that is still to come was said to take, or None."""
     past = [e for e in events.of_memory(tx, memory_id) if e.kind in ("add", "restore")]
     return past[-1].related_id if past else None
@@ -113,7 +113,7 @@ def _stand(
 ) -> None:
     """Decide on the rows of one slot."""
     active = [m for m in rows if m.active]
-    holding = sorted((m for m in active if values_in_force.on(m, today)), key=said)
+    holding = sorted((m for m in active if values_in_force.on(m, today)), key=said_order)
     if holding:
         kept = [m for m in holding[:-1] if _keeps_its_place(m, holding[-1])]
         winner = (kept or holding)[-1]
@@ -127,7 +127,7 @@ def _stand(
     ]
     if over and before:
         # "In Porto until the end of the month" must not cost the city that was there before.
-        back[max(over, key=said).id] = max(before, key=said).id
+        back[max(over, key=said_order).id] = max(before, key=said_order).id
 
 
 def _keeps_its_place(memory: Memory, newer: Memory) -> bool:
@@ -159,7 +159,7 @@ def _target(
     today: date,
 ) -> Memory | None:
     """What a memory whose day has come was said to replace, as long as that is still to be done."""
-    linked = link_of(tx, memory.id)
+    linked = planned_target(tx, memory.id)
     if linked is None:
         return None
     done = any(
@@ -181,7 +181,7 @@ def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datet
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
     held = Held(
-        question("updates", quote, winner),
+        change_question("updates", quote, winner),
         message_id=proof.message_id if proof is not None else None,
         memory_type=memory.memory_type,
         key=memory.key,
@@ -219,14 +219,14 @@ def _not_asked(held: Held) -> Refused:
     )
 
 
-def drop_question(tx: Connection, app_id: int, memory: Memory) -> None:
+def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> None:
     """Whether a value is to take another's place is not to be asked once it is in use."""
     asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
     inbox.drop(tx, same)
 
 
-def question(relation: str, quote: str, target: Memory) -> str:
+def change_question(relation: str, quote: str, target: Memory) -> str:
     """What a person is asked about a change that may not be made unasked, in plain words."""
     asked = f"You said “{' '.join(quote.split())}”. "
     if relation == "ends":

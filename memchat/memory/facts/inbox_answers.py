@@ -16,7 +16,7 @@ from memchat.memory.facts.fact import last_day
 from memchat.memory.facts.manual import VALUE_LIMIT
 from memchat.memory.facts.proposal import Proposal, of_item, of_refusal, target_of
 from memchat.memory.forgetting import purge, tombstone_marks
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.store import (
     apps,
     evidence,
@@ -108,7 +108,7 @@ def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None
         inbox.decide(tx, item.id, "rejected")
 
 
-def ask(tx: Connection, scope: Scope, item: InboxItem) -> str:
+def current_question(tx: Connection, scope: Scope, item: InboxItem) -> str:
     """What an item asks, as the memories are now."""
     ids = apps.find(tx, scope).ids
     if item.key is not None:
@@ -169,10 +169,10 @@ class _Yes:
             raise InputError(f"{what.name} was over on {what.expires_at}; reject it")
         here = shared if target is not None and target.app == EVERY_APP else own
         fact = self._fact(here, target)
-        marks = tombstone_marks.marks_of_words(fact.key, fact.value) | self._marks()
+        marks = tombstone_marks.wording_marks(fact.key, fact.value) | self._marks()
         tombstones.lift(self.tx, [own, shared], marks)
         sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        purge.make_way(self.tx, here, sha1, self.settings.zone, now)
+        purge.purge_hidden_duplicate(self.tx, here, sha1, self.settings.zone, now)
         done = self._writer(here, shared).apply(fact)
         if done.memory is None:
             raise InputError(f"{what.name} cannot be kept: {done.reason}")
@@ -256,9 +256,9 @@ class _Yes:
 
     def _marks(self) -> set[Mark]:
         what = self.proposal
-        marks = tombstone_marks.marks_of(what.key, what.value)
+        marks = tombstone_marks.fact_marks(what.key, what.value)
         if what.message_id is not None:
-            marks |= tombstone_marks.marks_of_proof(what.key, self._proof()[2], what.message_id)
+            marks |= tombstone_marks.proof_marks(what.key, self._proof()[2], what.message_id)
         return marks
 
     def _retire(self, target: Memory, new: Memory) -> None:
@@ -283,9 +283,9 @@ def _marks(item: InboxItem) -> set[Mark]:
     """By what a proposal is recognised as forgotten."""
     if item.key is None or item.value is None:
         return set()
-    marks = tombstone_marks.marks_of(item.key, item.value)
+    marks = tombstone_marks.fact_marks(item.key, item.value)
     if item.quote is not None and item.message_id is not None:
-        marks |= tombstone_marks.marks_of_proof(item.key, item.quote, item.message_id)
+        marks |= tombstone_marks.proof_marks(item.key, item.quote, item.message_id)
     return marks
 
 

@@ -14,9 +14,9 @@ from memchat.language import secrets
 from memchat.language.sensitive import is_sensitive
 from memchat.memory.facts import cues
 from memchat.memory.facts.consolidation import ADDED_BY_HAND, Consolidation, Fact, search_text
-from memchat.memory.facts.in_force import settle
+from memchat.memory.facts.in_force import apply_due_dates
 from memchat.memory.forgetting import purge, tombstone_marks
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.recall import turn_texts
 from memchat.store import apps, embeddings, evidence, jobs, memories, meta, tombstones
 from memchat.store.events import Cause
@@ -127,7 +127,9 @@ class ManualChanges:
             key=name,
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
-            search_text=self._search_text(name, words, said_at, cues.telling(self.tx, here, given)),
+            search_text=self._search_text(
+                name, words, said_at, cues.distinctive(self.tx, here, given)
+            ),
             said_at=said_at,
             created_by=memory.created_by,
             expires_at=until,
@@ -150,7 +152,7 @@ class ManualChanges:
     def restore(self, memory: Memory) -> Memory:
         """Bring back a superseded, merged, ended or expired memory; a rival value gives way."""
         cause = Cause(self.now, "user", "restored by hand")
-        settle(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
+        apply_due_dates(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
         memory = self._fresh(memory.id)
         app_id = memories.app_id_of(self.tx, memory.id)
         over = memory.inactive_reason == "expired"
@@ -166,7 +168,7 @@ class ManualChanges:
 
     def undelete(self, memory: Memory) -> Memory:
         """Undo a deletion whose purge is held back; a value given meanwhile gives way."""
-        purge.bring_back(self.tx, memory, self.now)
+        purge.unhide(self.tx, memory, self.now)
         back = self._fresh(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
             app_id = memories.app_id_of(self.tx, back.id)
@@ -177,9 +179,9 @@ class ManualChanges:
     def _clear_the_way(self, app_id: int, kind: MemoryType, key: str, value: str) -> None:
         """A person's own word counts, also for what they had forgotten before."""
         if tombstones.any_in(self.tx, app_id):
-            tombstones.lift(self.tx, [app_id], tombstone_marks.marks_of_words(key, value))
+            tombstones.lift(self.tx, [app_id], tombstone_marks.wording_marks(key, value))
         sha1 = memories.sha1_of(kind, key, value)
-        purge.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
+        purge.purge_hidden_duplicate(self.tx, app_id, sha1, self.settings.zone, self.now)
 
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
         """A value that holds now leaves no place to others that do; what is to come comes."""

@@ -9,14 +9,14 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.in_force import drop_question, said
+from memchat.memory.facts.in_force import drop_replacement_question, said_order
 from memchat.store import events, memories, messages, values_in_force
 from memchat.store.events import Cause
 from memchat.types import Event, Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
+class Statement:
     """That a value was said: when, from which day it was to hold, and on which day it was read."""
 
     memory_id: int
@@ -25,7 +25,9 @@ class Saying:
     starts_at: date | None
 
 
-def starts(sayings: Iterable[Saying], until: dict[int, date | None]) -> dict[int, date | None]:
+def start_dates(
+    sayings: Iterable[Statement], until: dict[int, date | None]
+) -> dict[int, date | None]:
     """From when each value holds after all of this was said; ``until`` are the last days.
 
     What holds already goes on holding, whatever later day it is said to begin on once more.
@@ -80,15 +82,15 @@ class ValueReplay:
         coming = [m for m in rows if m.starts_at is not None and m.starts_at > today]
         back = [m for m in coming if m.inactive_reason == "superseded" and not self._dropped(m)]
         begun = [m for m in rows if m not in coming]
-        chain = sorted((m for m in begun if _in_turn(m)), key=said)
+        chain = sorted((m for m in begun if _in_turn(m)), key=said_order)
         holding = [m for m in chain if values_in_force.on(m, today)]
         ended = [m for m in begun if m.inactive_reason == "ended"]
-        if holding and all(said(m) < said(holding[-1]) for m in ended):
+        if holding and all(said_order(m) < said_order(holding[-1]) for m in ended):
             back += [m for m in holding[-1:] if not m.active]
             self._retire(chain[: chain.index(holding[-1]) + 1])
         for memory in back:
             memories.reactivate(self.tx, memory, self.app_id, self.cause)
-            drop_question(self.tx, self.app_id, memory)
+            drop_replacement_question(self.tx, self.app_id, memory)
         return back
 
     def _retire(self, chain: Sequence[Memory]) -> None:
@@ -107,11 +109,11 @@ class ValueReplay:
         """Give each value the first day that what is still said gives it."""
         rows = {m.id: m for m in self._rows() if m.id not in theirs}
         until = {i: m.expires_at for i, m in rows.items()}
-        for i, start in starts(self._sayings(rows), until).items():
+        for i, start in start_dates(self._sayings(rows), until).items():
             if start != rows[i].starts_at:
                 memories.set_start(self.tx, rows[i], self.app_id, start, self.cause)
 
-    def _sayings(self, ids: Iterable[int]) -> list[Saying]:
+    def _sayings(self, ids: Iterable[int]) -> list[Statement]:
         """What was said of these memories and is not about to go, in the order it was read."""
         past = [
             e
@@ -122,7 +124,7 @@ class ValueReplay:
         turns = messages.by_ids(self.tx, sorted({e.message_id for e in past if e.message_id}))
         found = sorted((e for e in past if e.message_id in turns), key=lambda e: e.id)
         return [
-            Saying(e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start(e))
+            Statement(e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start(e))
             for e in found
             if e.message_id is not None
         ]

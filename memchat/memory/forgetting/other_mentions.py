@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.forgetting import purge, redaction, telling_words
-from memchat.memory.forgetting.telling_words import TellingWords
+from memchat.memory.forgetting import identifying_words, purge, redaction
+from memchat.memory.forgetting.identifying_words import IdentifyingWords
 from memchat.memory.recall import turn_texts
 from memchat.store import (
     events,
@@ -45,12 +45,12 @@ _AROUND = 60
 def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
     """What will still speak of these memories when they are forgotten; of the first, by its id."""
     gone = purge.with_merged(tx, chosen)
-    traces = redaction.Traces()
+    traces = redaction.Occurrences()
     for memory in gone.values():
-        redaction.gather(tx, memory, memories.app_id_of(tx, memory.id), traces)
+        redaction.collect_occurrences(tx, memory, memories.app_id_of(tx, memory.id), traces)
     app_ids = sorted({i for app_id in traces.scopes for i in mentions.scopes(tx, app_id)})
     values = sorted({value for facts in traces.scopes.values() for _, value in facts})
-    tells = telling_words.of(tx, app_ids, values)
+    tells = identifying_words.identifying_words(tx, app_ids, values)
     if not tells.groups:
         return Elsewhere(chosen[0].id, (), ())
     search = _Search(tx, app_ids, tells, traces, frozenset(gone))
@@ -64,8 +64,8 @@ class _Search:
 
     tx: Connection
     app_ids: Sequence[int]
-    tells: TellingWords
-    traces: redaction.Traces
+    tells: IdentifyingWords
+    traces: redaction.Occurrences
     gone: frozenset[int]
 
     def every(self) -> Iterator[Place]:
@@ -80,7 +80,7 @@ class _Search:
         for group in self.tells.groups:
             ids |= keywords.holding(self.tx, "messages", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
-        left = {turn.id: redaction.left_of(turn, self.traces) for turn in turns.values()}
+        left = {turn.id: redaction.redacted_text(turn, self.traces) for turn in turns.values()}
         for turn_id, spans in self.tells.spans(left).items():
             turn = turns[turn_id]
             kind: PlaceKind = "message" if turn.role == "user" else "reply"
@@ -95,7 +95,7 @@ class _Search:
             for session_id, spans in self.tells.spans(said).items():
                 values = self.traces.values.get(session_id, set())
                 taught = session_id in self.traces.quotes
-                if not (taught or redaction.speaks_of(said[session_id], values)):
+                if not (taught or redaction.mentions_any(said[session_id], values)):
                     at = raw_sql.at(rows[session_id][3])
                     yield Place(kind, session_id, session_id, at, _around(said[session_id], spans))
 
@@ -111,7 +111,7 @@ class _Search:
 
     def _lines(self, memory: Memory) -> str:
         """A memory in all the words that it ever had."""
-        facts = redaction.facts_of(memory, events.of_memory(self.tx, memory.id))
+        facts = redaction.all_wordings(memory, events.of_memory(self.tx, memory.id))
         return "\n".join(sorted(f"{key.replace('_', ' ')}: {value}" for key, value in facts))
 
     def _proposals(
@@ -124,8 +124,10 @@ class _Search:
         for item_id, spans in self.tells.spans(every).items():
             _, message_id, at, said = found[item_id]
             turn = turns.get(message_id) if message_id is not None else None
-            rewritten = turn is not None and redaction.left_of(turn, self.traces) != turn.content
-            if not (rewritten or redaction.places(redaction.lines(facts), said)):
+            rewritten = (
+                turn is not None and redaction.redacted_text(turn, self.traces) != turn.content
+            )
+            if not (rewritten or redaction.spans_of(redaction.searched_wordings(facts), said)):
                 session_id = turn.session_id if turn is not None else None
                 yield Place(kind, item_id, session_id, at, _around(said, spans))
 
@@ -192,11 +194,11 @@ def blank(
         found = sessions.by_id(tx, session_id)
         if found is None or found[1] not in app_ids:
             continue
-        rewritten += _blank_turns(tx, session_id, turns.keys(), TellingWords(chosen.words))
+        rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
         _blank_description(tx, session_id, chosen)
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(found[1])
-    purge.to_scrub(tx)
+    purge.request_scrub(tx)
     touched = evidence.proved_by(tx, rewritten)
     return stale | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
@@ -209,14 +211,14 @@ def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBl
 
 
 def _blank_turns(
-    tx: Connection, session_id: int, ids: Collection[int], tells: TellingWords
+    tx: Connection, session_id: int, ids: Collection[int], tells: IdentifyingWords
 ) -> list[int]:
     turns = messages.of_session(tx, session_id)
     held = tells.spans({turn.id: turn.content for turn in turns if turn.id in ids})
-    texts = {t.id: redaction.blanked(t.content, held[t.id]) for t in turns if t.id in held}
+    texts = {t.id: redaction.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
         prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
-    return redaction.rewrite(tx, session_id, turns, texts)
+    return redaction.rewrite_turns(tx, session_id, turns, texts)
 
 
 def _blank_description(tx: Connection, session_id: int, chosen: MentionsToBlank) -> None:
@@ -224,14 +226,14 @@ def _blank_description(tx: Connection, session_id: int, chosen: MentionsToBlank)
     said = {0: title, 1: summary}
     wanted = {0: chosen.of_kind("title"), 1: chosen.of_kind("summary")}
     texts = {n: words for n, words in said.items() if words and session_id in wanted[n]}
-    for n, spans in TellingWords(chosen.words).spans(texts).items():
-        said[n] = redaction.blanked(texts[n], spans)
-    redaction.describe_anew(tx, session_id, said[0], said[1])
+    for n, spans in IdentifyingWords(chosen.words).spans(texts).items():
+        said[n] = redaction.blank(texts[n], spans)
+    redaction.set_description(tx, session_id, said[0], said[1])
 
 
 def _around(content: str, spans: Iterable[tuple[int, int]]) -> str:
     """The words around the first of these places, each of which is blanked."""
     every = sorted(spans)
     start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND
-    shown = " ".join(redaction.blanked(content, every)[start:end].split())
+    shown = " ".join(redaction.blank(content, every)[start:end].split())
     return f"{'…' if start else ''}{shown}{'…' if end < len(content) else ''}"

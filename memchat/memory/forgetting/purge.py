@@ -63,7 +63,7 @@ def hide(
         if one.inactive_reason == FORGOTTEN:
             continue  # on its own, before: its own purge and undoing stand
         app_id = memories.app_id_of(tx, one.id)
-        facts = redaction.facts_of(one, events.of_memory(tx, one.id))
+        facts = redaction.all_wordings(one, events.of_memory(tx, one.id))
         tombstones.bury(tx, app_id, one.id, _marks(tx, one.id, facts), now)
         hidden.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
@@ -72,7 +72,7 @@ def hide(
     return events.scopes(tx, list(gone))
 
 
-def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
+def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
     """Undo ``hide`` while the purge is still held back."""
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
@@ -82,7 +82,9 @@ def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
             hidden.show(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
 
 
-def make_way(tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime) -> None:
+def purge_hidden_duplicate(
+    tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime
+) -> None:
     """Purge a hidden row at once where the very same fact is about to be written by hand.
 
     Its vector left the saved index when it was hidden.
@@ -114,15 +116,15 @@ def forget(
     stale = events.scopes(tx, ids)
     homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
-    traces = redaction.Traces()
+    traces = redaction.Occurrences()
     for memory in gone.values():
         if bury:
             # What was said between hiding and purging was said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
-            facts = redaction.facts_of(memory, events.of_memory(tx, memory.id))
+            facts = redaction.all_wordings(memory, events.of_memory(tx, memory.id))
             tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
-        redaction.gather(tx, memory, homes[memory.id], traces)
-        redaction.drop_shown(tx, redaction.shown_with(tx, memory.id))
+        redaction.collect_occurrences(tx, memory, homes[memory.id], traces)
+        redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory.id))
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
     reworded: set[int] = set()
@@ -142,13 +144,13 @@ def forget(
     cause = Cause(now, "user")
     for memory_id, app_id in homes.items():
         events.record(tx, memory_id, app_id, "forget", cause)
-    to_scrub(tx)
+    request_scrub(tx)
     return stale | redaction.reindex(
         tx, touched, zone, cause, without=rewritten if keep_transcript else ()
     )
 
 
-def told_with(tx: Connection, memory_id: int) -> set[int]:
+def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
     """The turns whose lines may hold the words of this memory, or a title that speaks of it."""
     proofs = evidence.of_memory(tx, memory_id)
     titled = sessions.titles(tx, [proof.session_id for proof in proofs])
@@ -168,16 +170,18 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
     messages.remove(tx, [message.id])
     refusals.drop_unplaced(tx, message.session_id)
     refused = refusals.texts_of(tx, message.session_id)
-    said = redaction.said_words(message.content)
+    said = redaction.meaningful_words(message.content)
     refusals.drop(
-        tx, [one_id for one_id, words in refused.items() if redaction.said_words(words) & said]
+        tx,
+        [one_id for one_id, words in refused.items() if redaction.meaningful_words(words) & said],
     )
     waiting = inbox.values_of(tx, message.session_id)
     inbox.drop(
-        tx, [item_id for item_id, value in waiting.items() if redaction.said_words(value) & said]
+        tx,
+        [item_id for item_id, value in waiting.items() if redaction.meaningful_words(value) & said],
     )
     redaction.blank_description(tx, message.session_id, [message.content])
-    to_scrub(tx)
+    request_scrub(tx)
     return {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
@@ -193,7 +197,7 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     events.detach_session(tx, session_id)
-    to_scrub(tx)
+    request_scrub(tx)
     return {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
@@ -212,12 +216,12 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     left = fact_lists.sent_anywhere(tx, {i for every in shown for i in every})
     for every in shown:
         if not left.isdisjoint(every):
-            redaction.drop_shown(tx, every)
+            redaction.drop_receipt_lines(tx, every)
     if others:
         touched |= strip_cues(tx, others[0], facts)
     events.drop_app(tx, app_id)
     embeddings.drop_unused(tx, list(rows.values()))
-    to_scrub(tx)
+    request_scrub(tx)
     return len(rows), {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
@@ -229,8 +233,8 @@ def _words_of(
     there = [*memories.by_ids(tx, [app_id], list(ids)).values(), *hidden.listed(tx, [app_id])]
     facts: set[tuple[str, str]] = set()
     for memory in there:
-        facts |= redaction.facts_of(memory, events.of_memory(tx, memory.id))
-    return facts, [redaction.shown_with(tx, memory.id) for memory in there]
+        facts |= redaction.all_wordings(memory, events.of_memory(tx, memory.id))
+    return facts, [redaction.shown_together(tx, memory.id) for memory in there]
 
 
 def scrub(database: Database) -> bool:
@@ -251,7 +255,7 @@ def scrub(database: Database) -> bool:
     return True
 
 
-def to_scrub(tx: Connection) -> None:
+def request_scrub(tx: Connection) -> None:
     """Note that words were deleted whose bytes are still in the file."""
     meta.put(tx, SCRUB_PENDING, secrets.token_hex(8))
 
@@ -274,9 +278,9 @@ def _marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> 
     marks: set[Mark] = set()
     proofs = [p for p in evidence.of_memory(tx, memory_id) if p.role == "user"]
     for key, value in facts:
-        marks |= tombstone_marks.marks_of(key, value)
+        marks |= tombstone_marks.fact_marks(key, value)
         for proof in proofs:
-            marks |= tombstone_marks.marks_of_proof(key, proof.quote, proof.message_id)
+            marks |= tombstone_marks.proof_marks(key, proof.quote, proof.message_id)
     return marks
 
 
@@ -284,7 +288,7 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
     """Take what waits, and what was not kept, out where it has the words of any of these facts, or
     is one of them, however short."""
     gone = {(key, text.normal_value(value)) for key, value in facts}
-    lines = redaction.lines(facts)
+    lines = redaction.searched_wordings(facts)
     for store in (inbox, refusals):
         same = {
             one_id
@@ -292,7 +296,7 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
             if (key, text.normal_value(value)) in gone
         }
         echoes = {
-            i for i, words in store.texts(tx, app_id).items() if redaction.places(lines, words)
+            i for i, words in store.texts(tx, app_id).items() if redaction.spans_of(lines, words)
         }
         store.drop(tx, sorted(same | echoes))
 
@@ -300,7 +304,9 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
 def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
     """No cue of anything else tells what is forgotten; the memories that had such cues."""
     words = {
-        w for key, value in facts for w in redaction.said_words(f"{key.replace('_', ' ')} {value}")
+        w
+        for key, value in facts
+        for w in redaction.meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
     def telling(every: set[str]) -> set[str]:
@@ -333,6 +339,6 @@ def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
     """Take turns about to go out of search; the memories that their words prove."""
     ids = [turn.id for turn in turns]
     messages.unindex(tx, ids)
-    redaction.drop_lines(tx, ids)
-    redaction.drop_questions(tx, turns)
+    redaction.drop_turn_lines(tx, ids)
+    redaction.drop_query_vectors(tx, turns)
     return set(evidence.proved_by(tx, ids))

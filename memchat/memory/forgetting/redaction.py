@@ -42,7 +42,7 @@ SHORTEST_UNSPACED = 2
 
 
 @dataclass(slots=True)
-class Traces:
+class Occurrences:
     """Where the words of forgotten facts stand, gathered before anything is changed."""
 
     spans: defaultdict[int, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
@@ -55,13 +55,13 @@ class Traces:
     """Scope row → keys and values now and before."""
 
 
-def facts_of(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
+def all_wordings(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
     """Key and value in all the words a memory ever had."""
     states = [state for event in past for state in (event.old, event.new) if state]
     return {(s["key"], s["value"]) for s in states if "value" in s} | {(memory.key, memory.value)}
 
 
-def shown_with(tx: Connection, memory_id: int) -> list[int]:
+def shown_together(tx: Connection, memory_id: int) -> list[int]:
     """The memories whose lines may hold the words of this one, which is the first of them: a value
     that was replaced is shown behind all that took its place, one after another."""
     past = events.of_memory(tx, memory_id)
@@ -69,29 +69,29 @@ def shown_with(tx: Connection, memory_id: int) -> list[int]:
     return [memory_id, *related, *succession.after(tx, memory_id)]
 
 
-def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
+def collect_occurrences(tx: Connection, memory: Memory, app_id: int, traces: Occurrences) -> None:
     """Note where the words of a fact stand."""
     proofs = evidence.of_memory(tx, memory.id)
-    facts = facts_of(memory, events.of_memory(tx, memory.id))
+    facts = all_wordings(memory, events.of_memory(tx, memory.id))
     # However short a value is, memchat's own lines give it away behind its key.
-    values = lines(facts)
+    values = searched_wordings(facts)
     traces.scopes[app_id] |= facts
     for proof in proofs:
         traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
         traces.quotes[proof.session_id].add(proof.quote)
         traces.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
-    told = {*messages.sessions_given(tx, "memory", shown_with(tx, memory.id))}
+    told = {*messages.sessions_given(tx, "memory", shown_together(tx, memory.id))}
     told.update(messages.sessions_given(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
-    words = [[word] for value in bare for word in said_words(value)]
+    words = [[word] for value in bare for word in meaningful_words(value)]
     for session_id, content, describes in fact_lists.texts_beside(tx, memory.id):
         # It was sent whatever was asked: only what says it is to be blanked. Of a title or a
         # summary one word of the value is enough, of a reply it takes the whole value.
         if session_id in told or not _may_say(words if describes else pieces, content):
             continue
-        if speaks_of(content, bare) if describes else places(values, content):
+        if mentions_any(content, bare) if describes else spans_of(values, content):
             told.add(session_id)
     for session_id in told:
         traces.values[session_id] |= values
@@ -106,7 +106,7 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
     return any(all(word in low for word in words) for words in pieces)
 
 
-def drop_shown(tx: Connection, shown: Sequence[int]) -> None:
+def drop_receipt_lines(tx: Connection, shown: Sequence[int]) -> None:
     """Take a fact's lines out of every receipt and list, and the prompts they were in; ``shown``
     are the memories whose lines may hold its words, itself first."""
     prompts.drop_given(tx, "memory", shown)
@@ -114,33 +114,35 @@ def drop_shown(tx: Connection, shown: Sequence[int]) -> None:
     fact_lists.drop(tx, shown[0])
 
 
-def lines(facts: Collection[tuple[str, str]]) -> set[str]:
+def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
     """Facts as they are said, and as memchat writes them."""
     return {value for _, value in facts} | {f"{key}: {value}" for key, value in facts}
 
 
 def blank_sessions(
-    tx: Connection, traces: Traces, keep_transcript: bool, *, describe: bool
+    tx: Connection, traces: Occurrences, keep_transcript: bool, *, describe: bool
 ) -> list[int]:
     """Take the words out of every conversation; the turns that held any."""
     every: list[int] = []
     for session_id, values in traces.values.items():
         if describe and session_id in traces.quotes:
-            describe_anew(tx, session_id, None, None)  # in whatever words they tell of it
+            set_description(tx, session_id, None, None)  # in whatever words they tell of it
         elif describe:
             blank_description(tx, session_id, values)
         turns = messages.of_session(tx, session_id)
         prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
         held = {
-            turn.id: content for turn in turns if (content := left_of(turn, traces)) != turn.content
+            turn.id: content
+            for turn in turns
+            if (content := redacted_text(turn, traces)) != turn.content
         }
-        every += rewrite(tx, session_id, turns, held, keep_transcript)
+        every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
         if session_id in traces.quotes:
             refusals.drop_unplaced(tx, session_id)  # whatever words they are drawn from
     return every
 
 
-def left_of(turn: Message, traces: Traces) -> str:
+def redacted_text(turn: Message, traces: Occurrences) -> str:
     """What forgetting leaves of a turn."""
     values = traces.values.get(turn.session_id)
     if values is None:
@@ -149,11 +151,11 @@ def left_of(turn: Message, traces: Traces) -> str:
     spans = set(traces.spans.get(turn.id, ()))
     # Where it was only shown, the replies echo it; the user's own words are another matter.
     if taught or turn.role == "assistant":
-        spans |= places(values | (taught or set()), turn.content)
-    return blanked(turn.content, spans)
+        spans |= spans_of(values | (taught or set()), turn.content)
+    return blank(turn.content, spans)
 
 
-def rewrite(
+def rewrite_turns(
     tx: Connection,
     session_id: int,
     turns: Sequence[Message],
@@ -169,8 +171,8 @@ def rewrite(
         messages.rewrite(tx, session_id, texts)
         for message_id, content in texts.items():
             evidence.requote(tx, message_id, content)
-    drop_questions(tx, [turn for turn in turns if turn.id in texts])
-    drop_lines(tx, ids)
+    drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
+    drop_turn_lines(tx, ids)
     inbox.drop_messages(tx, ids)
     refusals.drop_messages(tx, ids)
     return ids
@@ -179,40 +181,42 @@ def rewrite(
 def blank_description(tx: Connection, session_id: int, values: Iterable[str]) -> None:
     """Clear title and summary of a conversation where they speak of any of these values."""
     title, summary = sessions.description(tx, session_id)
-    describe_anew(
+    set_description(
         tx,
         session_id,
-        None if title and speaks_of(title, values) else title,
-        None if summary and speaks_of(summary, values) else summary,
+        None if title and mentions_any(title, values) else title,
+        None if summary and mentions_any(summary, values) else summary,
     )
 
 
-def speaks_of(described: str, values: Iterable[str]) -> bool:
+def mentions_any(described: str, values: Iterable[str]) -> bool:
     """Whether a title or a summary shares a word with any of these values."""
     every = set(values)
-    forgotten = {word for value in every for word in said_words(value)}
-    return bool(said_words(described) & forgotten or places(every, described))
+    forgotten = {word for value in every for word in meaningful_words(value)}
+    return bool(meaningful_words(described) & forgotten or spans_of(every, described))
 
 
-def describe_anew(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
+def set_description(
+    tx: Connection, session_id: int, title: str | None, summary: str | None
+) -> None:
     """Set title and summary; where the title changes, the lines that name it go."""
     if sessions.description(tx, session_id)[0] != title:
-        drop_lines(tx, messages.ids_of(tx, session_id))
+        drop_turn_lines(tx, messages.ids_of(tx, session_id))
     sessions.describe(tx, session_id, title, summary)
 
 
-def drop_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
+def drop_turn_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
     """Take the lines about these turns out of every receipt, and the prompts they were in."""
     prompts.drop_given(tx, "message", turn_ids)
     messages.drop_receipts(tx, "message", turn_ids)
 
 
-def said_words(value: str) -> set[str]:
+def meaningful_words(value: str) -> set[str]:
     """The words and numbers of a text that carry meaning."""
     return text.content_words(value) | text.numbers(value)
 
 
-def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
+def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
     """Where any of these words stand in a text."""
     hay = text.fold(content)
     found: set[tuple[int, int]] = set()
@@ -236,7 +240,7 @@ def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
     return found
 
 
-def blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
+def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
     """A text with a filler in these places."""
     chars = list(content)
     for start, end in spans:
@@ -244,7 +248,7 @@ def blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join(chars)
 
 
-def drop_questions(tx: Connection, turns: Iterable[Message]) -> None:
+def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
     """Drop the vectors that these turns were searched with."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
     embeddings.drop_unused(tx, hashes)
@@ -273,7 +277,7 @@ def reindex(
             if FILLER not in proof.quote and proof.message_id not in without
         ]
         quote = proofs[0].quote if proofs else ""
-        left = cues.telling(tx, app_id, memory.cues)
+        left = cues.distinctive(tx, app_id, memory.cues)
         words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
         memories.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:

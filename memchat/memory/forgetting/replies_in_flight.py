@@ -20,13 +20,13 @@ Fact = tuple[int, str, str]
 """Id, key and value."""
 
 
-def taught(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
+def facts_in_turns(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
     """The facts whose words stand in turns that a model is about to read."""
     drawn = evidence.drawn(tx, [turn.id for turn in turns])
     return {(fact.memory_id, fact.key, fact.value) for fact in drawn}
 
 
-def leave_out(
+def drop_forgotten(
     tx: Connection, hits: Sequence[Hit], read: Collection[Fact], reply: str, zone: ZoneInfo
 ) -> tuple[list[Hit], str]:
     """The lines given for a reply, and the reply, without what was forgotten since.
@@ -46,7 +46,7 @@ def leave_out(
         if gone.isdisjoint(mine)
         and (hit.kind == "memory" or _reads_as_before(hit, turns.get(hit.id), titles, zone))
     ]
-    return kept, redaction.blanked(reply, redaction.places(words, reply))
+    return kept, redaction.blank(reply, redaction.spans_of(words, reply))
 
 
 def strip_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
@@ -60,7 +60,7 @@ def strip_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
     gone = {(key, value) for memory_id, key, value in told if memory_id not in there}
     if not gone:
         return set()
-    purge.to_scrub(tx)  # the cues were written, if only for a moment
+    purge.request_scrub(tx)  # the cues were written, if only for a moment
     return purge.strip_cues(tx, app_id, gone)
 
 

@@ -17,17 +17,17 @@ from memchat.language import text
 from memchat.store import tombstones
 from memchat.store.tombstones import Mark
 
-Stand = Literal["refuse", "ask"]
+TombstoneMatch = Literal["refuse", "ask"]
 _SHORT = 3
 """Words of a value that is a bare name: a capital at its start means something there."""
 
 
-def marks_of(key: str, value: str) -> set[Mark]:
+def fact_marks(key: str, value: str) -> set[Mark]:
     """What of a fact is recognised, wherever it was said."""
-    return marks_of_words(key, value) | {("name", word) for word in _distinctive(value)}
+    return wording_marks(key, value) | {("name", word) for word in _distinctive(value)}
 
 
-def marks_of_words(key: str, value: str) -> set[Mark]:
+def wording_marks(key: str, value: str) -> set[Mark]:
     """What is lifted when a person says it by hand: this fact, not others that share a name."""
     return {
         ("value", f"{key}|{text.normal_value(value)}"),
@@ -35,28 +35,28 @@ def marks_of_words(key: str, value: str) -> set[Mark]:
     }
 
 
-def marks_of_proof(key: str, quote: str, message_id: int) -> set[Mark]:
+def proof_marks(key: str, quote: str, message_id: int) -> set[Mark]:
     """What of a fact's proof is recognised."""
     return {("quote", text.normal_value(quote)), ("source", f"{key}|{message_id}")}
 
 
-def stand(
+def match(
     tx: Connection,
     app_ids: Iterable[int],
     key: str,
     value: str,
     proofs: Iterable[tuple[int, str]],
     said_at: datetime,
-) -> Stand | None:
+) -> TombstoneMatch | None:
     """What a forgotten fact says to a new one: nothing, refuse it, or ask the person.
 
     ``proofs`` are (message id, quote). What was said before the forgetting is refused where it
     shares a quote, a message under the same key, a word under the same key, or a name or number.
     """
     # A forgotten name is one in small letters too.
-    marks = marks_of(key, value) | {("name", word) for word in _words(value)}
+    marks = fact_marks(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
-        marks |= marks_of_proof(key, quote, message_id)
+        marks |= proof_marks(key, quote, message_id)
     found = tombstones.buried(tx, app_ids, marks)
     if any(said_at <= at for at in found.values()):
         return "refuse"

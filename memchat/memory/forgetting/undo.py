@@ -17,7 +17,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.memory.facts.consolidation import ADDED_BY_HAND
-from memchat.memory.facts.in_force import holds_one
+from memchat.memory.facts.in_force import is_single_valued
 from memchat.memory.facts.value_replay import ValueReplay
 from memchat.store import events, evidence, memories, succession, values_in_force
 from memchat.store.events import Cause
@@ -74,7 +74,7 @@ class ConversationUndo:
     def _slots(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
         """The keys that hold one value, with their scope row, of these memories."""
         rows = memories.by_ids(self.tx, self.app_ids, sorted(memory_ids)).values()
-        found = ((self._scope(m), m.key) for m in rows if holds_one(m.key))
+        found = ((self._scope(m), m.key) for m in rows if is_single_valued(m.key))
         return sorted(set(found))
 
     def _settle(self, app_id: int, key: str) -> None:
@@ -95,7 +95,7 @@ class ConversationUndo:
         if event.kind == "repeat":
             memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
             return True
-        if holds_one(memory.key) and self._is_settled_later(event):
+        if is_single_valued(memory.key) and self._is_settled_later(event):
             return True
         if self._overtaken(event):
             return self._leave_out(event)
@@ -155,7 +155,7 @@ class ConversationUndo:
         for goes in self.gone:
             for memory in succession.replaced_by(self.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
-                settled = holds_one(memory.key) and memory.inactive_reason == "superseded"
+                settled = is_single_valued(memory.key) and memory.inactive_reason == "superseded"
                 if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
                     self._reinstate(memory)
 

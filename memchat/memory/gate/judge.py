@@ -14,16 +14,16 @@ from memchat.language.secrets import mask
 from memchat.language.text import normal_value
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.checks import (
-    content,
-    link,
-    orders,
+    ambiguity,
+    consent,
+    instructions,
+    key_and_value,
+    known_fact_relation,
     quotes,
     references,
     repeats,
-    shape,
-    signals,
     timing,
-    withheld,
+    value_evidence,
 )
 from memchat.memory.gate.types import Case, KnownFact, Outcome, Proof, Turn, Verdict
 
@@ -32,16 +32,16 @@ _SAMPLE = 20_000
 
 Check = Callable[[Case], None]
 CHECKS: tuple[Check, ...] = (
-    shape.check,
+    key_and_value.check,
     quotes.check,
     references.check,
-    link.check,
-    content.check,
-    withheld.check,
-    orders.check,
+    known_fact_relation.check,
+    value_evidence.check,
+    consent.check,
+    instructions.check,
     repeats.check,
     timing.check,
-    signals.check,
+    ambiguity.check,
 )
 """In this order; once a candidate is refused the rest is not asked."""
 
@@ -58,12 +58,12 @@ def judge(
     """Decide on one candidate. ``prompt_text`` and ``injected`` are what the models were told and
     shown, which proves nothing; ``zone`` is where the user's days are counted (default UTC)."""
     sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
-    languages = signals.languages_in(sample, 0, len(sample))
+    languages = ambiguity.languages_in(sample, 0, len(sample))
     case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
     for check in CHECKS:
         if not case.refusals:
             check(case)
-    withheld.check_secrets(case)
+    consent.check_secrets(case)
     return _verdict(case)
 
 
@@ -119,7 +119,7 @@ def _verdict(case: Case) -> Verdict:
         case.until,
         case.starts,
         tuple(dict.fromkeys(case.signals)),
-        not case.refusals and signals.beside(case),
+        not case.refusals and ambiguity.has_marker_nearby(case),
         case.wordless,
     )
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from memchat.language.text import Span, sentence_around
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks.quoted_text import own_words
+from memchat.memory.gate.quoted_text import own_words
 from memchat.types import MemoryType, Role
 
 Outcome = Literal["accept", "doubt", "review", "refuse"]

@@ -15,8 +15,9 @@ from memchat.language.calendar import Named
 from memchat.language.dates import until_date
 from memchat.language.text import UNSPACED, Span, find_spans, fold, normal_value, sentence_around
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks import lasting, quoted_text, signals
-from memchat.memory.gate.checks.clauses import Clause, clause_around
+from memchat.memory.gate import quoted_text
+from memchat.memory.gate.checks import ambiguity, temporary_or_past
+from memchat.memory.gate.clauses import Clause, clause_around
 
 if TYPE_CHECKING:
     from memchat.memory.gate.types import Case, Turn
@@ -46,13 +47,13 @@ def check_until(candidate: Candidate, case: Case, zone: ZoneInfo) -> tuple[Candi
     until = None
     if said is None and code is None:
         if candidate.from_said is None:
-            lasting.check_passing(candidate, case)
-    elif said is None or not (places := places_of(said, case)):
+            temporary_or_past.check_temporary(candidate, case)
+    elif said is None or not (places := phrase_places(said, case)):
         if code is None:
             case.holds.append(UNREAD)
         else:
             case.notes.append("the end date was dropped: the user gave no words for it")
-            lasting.check_passing(candidate, case)
+            temporary_or_past.check_temporary(candidate, case)
     else:
         until = _resolve(candidate, case, zone, places)
     if until is None:
@@ -67,7 +68,7 @@ def _resolve(
     own = [place for place in places if not _of_something_else(candidate, case, *place)]
     turn, span = (own or places)[-1]
     clause = clause_around(turn.text, span)
-    named = read_at(turn, span, clause)
+    named = read_phrase(turn, span, clause)
     day = turn.said_at.astimezone(zone).date()
     if named.over and own and candidate.relation == "ends":
         return None  # that is what the end says: it is over now
@@ -85,13 +86,13 @@ def _resolve(
     except InputError as error:
         case.holds.append(f"{UNREAD}: {error}")
         return None
-    until = a_week_on(named, candidate.until, until, day)
-    languages = languages_at(turn, span, case)
+    until = a_week_later(named, candidate.until, until, day)
+    languages = languages_near(turn, span, case)
     if not own:
         case.signals.append("the end date is said of something else; it may not end then")
     elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
         case.signals.append(f"“{span.text}” may be how long it has been so, not how long it will")
-    elif not fits(named, candidate.until, until, day, languages):
+    elif not code_matches_phrase(named, candidate.until, until, day, languages):
         case.holds.append(f"{UNREAD}: “{span.text}” and its code do not agree")
     elif until.year - day.year > _MOST_YEARS:
         case.holds.append(f"{UNREAD}: it is more than a hundred years away")
@@ -104,13 +105,13 @@ def _resolve(
     return None
 
 
-def read_at(turn: Turn, span: Span, clause: Clause) -> Named:
+def read_phrase(turn: Turn, span: Span, clause: Clause) -> Named:
     """What a phrase names where it stands."""
     before = turn.text[max(clause.sentence.start, span.start - _BESIDE) : span.start]
     return calendar.read(span.text, before, turn.text[span.end : span.end + _BESIDE])
 
 
-def places_of(said: str, case: Case) -> list[tuple[Turn, Span]]:
+def phrase_places(said: str, case: Case) -> list[tuple[Turn, Span]]:
     """Where a phrase stands in the user's own words of the quoted messages, in their order, and of
     many places those nearest to a quote; where no spaces part words, of any length."""
     turns = sorted(case.quoted(), key=lambda turn: turn.message_id)
@@ -135,7 +136,7 @@ def _from_quote(case: Case, turn: Turn, span: Span) -> int:
     )
 
 
-def fits(
+def code_matches_phrase(
     named: Named, code: str, found: date, day: date, languages: tuple[str, ...], first: bool = False
 ) -> bool:
     """Whether a phrase and the date of its code agree, as far as the phrase's language is read."""
@@ -146,12 +147,12 @@ def fits(
     return same_day and not named.unread and agrees_in_digits(named, code.strip(), found)
 
 
-def languages_at(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
+def languages_near(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
     """The languages around a phrase, else those of the session."""
-    return signals.languages_in(turn.text, span.start, span.end) or case.languages
+    return ambiguity.languages_in(turn.text, span.start, span.end) or case.languages
 
 
-def a_week_on(named: Named, code: str, found: date, day: date) -> date:
+def a_week_later(named: Named, code: str, found: date, day: date) -> date:
     """ "Next Friday", said on that day or the day before, is the one after; "Friday of next week"
     always is."""
     this_week = found.isocalendar()[:2] == day.isocalendar()[:2]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from memchat.language.text import Span, find_span, find_spans
 from memchat.memory.extraction.candidate import Quote
-from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate import quoted_text
 from memchat.memory.gate.types import Case, Turn
 
 
@@ -23,7 +23,7 @@ def check(case: Case) -> None:
         if not own:
             case.notes.append("the words stand in pasted or quoted text")
             continue
-        if own[0].start >= quoted_text.open_paste(turn.text):
+        if own[0].start >= quoted_text.unmarked_paste_start(turn.text):
             case.holds.append("it stands behind something pasted, whose end is not marked")
         case.proofs.append((turn, own[0]))
         quotes.append(Quote(msg=turn.id, text=quote.text))

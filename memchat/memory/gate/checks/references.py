@@ -42,12 +42,12 @@ _CLAUSE = re.compile(
 _ENDING = re.compile("[\u3041-\u309f]+")
 
 
-def numbers_said(text: str) -> set[str]:
+def numbers_in_words(text: str) -> set[str]:
     """The numbers of a text, with 1 where a word for one stands in it."""
     return numbers(text) | ({"1"} if _ONE.search(fold(text).text) else set())
 
 
-def asks(text: str, span: Span) -> bool:
+def asks_a_question(text: str, span: Span) -> bool:
     """Whether the sentence a span stands in is a question."""
     return "?" in fold(sentence_around(text, span.start, span.end).text).text
 

@@ -21,9 +21,9 @@ from memchat.language.text import (
     says,
     sentence_around,
 )
-from memchat.memory.gate.checks import guards
-from memchat.memory.gate.checks.keys import cardinality
-from memchat.memory.gate.checks.references import asks
+from memchat.memory.gate import value_comparison
+from memchat.memory.gate.checks.references import asks_a_question
+from memchat.memory.gate.keys import cardinality
 from memchat.memory.gate.types import Case, KnownFact
 
 _FILLER_LIST = """
@@ -132,13 +132,15 @@ def _is_same(fact: KnownFact, value: str, words: Iterable[str]) -> bool:
     """Whether a value and a fact hold the same words, its slot's name aside."""
     return (
         _holds_all(f"{fact.key.replace('_', ' ')} {fact.value}", value, words)
-        and guards.covers(value, fact.value, loosely=False)
-        and guards.differs(value, fact.value) is None
+        and value_comparison.contains_words(value, fact.value, loosely=False)
+        and value_comparison.difference(value, fact.value) is None
     )
 
 
 def _holds_all(shown: str, said: str, words: Iterable[str]) -> bool:
-    return _all_in(words, shown) and guards.negated(shown) == guards.negated(said)
+    return _all_in(words, shown) and value_comparison.is_negated(
+        shown
+    ) == value_comparison.is_negated(said)
 
 
 def _only_echoes(case: Case, shown: Sequence[str]) -> bool:
@@ -172,7 +174,7 @@ def _says_nothing(case: Case) -> bool:
 
 def _recites(case: Case) -> bool:
     """Whether the cited message says what is remembered, and the user adds nothing to it."""
-    if case.ref is None or asks(case.ref[0].text, case.ref[1]):
+    if case.ref is None or asks_a_question(case.ref[0].text, case.ref[1]):
         return False
     message = case.ref[0].text
     own = _own_words(" \n".join(case.sentences()))

@@ -12,9 +12,15 @@ from memchat.errors import InputError
 from memchat.language import calendar, lexicon
 from memchat.language.dates import from_date
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks.clauses import clause_around, edges
-from memchat.memory.gate.checks.expiry import a_week_on, fits, languages_at, places_of, read_at
-from memchat.memory.gate.checks.keys import cardinality
+from memchat.memory.gate.checks.expiry import (
+    a_week_later,
+    code_matches_phrase,
+    languages_near,
+    phrase_places,
+    read_phrase,
+)
+from memchat.memory.gate.clauses import clause_around, clause_edges
+from memchat.memory.gate.keys import cardinality
 
 if TYPE_CHECKING:
     from memchat.memory.gate.types import Case
@@ -66,7 +72,7 @@ def check_start(
     """The candidate with the first day it holds, where that lies ahead of the message; the words
     for it must stand in a quoted message. What starts today or has started holds now."""
     code, said = candidate.starts, candidate.from_said
-    places = places_of(said, case) if said is not None else []
+    places = phrase_places(said, case) if said is not None else []
     starts = None
     if places and code is not None:
         starts = _resolve(candidate, case, zone, until)
@@ -80,17 +86,19 @@ def check_start(
 
 
 def _resolve(candidate: Candidate, case: Case, zone: ZoneInfo, until: date | None) -> date | None:
-    turn, span = places_of(candidate.from_said or "", case)[-1]
-    named, code = read_at(turn, span, clause_around(turn.text, span)), candidate.starts or ""
+    turn, span = phrase_places(candidate.from_said or "", case)[-1]
+    named, code = read_phrase(turn, span, clause_around(turn.text, span)), candidate.starts or ""
     day = turn.said_at.astimezone(zone).date()
     try:
-        starts = a_week_on(named, code, from_date(code, turn.said_at, zone), day)
+        starts = a_week_later(named, code, from_date(code, turn.said_at, zone), day)
     except InputError as error:
         case.holds.append(f"{UNREAD}: {error}")
         return None
     if starts <= day and not (named.year and named.year > day.year):
         return None
-    if not fits(named, code, starts, day, languages_at(turn, span, case), first=True):
+    if not code_matches_phrase(
+        named, code, starts, day, languages_near(turn, span, case), first=True
+    ):
         case.holds.append(f"{UNREAD}: “{span.text}” and its code do not agree")
         return None
     if until is not None and starts > until:
@@ -101,7 +109,7 @@ def _resolve(candidate: Candidate, case: Case, zone: ZoneInfo, until: date | Non
 def starts_later(candidate: Candidate, case: Case, zone: ZoneInfo) -> str | None:
     """The words of a quote's clause by which it may only start in the future, else None."""
     for turn, span in case.proofs:
-        start, end = edges(turn.text, span.start, span.end)
+        start, end = clause_edges(turn.text, span.start, span.end)
         text = calendar.plain(turn.text[start:end])
         today = turn.said_at.astimezone(zone).date()
         for match in _matches(candidate, text):

@@ -34,7 +34,7 @@ _PERSONS = _groups("people")
 _RANKS = _groups("ordinals")
 
 
-def differs(one: str, other: str) -> str | None:
+def difference(one: str, other: str) -> str | None:
     """What forbids to take two values for one: their numbers, dates, names, persons, sides or
     negation; None where they may mean the same in other words."""
     if numbers(one) != numbers(other) or _ranks(one) != _ranks(other):
@@ -48,24 +48,24 @@ def differs(one: str, other: str) -> str | None:
     a, b = fold(one).text, fold(other).text
     if any(_apart(sides, a, b) for sides in _OPPOSITE_SIDES):
         return "side or time"
-    lacking = replaced(one, other)
+    lacking = words_differ(one, other)
     words, others = content_words(one), content_words(other)
     titles = one[:1].isupper() and other[:1].isupper() and words != others
     if len(words) == len(others) == 1 and (lacking or titles):
         return "name"
     if lacking and not (_has_case(one) and _has_case(other)):
         return "name"  # nothing tells names from words there: another word may be one
-    return "negation" if negated(one) != negated(other) else None
+    return "negation" if is_negated(one) != is_negated(other) else None
 
 
-def agree(one: str, other: str) -> bool:
+def are_equivalent(one: str, other: str) -> bool:
     """Whether two values say the same in the same order, endings aside: enough to merge unasked."""
     return (
-        differs(one, other) is None
+        difference(one, other) is None
         and _small_signs(one) == _small_signs(other)
-        and text_names(one) == text_names(other)
-        and covers(one, other)
-        and covers(other, one)
+        and all_names(one) == all_names(other)
+        and contains_words(one, other)
+        and contains_words(other, one)
         and _in_order(one, other)
     )
 
@@ -79,19 +79,19 @@ def _small_signs(value: str) -> set[str]:
     return {*letters, *signs}
 
 
-def replaced(one: str, other: str) -> bool:
+def words_differ(one: str, other: str) -> bool:
     """Whether each of two values holds a word that the other lacks."""
-    return not covers(one, other) and not covers(other, one)
+    return not contains_words(one, other) and not contains_words(other, one)
 
 
-def covers(wide: str, narrow: str, *, loosely: bool = True) -> bool:
+def contains_words(wide: str, narrow: str, *, loosely: bool = True) -> bool:
     """Whether one value holds every word that carries meaning in another, by its stem at least."""
     return normal_value(wide) == normal_value(narrow) or all(
         says(wide, word, loosely=loosely) for word in content_words(narrow)
     )
 
 
-def negated(value: str) -> bool:
+def is_negated(value: str) -> bool:
     """Whether a value denies something."""
     return bool(markers.marked("negation", fold(value).text, ()))
 
@@ -102,7 +102,7 @@ def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | N
     return "negation" if markers.marked("negation", said, languages) else None
 
 
-def name_runs(text: str) -> list[str]:
+def full_names(text: str) -> list[str]:
     """Names with their neighbours as one: "New York" is one."""
     found = names(text, from_start=True)
     runs: list[list[str]] = [[]]
@@ -115,21 +115,21 @@ def name_runs(text: str) -> list[str]:
     return [" ".join(run) for run in runs if run]
 
 
-def text_names(value: str) -> set[str]:
+def all_names(value: str) -> set[str]:
     """Every name of a value, one that opens it too."""
     return names(value, from_start=True)
 
 
-def over(said: str, value: str, languages: tuple[str, ...]) -> bool:
+def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words say that what a value tells is over: a word of ending, or a denial of what the
     value does not deny itself. Not where they add something, or speak of another number or name."""
     folded = fold(said).text
-    if added(said) or speaks_of_another(said, value):
+    if says_it_is_added(said) or names_another(said, value):
         return False
     return bool(markers.marked("over", folded, languages)) or _denied(said, value, languages)
 
 
-def changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
+def says_it_changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words say that something takes the place of a value."""
     folded = fold(said).text
     signs = (markers.marked(kind, folded, languages) for kind in ("change", "over"))
@@ -138,11 +138,11 @@ def changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
 
 def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words deny every word of a value that does not deny them itself."""
-    denies = markers.marked("negation", fold(said).text, languages) and not negated(value)
+    denies = markers.marked("negation", fold(said).text, languages) and not is_negated(value)
     return bool(denies) and all(says(said, word) for word in content_words(value))
 
 
-def added(said: str) -> bool:
+def says_it_is_added(said: str) -> bool:
     """Whether words say that something comes beside what there is."""
     return bool(markers.marked("added", fold(said).text, ()))
 
@@ -151,7 +151,7 @@ def _has_case(value: str) -> bool:
     return value.upper() != value.lower()
 
 
-def speaks_of_another(said: str, value: str) -> bool:
+def names_another(said: str, value: str) -> bool:
     """Whether words name another number, or only other names, than a value does. Where nothing
     tells names from words, any word of the value that is not said may be one."""
     if numbers(value) - numbers(said) and numbers(said) - numbers(value):
@@ -160,17 +160,17 @@ def speaks_of_another(said: str, value: str) -> bool:
         return False  # in capitals nothing tells names from words
     if not _has_case(value):
         return not all(says(said, word, loosely=False) for word in content_words(value))
-    mine, theirs = text_names(value), [n for n in names(said) if not _named(value, n)]
+    mine, theirs = all_names(value), [n for n in names(said) if not _named(value, n)]
     if not theirs or all(_named(said, name) for name in mine):
         return False
     # "Eastgate Bakery" is another one than "Northwind Bakery", and shares a name with it.
-    runs = (run.split() for run in name_runs(said))
+    runs = (run.split() for run in full_names(said))
     shared = any({*run} & mine and {*run} & {*theirs} for run in runs)
     return shared or not any(_named(said, name) for name in mine)
 
 
 def _foreign_names(one: str, other: str) -> bool:
-    return any(not _named(other, name) for name in names(one) & text_names(one))
+    return any(not _named(other, name) for name in names(one) & all_names(one))
 
 
 def _named(value: str, name: str) -> bool:
@@ -223,7 +223,7 @@ def _is_short_for(short: str, long: str) -> bool:
 
 
 def _name_order(value: str) -> list[str]:
-    found = text_names(value)
+    found = all_names(value)
     return [word for word in re.findall(r"[\w'’.&-]+", value) if word in found]
 
 

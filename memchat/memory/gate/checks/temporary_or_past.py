@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from memchat.language import calendar, markers
 from memchat.language.text import fold
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks import signals
-from memchat.memory.gate.checks.clauses import edges
-from memchat.memory.gate.checks.keys import cardinality
+from memchat.memory.gate.checks import ambiguity
+from memchat.memory.gate.clauses import clause_edges
+from memchat.memory.gate.keys import cardinality
 
 if TYPE_CHECKING:
     from memchat.memory.gate.types import Case
@@ -22,11 +22,11 @@ _FROM = re.compile(rf"(?<!\w)(?:{calendar.words_for('from')})\s*$")
 _TRUE_FOR_EVER = frozenset(("birthday",))
 
 
-def check_passing(candidate: Candidate, case: Case) -> None:
+def check_temporary(candidate: Candidate, case: Case) -> None:
     """A signal where the words speak of a while: "this week", "until I finish school"."""
     if candidate.relation == "ends":
         return
-    for text, languages in own_words(case):
+    for text, languages in quoted_clauses(case):
         found = markers.marked("passing", text, languages)
         if any(_passes(text, m.start()) for m in found):
             case.signals.append("it holds for a while only, and no end is given")
@@ -39,18 +39,18 @@ def check_past(candidate: Candidate, case: Case) -> None:
     if not one or candidate.relation == "ends" or case.ref:
         return
     value = fold(candidate.value).text
-    for text, languages in own_words(case):
+    for text, languages in quoted_clauses(case):
         past = [m for m in markers.marked("past", text, languages) if m[0] not in value]
         if past and not markers.marked("change", text, languages):
             case.signals.append("it tells what was once so, and not what is")
             return
 
 
-def own_words(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
+def quoted_clauses(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Each quote with the rest of its clause, folded, and the languages it may be in."""
     for turn, span in case.proofs:
-        start, end = edges(turn.text, span.start, span.end)
-        languages = signals.languages_in(turn.text, span.start, span.end)
+        start, end = clause_edges(turn.text, span.start, span.end)
+        languages = ambiguity.languages_in(turn.text, span.start, span.end)
         yield fold(turn.text[start:end]).text, languages or case.languages
 
 

@@ -9,10 +9,11 @@ from collections.abc import Sequence
 
 from memchat.language.secrets import betrays, find_secrets, spoken
 from memchat.language.text import content_words, fold, names, numbers, says
-from memchat.memory.gate.checks import guards, orders
-from memchat.memory.gate.checks.quoted_text import own_words
-from memchat.memory.gate.checks.references import asks, numbers_said
-from memchat.memory.gate.checks.shape import VALUE_LIMIT
+from memchat.memory.gate import value_comparison
+from memchat.memory.gate.checks import instructions
+from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
+from memchat.memory.gate.checks.references import asks_a_question, numbers_in_words
+from memchat.memory.gate.quoted_text import own_words
 from memchat.memory.gate.types import Case
 
 _UNSPACED = re.compile("[\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff]")
@@ -25,8 +26,8 @@ def check(case: Case) -> None:
     changed: else a person decides. Other words that nobody said are a signal."""
     value = case.candidate.value
     known = case.target.value if case.target else ""
-    held = numbers_said(case.messages()) | numbers(known)
-    if case.ref and not asks(case.ref[0].text, case.ref[1]):
+    held = numbers_in_words(case.messages()) | numbers(known)
+    if case.ref and not asks_a_question(case.ref[0].text, case.ref[1]):
         held |= numbers(case.cited())
     glued = {n for name in names(case.cited(), from_start=True) for n in numbers(name)}
     missing = sorted(numbers(value) - held - glued)  # the 3 of "PyO3" counts nothing
@@ -41,7 +42,7 @@ def check(case: Case) -> None:
     _check_pieces(case)
 
 
-def may_stand_for(value: str, now: str, messages: Sequence[str], known: str) -> bool:
+def is_supported_rewording(value: str, now: str, messages: Sequence[str], known: str) -> bool:
     """Whether a value that a second look put together may stand in a proposal's place: made of
     the user's own words and of the known fact, no secret, no order, and no denial lost."""
     around = " \n".join((*map(own_words, messages), known))
@@ -50,10 +51,10 @@ def may_stand_for(value: str, now: str, messages: Sequence[str], known: str) -> 
         len(now) <= VALUE_LIMIT
         and numbers(now) <= numbers(around)
         and all(says(around, word) for word in content_words(now))
-        and guards.negated(now) == guards.negated(value)
+        and value_comparison.is_negated(now) == value_comparison.is_negated(value)
         and not find_secrets(now)
         and not any(betrays(now, words) or fold(words).text in fold(now).text for words in secrets)
-        and not orders.reads_as_order(now)
+        and not instructions.reads_as_instruction(now)
     )
 
 

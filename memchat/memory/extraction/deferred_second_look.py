@@ -12,13 +12,13 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.language.text import sentence_around
 from memchat.memory.extraction.candidate import Relation
-from memchat.memory.extraction.proposals import turned_down
-from memchat.memory.extraction.second_look import Doubt, LookAnswer, SaidBefore, SecondLook
+from memchat.memory.extraction.proposals import refused_fact
+from memchat.memory.extraction.second_look import LookAnswer, LookRequest, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR
 from memchat.memory.extraction.windows import turn_id
 from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
 from memchat.memory.facts.proposal import of_item, target_of
-from memchat.memory.gate.checks import content
+from memchat.memory.gate.checks import value_evidence
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import (
@@ -39,7 +39,7 @@ from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Se
 
 
 @dataclass(frozen=True, slots=True)
-class LaterSecondLook:
+class DeferredSecondLook:
     """Asks about the proposals of one conversation, and does what the answers say."""
 
     database: Database
@@ -87,7 +87,7 @@ class LaterSecondLook:
             return [None] * len(waiting)
         second = SecondLook(model, self.prompts, self.settings.mask_before_extraction)
         said = [
-            SaidBefore(turn_id(n, turn), turn.role, turn.content) for n, turn in enumerate(turns)
+            ShownMessage(turn_id(n, turn), turn.role, turn.content) for n, turn in enumerate(turns)
         ]
         names = {turn.id: turn_id(n, turn) for n, turn in enumerate(turns)}
         try:
@@ -138,21 +138,23 @@ class LaterSecondLook:
         value = item.value or ""
         known = one.target.value if one.target else ""
         if look.now and item.relation == "updates":
-            sound = content.may_stand_for(value, look.now, [one.turn.content], known)
+            sound = value_evidence.is_supported_rewording(
+                value, look.now, [one.turn.content], known
+            )
             value = look.now if sound else value
         inbox.drop(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
         fact = replace(one.fact(value, self.settings), detail=detail)
         if look.answer == "not":
-            refusals.add(tx, own, session.id, [turned_down(fact, look.reason)], now)
+            refusals.add(tx, own, session.id, [refused_fact(fact, look.reason)], now)
             return Change("refused", None, one.quotes, reason=look.reason)
         cause = Cause(now, "model", "extracted", session.id, one.turn.id)
         threshold, zone = self.settings.merge_threshold, self.settings.zone
         writer = Consolidation(tx, own, shared, cause, threshold, zone)
         done = writer.apply(fact)
         if done.kind == "refused":
-            refusals.add(tx, own, session.id, [turned_down(fact, done.reason or "")], now)
+            refusals.add(tx, own, session.id, [refused_fact(fact, done.reason or "")], now)
         in_use = services.in_use(tx)
         for memory_id, app_id, _, _ in (
             embeddings.missing(tx, in_use, writer.written) if in_use else ()
@@ -180,11 +182,11 @@ class WaitingItem:
         """The words that it rests on."""
         return (self.turn.content[self.span[0] : self.span[1]],)
 
-    def doubt(self, names: Mapping[int, str]) -> Doubt:
+    def doubt(self, names: Mapping[int, str]) -> LookRequest:
         """What is asked about it; ``names`` gives each message its short id."""
         around = sentence_around(self.turn.content, *self.span)
         item, target = self.item, self.target
-        return Doubt(
+        return LookRequest(
             ((names[self.turn.id], around.start, around.end),),
             item.key or "",
             item.value or "",

@@ -106,7 +106,7 @@ _ASCRIBED = 30
 
 
 @lru_cache(maxsize=512)
-def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
+def quotation_mark_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where text stands in quotation marks."""
     single = (m.span() for m in _SINGLE_QUOTED.finditer(text))
     return (*_quotations(text), *single)
@@ -126,7 +126,7 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=512)
-def spans_of_others(text: str) -> tuple[tuple[int, int], ...]:
+def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     """The parts of a message that are not its writer's own words.
 
     Fenced blocks, block quotes and elements; objects a machine wrote; mails from their head on;
@@ -143,7 +143,7 @@ def spans_of_others(text: str) -> tuple[tuple[int, int], ...]:
             found.append((match.start(), len(text)))
     if match := _SCRIPT.search(text):
         found.append((match.start(), _script_end(text)))
-    quoted = quoted_spans(text)
+    quoted = quotation_mark_spans(text)
     at = len(text)
     for verb in PASTE.finditer(text):
         at = min(at, verb.end())
@@ -160,13 +160,13 @@ def spans_of_others(text: str) -> tuple[tuple[int, int], ...]:
 
 def is_quoted(text: str, start: int, end: int) -> bool:
     """Whether a place of a message touches a foreign part."""
-    spans = spans_of_others(text)
+    spans = quoted_spans(text)
     before = bisect_left(spans, (end, 0))
     return before > 0 and start < spans[before - 1][1]
 
 
 @lru_cache(maxsize=512)
-def open_paste(text: str) -> int:
+def unmarked_paste_start(text: str) -> int:
     """From where on a message may still be what was pasted before, its end being unmarked; the
     message's length where nothing open was pasted."""
     text = _narrow(text)
@@ -183,7 +183,7 @@ def open_paste(text: str) -> int:
 def own_words(text: str) -> str:
     """A message without its foreign parts."""
     kept, at = [], 0
-    for start, end in spans_of_others(text):
+    for start, end in quoted_spans(text):
         kept.append(text[at:start])
         at = end
     return " ".join((*kept, text[at:]))
@@ -276,7 +276,7 @@ def mark_quoted(text: str, start: int = 0, end: int | None = None) -> str:
         return piece.replace("⟦", "[[").replace("⟧", "]]")
 
     out, at = [], start
-    for a, b in spans_of_others(text):
+    for a, b in quoted_spans(text):
         a, b = max(a, start), min(b, end)
         if a < b:
             out.append(f"{plain(text[at:a])}⟦{plain(text[a:b])}⟧")
@@ -285,7 +285,7 @@ def mark_quoted(text: str, start: int = 0, end: int | None = None) -> str:
 
 
 @lru_cache(maxsize=512)
-def speaks_of_a_text(text: str) -> bool:
+def mentions_a_text(text: str) -> bool:
     """Whether a message asks about a text or says where one is from: part of it may be that text."""
     return any(pattern.search(text) is not None for pattern in (PASTE, _SOURCE_WORD, _ABOUT_A_TEXT))
 

@@ -37,7 +37,7 @@ _PREFIX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TellingWords:
+class IdentifyingWords:
     """A text speaks of a value where it has all the words of any of these groups."""
 
     groups: tuple[tuple[str, ...], ...]
@@ -83,11 +83,13 @@ class TellingWords:
         stems: Mapping[str, str],
     ) -> set[tuple[int, int]]:
         if keywords.UNSPACED.search(word):
-            return redaction.places([word], content)
+            return redaction.spans_of([word], content)
         return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
 
 
-def of(tx: Connection, app_ids: Sequence[int], values: Iterable[str]) -> TellingWords:
+def identifying_words(
+    tx: Connection, app_ids: Sequence[int], values: Iterable[str]
+) -> IdentifyingWords:
     """What gives any of these values away among the messages of these scopes."""
     total = mentions.count_messages(tx, app_ids)
     few = max(_FEW, _FEW_SHARE * total)
@@ -101,7 +103,7 @@ def of(tx: Connection, app_ids: Sequence[int], values: Iterable[str]) -> Telling
         groups |= dict.fromkeys((word,) for word in telling)
         if words and not telling:
             groups[tuple(sorted(words))] = None
-    return TellingWords(tuple(groups))
+    return IdentifyingWords(tuple(groups))
 
 
 def _words(value: str) -> list[str]:

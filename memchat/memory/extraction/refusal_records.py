@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from memchat.language import secrets, text
 from memchat.memory.extraction.proposals import BLANKED, FORGOTTEN, HIDDEN
-from memchat.memory.extraction.session_reading import Reading
+from memchat.memory.extraction.session_reading import SessionReading
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.store import apps, refusals
@@ -19,10 +19,10 @@ _SHORTEST_PART = 4
 """Characters from which a word of a proposal may be a part of a secret."""
 
 
-def keep(
+def record(
     tx: Connection,
     own: int,
-    reading: Reading,
+    reading: SessionReading,
     rows: Iterable[Refused],
     now: datetime,
     *,
@@ -43,7 +43,7 @@ def keep(
     refusals.write(tx, own, reading.session.id, written, now, read_to=read_to)
 
 
-def _secrets(reading: Reading) -> list[tuple[int, int, int, str]]:
+def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
     """Where secrets stand in what was said (message, start, end), and their words."""
     said = [turn.content for turn in reading.turns]
     return [
@@ -75,7 +75,11 @@ def _pieces(value: str) -> list[str]:
 
 
 def _with_words_that_may_stay(
-    tx: Connection, ids: Iterable[int], reading: Reading, row: Refused, altered: Collection[int]
+    tx: Connection,
+    ids: Iterable[int],
+    reading: SessionReading,
+    row: Refused,
+    altered: Collection[int],
 ) -> Refused:
     if row.key is None:
         return row
@@ -88,5 +92,5 @@ def _with_words_that_may_stay(
     if turn is not None:
         said_at = turn.created_at
         proofs.append((turn.id, turn.content[row.start : row.end]))
-    stand = tombstone_marks.stand(tx, ids, row.key, row.value or "", proofs, said_at)
+    stand = tombstone_marks.match(tx, ids, row.key, row.value or "", proofs, said_at)
     return Refused(FORGOTTEN) if stand == "refuse" else row

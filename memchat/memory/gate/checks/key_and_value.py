@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from memchat.errors import InputError
 from memchat.language.text import visible
-from memchat.memory.gate.checks import orders
-from memchat.memory.gate.checks.keys import canonical, cardinality, normalise_key
+from memchat.memory.gate.checks import instructions
+from memchat.memory.gate.keys import canonical, cardinality, normalise_key
 from memchat.memory.gate.types import Case
 
 VALUE_LIMIT = 280
@@ -22,7 +22,7 @@ def check(case: Case) -> None:
         case.holds.append(f"its key cannot be used: {error}")
     words = key.split("_")
     if cardinality(key) is None and (
-        len(words) > _MAX_KEY_WORDS or orders.is_order(" ".join(words), wish=False)
+        len(words) > _MAX_KEY_WORDS or instructions.is_instruction(" ".join(words), wish=False)
     ):
         case.holds.append("its key says more than the name of a slot")
     table = cardinality(key)

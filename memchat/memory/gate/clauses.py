@@ -38,12 +38,12 @@ class Clause:
 def clause_around(text: str, phrase: Span) -> Clause:
     """The clause of a message in which a phrase stands."""
     sentence = sentence_around(text, phrase.start, phrase.end)
-    start, end = edges(text, phrase.start, phrase.end)
+    start, end = clause_edges(text, phrase.start, phrase.end)
     rest = f"{text[start : phrase.start]} {text[phrase.end : end]}"
     return Clause(sentence, fold(phrase.text).text, fold(rest).text)
 
 
-def edges(text: str, start: int, end: int) -> tuple[int, int]:
+def clause_edges(text: str, start: int, end: int) -> tuple[int, int]:
     """A place of a message widened to the breaks before and after it in its sentence."""
     sentence = sentence_around(text, start, end)
     breaks = _breaks(text, sentence.start, sentence.end)
