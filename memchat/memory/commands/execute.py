@@ -24,13 +24,15 @@ from memchat.language.text import says
 from memchat.memory.commands import parse, replies
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
+from memchat.memory.context import Context
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.extraction.proposals import inbox_entry, known_fact, resolve, to_fact
 from memchat.memory.extraction.second_look_verdicts import leave_to_person
 from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
-from memchat.memory.facts.consolidation import Consolidation, Fact
+from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
+from memchat.memory.facts.ingest import chat_command, ingest, queue_embedding
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
 from memchat.memory.gate import keys
@@ -39,10 +41,10 @@ from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.recall.search import Recall
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
-from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage, values_in_force
+from memchat.store import apps, inbox, memories, messages, sessions, usage, values_in_force
 from memchat.store import evidence as proofs
+from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
-from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
 from memchat.types import MEMORY_TYPES, Elsewhere, Memory, Message, Scope
 
@@ -234,14 +236,12 @@ class Commands:
             verdicts = [leave_to_person(verdict) for verdict in judged]
             facts, changes = resolve(verdicts, self._as_fact(reading, place.scope))
             own, shared = apps.ensure(tx, place.scope, now)
-            cause = Cause(now, "model", "asked for", place.session_id, place.turn.id)
-            consolidation = Consolidation(
-                tx, own, shared, cause, self.settings.merge_threshold, self.settings.zone
-            )
-            changes = [consolidation.apply(fact) for fact in facts] + changes
-            for memory_id in consolidation.written if embeds else ():
-                app_id = memories.app_id_of(tx, memory_id)
-                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+            ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
+            source = chat_command(place.session_id, place.turn.id)
+            done = ingest(ctx, source, facts, self.settings.merge_threshold)
+            changes = done.changes + changes
+            if embeds:
+                queue_embedding(ctx, done.written)
             said = {turn.id: turn for turn in turns}
             for verdict in verdicts:
                 if verdict.outcome == "review":

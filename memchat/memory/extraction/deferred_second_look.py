@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import cast
 
 from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.language.text import sentence_around
-from memchat.memory.extraction.candidate import Relation
-from memchat.memory.extraction.proposals import refused_fact
+from memchat.memory.context import Context
 from memchat.memory.extraction.second_look import LookAnswer, LookRequest, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR
 from memchat.memory.extraction.windows import turn_id
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.facts.fact import Fact, refusal_entry, search_text
+from memchat.memory.facts.ingest import Ingested, ingest, queue_embedding, session_end
 from memchat.memory.facts.proposal import of_item, target_of
 from memchat.memory.gate.checks import value_evidence
 from memchat.prompts import Prompts
@@ -32,8 +31,8 @@ from memchat.store import (
     sessions,
     usage,
 )
+from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
-from memchat.store.events import Cause
 from memchat.store.jobs import Claim
 from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Session
 
@@ -144,23 +143,20 @@ class DeferredSecondLook:
             value = look.now if sound else value
         inbox.drop(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
+        ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
         fact = replace(one.fact(value, self.settings), detail=detail)
         if look.answer == "not":
-            refusals.add(tx, own, session.id, [refused_fact(fact, look.reason)], now)
-            return Change("refused", None, one.quotes, reason=look.reason)
-        cause = Cause(now, "model", "extracted", session.id, one.turn.id)
-        threshold, zone = self.settings.merge_threshold, self.settings.zone
-        writer = Consolidation(tx, own, shared, cause, threshold, zone)
-        done = writer.apply(fact)
-        if done.kind == "refused":
-            refusals.add(tx, own, session.id, [refused_fact(fact, done.reason or "")], now)
-        in_use = services.in_use(tx)
-        for memory_id, app_id, _, _ in (
-            embeddings.missing(tx, in_use, writer.written) if in_use else ()
-        ):
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
-        return done
+            done = Ingested([Change("refused", None, one.quotes, reason=look.reason)])
+            done.refused.append(refusal_entry(fact, look.reason))
+        else:
+            source = session_end(session.id)
+            done = ingest(ctx, source, [fact], self.settings.merge_threshold)
+        refusals.add(tx, own, session.id, done.refused, now)
+        if (in_use := services.in_use(tx)) is not None:
+            missing = embeddings.missing(tx, in_use, done.written)
+            queue_embedding(ctx, [memory_id for memory_id, _, _, _ in missing])
+        return done.changes[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +208,7 @@ class WaitingItem:
             starts_at=what.starts_at,
             cues=what.cues,
             sensitive=what.sensitive,
-            relation=cast(Relation, what.relation),
+            relation=what.relation,
             target_id=self.target.id if self.target else None,
             proofs=((self.turn.id, self.span[0], quote),),
         )

@@ -1,26 +1,22 @@
-"""From judged candidates to facts: what is kept, what waits for a person, what is dropped."""
+"""From the gate's verdicts to facts: what is stored, what waits for the user, what is refused."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.language import secrets, text
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.facts.consolidation import Fact, search_text
-from memchat.memory.facts.fact import REJECTED as REJECTED
+from memchat.memory.facts.fact import WITHOUT_WORDS, Fact, search_text
 from memchat.memory.gate import judge
 from memchat.memory.gate.types import KnownFact, Proof, Verdict
 from memchat.store.inbox import Held
 from memchat.store.refusals import Refused
 from memchat.types import Change, Memory, Message
 
-FORGOTTEN = "it was forgotten on request"
-BLANKED = "its words were forgotten meanwhile"
-"""Reasons of refusals whose proposals leave no word behind."""
-_WORDLESS = (FORGOTTEN, BLANKED)
 SAID_LATER = "something else was said later in the conversation"
 REPEATED = "it only repeats what is known already"
 _READ_BEFORE = "its words were read by an earlier extraction"
@@ -117,113 +113,80 @@ def to_fact(
 ) -> Fact:
     """An accepted candidate, ready for the store. ``turns`` by message id."""
     item = verdict.candidate
-    proofs = [(p.message_id, p.start, p.quote) for p in verdict.spans]
     said_at = max(turns[p.message_id].created_at for p in verdict.spans if p.role == "user")
-    target = _target(verdict, known)
     quote = next(p.quote for p in verdict.spans if p.role == "user")
     return Fact(
-        memory_type=item.type,
-        key=item.key,
-        value=item.value,
         said_at=said_at,
         search_text=search_text(item.key, item.value, said_at, zone, quote, item.cues),
         created_by="auto",
-        many=item.many,
-        expires_at=verdict.until,
-        starts_at=verdict.starts,
-        cues=item.cues,
-        sensitive="sensitive" in item.flags,
-        relation=item.relation,
-        target_id=_stored_id(target),
-        proofs=tuple(proofs),
+        proofs=tuple((p.message_id, p.start, p.quote) for p in verdict.spans),
         detail=verdict.detail,
+        sentence=_sentence(verdict.spans[0], turns),
+        **_proposed(verdict, known) | {"key": item.key, "value": item.value},
     )
 
 
 def inbox_entry(
     verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
 ) -> Held:
-    """What the inbox keeps of a proposal that needs a person's yes: all that a yes then does.
+    """What the inbox keeps of a proposal that waits for the user's yes: all that a yes then does.
 
     ``turns`` by message id.
     """
-    item, target = verdict.candidate, _target(verdict, known)
     proof = verdict.spans[0] if verdict.spans else None
-    words = _value(item, target), proof.quote if proof else item.quotes[0].text
-    value, quote = map(secrets.mask, words)
+    fields = _proposed(verdict, known)
+    quoted = proof.quote if proof else verdict.candidate.quotes[0].text
+    value, quote = secrets.mask(fields["value"]), secrets.mask(quoted)
+    masked = (value, quote) != (fields["value"], quoted)
     return Held(
         reason="; ".join(verdict.reasons),
         message_id=proof.message_id if proof else None,
-        memory_type=item.type,
-        key=_key(item, target),
-        value=value,
-        quote=quote,
         start=proof.start if proof else None,
-        expires_at=verdict.until,
-        many=item.many,
-        masked=(value, quote) != words,
-        relation=item.relation,
-        target_id=_stored_id(target),
-        starts_at=verdict.starts,
+        quote=quote,
+        masked=masked,
         sentence=_sentence(proof, turns) if proof else None,
-        cues=item.cues,
-        sensitive="sensitive" in item.flags,
+        **fields | {"value": value},
     )
 
 
 def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
-    """What is kept of a proposal that is not kept: all of it, for a person who wants it anyway, or
-    the reason alone where its words may not stay."""
-    private = [reason for reason in verdict.reasons if reason in _WORDLESS]
+    """What is kept of a proposal that is refused: all of it, for a user who wants it anyway, or the
+    reason alone where its words may not stay."""
+    private = [reason for reason in verdict.reasons if reason in WITHOUT_WORDS]
     if private or verdict.wordless:
         return Refused("; ".join(private or verdict.reasons))
-    item, target = verdict.candidate, _target(verdict, known)
     proof = next((p for p in verdict.spans if p.role == "user"), None)
-    words = [item.key, _value(item, target), proof.quote if proof else ""]
+    fields = _proposed(verdict, known)
+    words = [verdict.candidate.key, fields["value"], proof.quote if proof else ""]
     if any(_MASKED.search(part) or secrets.find_secrets(part) for part in words):
         return Refused(HIDDEN)
     return Refused(
-        reason="; ".join(_told(verdict, known)),
+        reason="; ".join(_reasons(verdict, known)),
         message_id=proof.message_id if proof else None,
         start=proof.start if proof else None,
         end=proof.end if proof else None,
-        memory_type=item.type,
-        key=_key(item, target),
-        value=_value(item, target),
-        relation=item.relation,
-        target_id=_stored_id(target),
-        expires_at=verdict.until,
-        starts_at=verdict.starts,
-        many=item.many,
-        cues=item.cues,
-        sensitive="sensitive" in item.flags,
+        **fields,
     )
 
 
-def refused_fact(fact: Fact, reason: str) -> Refused:
-    """The same of a fact that passed the gate, and that the store did not take."""
-    if reason in _WORDLESS:
-        return Refused(reason)
-    message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, "")
-    return Refused(
-        reason=reason,
-        message_id=message_id,
-        start=start,
-        end=None if start is None else start + len(quote),
-        memory_type=fact.memory_type,
-        key=fact.key,
-        value=fact.value,
-        relation=fact.relation,
-        target_id=fact.target_id,
-        expires_at=fact.expires_at,
-        starts_at=fact.starts_at,
-        many=fact.many,
-        cues=fact.cues,
-        sensitive=fact.sensitive,
-    )
+def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any]:
+    """The fields of a fact, an inbox entry and a refusal that say what is proposed, by name."""
+    item, target = verdict.candidate, _target(verdict, known)
+    return {
+        "memory_type": item.type,
+        "key": _key(item, target),
+        "value": _value(item, target),
+        "many": item.many,
+        "relation": item.relation,
+        "target_id": _stored_id(target),
+        "expires_at": verdict.until,
+        "starts_at": verdict.starts,
+        "cues": item.cues,
+        "sensitive": "sensitive" in item.flags,
+    }
 
 
-def _told(verdict: Verdict, known: Mapping[str, KnownFact]) -> list[str]:
+def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> list[str]:
     """The reasons as a person is told them: what was read before and is known is a repeat."""
     same = _words(verdict.candidate)
     if _READ_BEFORE in verdict.reasons and any(
@@ -267,20 +230,6 @@ def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
     return sentence.text
 
 
-def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
-    """A title or summary, unless it holds a number or name that nobody said; secrets masked."""
-    if not words:
-        return None
-    told = {said[number][s.start : s.end] for number, s in secrets.spoken(said)}
-    if any(secrets.betrays(words, secret) for secret in told):
-        return None  # without the word beside it, it is not recognised as a secret
-    transcript = " ".join(said)
-    foreign = text.numbers(words) - text.numbers(transcript)
-    plain = text.fold(transcript).text
-    foreign |= {name for name in text.names(words) if text.fold(name).text not in plain}
-    return None if foreign else secrets.mask(words)
-
-
 def known_fact(short_id: str, memory: Memory) -> KnownFact:
     """A stored memory as the model is shown it."""
     return KnownFact(
@@ -292,13 +241,6 @@ def known_fact(short_id: str, memory: Memory) -> KnownFact:
         memory.many,
         memory.starts_at,
     )
-
-
-def fallback_title(turns: Sequence[Message], limit: int = 60) -> str | None:
-    """The first words a person said, where the model gave no title."""
-    first = next((turn.content for turn in turns if turn.role == "user"), "")
-    words = secrets.mask(" ".join(first.split()))
-    return (words if len(words) <= limit else words[: limit - 1].rstrip() + "…") or None
 
 
 def _refused(verdict: Verdict) -> Change:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
 
 from sqlalchemy import Connection
 
 from memchat.language import secrets, text
-from memchat.memory.extraction.proposals import BLANKED, FORGOTTEN, HIDDEN
+from memchat.memory.context import Context
+from memchat.memory.extraction.proposals import HIDDEN
 from memchat.memory.extraction.session_reading import SessionReading
+from memchat.memory.facts.fact import BLANKED, FORGOTTEN
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.store import apps, refusals
@@ -20,11 +21,9 @@ _SHORTEST_PART = 4
 
 
 def record(
-    tx: Connection,
-    own: int,
+    ctx: Context,
     reading: SessionReading,
     rows: Iterable[Refused],
-    now: datetime,
     *,
     altered: Collection[int] = (),
 ) -> None:
@@ -32,15 +31,17 @@ def record(
 
     Of what was forgotten, or stood in a message of ``altered``, only the reason is noted.
     """
-    ids, told = apps.find(tx, reading.scope).ids, _secrets(reading)
+    own = ctx.scope.own
+    assert own is not None
+    ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
     written = [
         Refused(HIDDEN)
-        if _betrays(row, told)
-        else _with_words_that_may_stay(tx, ids, reading, row, altered)
+        if _betrays(row, secret_words)
+        else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
         for row in rows
     ]
-    read_to = reading.session.extracted_to
-    refusals.write(tx, own, reading.session.id, written, now, read_to=read_to)
+    session = reading.session
+    refusals.write(ctx.tx, own, session.id, written, ctx.now, read_to=session.extracted_to)
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:

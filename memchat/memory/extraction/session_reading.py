@@ -15,7 +15,8 @@ from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.extraction.extractor import TranscriptLine, Window
 from memchat.memory.extraction.proposals import known_fact
-from memchat.memory.extraction.second_look_verdicts import postponed
+from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
+from memchat.memory.extraction.second_look_verdicts import apply_answer, postponed, to_request
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.gate import keys
@@ -135,6 +136,21 @@ class SessionReading:
         """Leave verdicts to a second look that comes later."""
         for n in places:
             self.verdicts[n] = postponed(self.verdicts[n])
+
+    def look_again(self, places: Sequence[int], look: SecondLook) -> None:
+        """Change the verdicts in these places to what the second look says of them."""
+        turns = {turn.id: turn for turn in self.as_judged()}
+        shown = [ShownMessage(turn.id, turn.role, turn.text) for turn in turns.values()]
+        requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
+        try:
+            for n, answer in zip(places, look.ask(requests, shown), strict=True):
+                verdict = self.verdicts[n]
+                after = apply_answer(verdict, answer, *self.sources(verdict), look.model.name)
+                if answer.reason == REFUSAL_REASONS["wrong_target"]:
+                    after = self.unlinked(after)
+                self.verdicts[n] = after
+        finally:
+            self.usage += look.usage
 
     def stored(self) -> set[tuple[int, str, str]]:
         """Id, key and value of the known facts that were in the store when they were shown."""

@@ -1,41 +1,50 @@
-"""A fact on its way into the store, and as a question to the person."""
+"""A fact on its way into the store, and what is kept of one that waits or is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.memory.extraction.candidate import Relation
 from memchat.store.inbox import Held
-from memchat.types import CreatedBy, Memory, MemoryType
+from memchat.store.memories import NewMemory
+from memchat.store.refusals import Refused
+from memchat.types import InboxItem, Memory, Refusal
 
+ADDED_BY_HAND = "added by hand"
 REJECTED = "you said no to it before"
+FORGOTTEN = "it was forgotten on request"
+BLANKED = "its words were forgotten meanwhile"
+WITHOUT_WORDS = (FORGOTTEN, BLANKED)
+"""Reasons of refusals that keep no word of what was proposed."""
+_PROPOSED = (
+    "memory_type",
+    "key",
+    "value",
+    "many",
+    "relation",
+    "target_id",
+    "expires_at",
+    "starts_at",
+    "cues",
+    "sensitive",
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A fact that passed the gate, or that a person entered by hand, on its way into the store."""
+class Fact(NewMemory):
+    """A new memory that passed the gate, or that the user entered, with what it does to others."""
 
-    memory_type: MemoryType
-    key: str
-    value: str
-    said_at: datetime
-    search_text: str
-    created_by: CreatedBy
-    many: bool = False
-    expires_at: date | None = None
     relation: Relation = "new"
     target_id: int | None = None
-    """The known fact that ``relation`` speaks of."""
+    """The stored memory that ``relation`` speaks of."""
     proofs: tuple[tuple[int, int, str], ...] = ()
     """(message id, start, quote)."""
     near: tuple[tuple[int, float], ...] = ()
     """(memory id, cosine) of its nearest neighbours."""
-    starts_at: date | None = None
-    cues: tuple[str, ...] = ()
-    sensitive: bool = False
     detail: dict[str, str] | None = None
     """What a second look said of it, for its events."""
     sentence: str | None = None
@@ -64,27 +73,30 @@ def _slot(key: str) -> str:
     return f"{key.replace('_', ' ')}: "
 
 
-def proposal(fact: Fact, reason: str, target: Memory | None = None) -> Held:
+def proposed(source: Fact | Held | InboxItem | Refusal) -> dict[str, Any]:
+    """The fields that say what is proposed, by name: all of these types have them."""
+    return {name: getattr(source, name) for name in _PROPOSED}
+
+
+def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> Held:
     """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
-    ends = target if fact.relation == "ends" else None
-    return Held(
-        reason,
-        message_id=message_id,
-        memory_type=fact.memory_type if ends is None else ends.memory_type,
-        key=fact.key if ends is None else ends.key,
-        value=fact.value if ends is None else ends.value,
-        quote=quote,
-        start=start,
-        expires_at=fact.expires_at,
-        many=fact.many,
-        relation=fact.relation if target is not None else "new",
-        target_id=target.id if target is not None else None,
-        starts_at=fact.starts_at,
-        sentence=fact.sentence,
-        cues=fact.cues,
-        sensitive=fact.sensitive,
-    )
+    fields = proposed(fact) | {"relation": "new", "target_id": None}
+    if target is not None:
+        fields |= {"relation": fact.relation, "target_id": target.id}
+        if fact.relation == "ends":
+            fields |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
+    fields |= {"message_id": message_id, "start": start, "quote": quote}
+    return Held(reason, sentence=fact.sentence, **fields)
+
+
+def refusal_entry(fact: Fact, reason: str) -> Refused:
+    """What is kept of a fact that passed the gate, and that the store did not take."""
+    if reason in WITHOUT_WORDS:
+        return Refused(reason)
+    message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, "")
+    end = None if start is None else start + len(quote)
+    return Refused(reason, message_id=message_id, start=start, end=end, **proposed(fact))
 
 
 def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:

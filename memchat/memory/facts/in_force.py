@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.fact import REJECTED
+from memchat.memory.context import Context
+from memchat.memory.facts.fact import REJECTED, proposed
 from memchat.memory.gate import keys
 from memchat.store import (
     events,
@@ -95,6 +96,14 @@ def is_single_valued(key: str) -> bool:
 def said_order(memory: Memory) -> tuple[datetime, date, int]:
     """By what the later said of two values is told; of one moment, that which begins later."""
     return memory.said_at, memory.starts_at or date.min, memory.id
+
+
+def values_of_key(ctx: Context, app_id: int, key: str) -> list[Memory]:
+    """The values that hold today under a key that holds one at a time; none of another key."""
+    if not is_single_valued(key):
+        return []
+    found = memories.with_key(ctx.tx, (app_id,), key)
+    return [memory for memory in found if values_in_force.on(memory, ctx.today)]
 
 
 def first_day(memory: Memory, zone: ZoneInfo) -> date:
@@ -197,26 +206,11 @@ def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datet
     )
     if inbox.add(tx, app_id, held, now) == "rejected" and proof is not None:
         said_in = messages.by_ids(tx, [proof.message_id])[proof.message_id].session_id
-        refusals.add(tx, app_id, said_in, [_not_asked(held)], now)
-
-
-def _not_asked(held: Held) -> Refused:
-    """What is listed of a question that got a no before."""
-    return Refused(
-        REJECTED,
-        message_id=held.message_id,
-        start=held.start,
-        end=(held.start or 0) + len(held.quote or ""),
-        memory_type=held.memory_type,
-        key=held.key,
-        value=held.value,
-        relation=held.relation,
-        target_id=held.target_id,
-        expires_at=held.expires_at,
-        many=held.many,
-        cues=held.cues,
-        sensitive=held.sensitive,
-    )
+        end = proof.start + len(proof.quote)
+        refused = Refused(
+            REJECTED, message_id=proof.message_id, start=proof.start, end=end, **proposed(held)
+        )
+        refusals.add(tx, app_id, said_in, [refused], now)
 
 
 def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> None:

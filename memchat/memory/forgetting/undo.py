@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.consolidation import ADDED_BY_HAND
+from memchat.memory.facts.fact import ADDED_BY_HAND
 from memchat.memory.facts.in_force import is_single_valued
 from memchat.memory.facts.value_replay import ValueReplay
 from memchat.store import events, evidence, memories, succession, values_in_force
