@@ -255,7 +255,7 @@ class Commands:
     def _judge(
         self, tx: Connection, item: Candidate, reading: SessionReading, place: Place
     ) -> Verdict:
-        turns = [replace(turn, text=parse.plain(turn.text)) for turn in reading.as_judged()]
+        turns = [replace(turn, text=parse.plain(turn.text)) for turn in reading.gate_turns()]
         here = next((turn.id for turn in turns if turn.message_id == place.turn.id), "")
         asks = parse.command(place.turn.content)
         whole = asks.sentence.rstrip(" .!…。！") if asks and asks.kind == "remember" else ""

@@ -66,7 +66,7 @@ class DeferredSecondLook:
         with self.database.write() as tx:
             changes = []
             # What a person decided or had forgotten meanwhile waits no more.
-            still = self._still(tx, found[0])
+            still = self._still_waiting(tx, found[0])
             for one, look in zip(waiting, looks, strict=True):
                 if one.item.id in still:
                     now = still[one.item.id]
@@ -101,7 +101,7 @@ class DeferredSecondLook:
     def _is_on(tx: Connection, session: Session) -> bool:
         return apps.memory_switch(tx, Scope(session.user, session.app)).on
 
-    def _still(self, tx: Connection, session: Session) -> dict[int, WaitingItem]:
+    def _still_waiting(self, tx: Connection, session: Session) -> dict[int, WaitingItem]:
         """What waits now, by its inbox item; nothing while memory is off."""
         if not self._is_on(tx, session):
             return {}

@@ -144,19 +144,19 @@ class Learner:
         self, extractor: Extractor, reading: SessionReading, window: Window
     ) -> None:
         space, _ = self._space()  # its first making writes: never inside a snapshot
-        reading.ask(space, window)
+        reading.embed_questions(space, window)
         with self._database.read() as tx:
-            shown = reading.show(tx, space, window, self._today(), self._settings.zone)
+            shown = reading.show_facts(tx, space, window, self._today(), self._settings.zone)
             in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
         extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
         reading.usage += extraction.usage
         items = [item for answer in extraction.answers for item in answer.facts]
         with self._database.read() as tx:
-            items = [reading.linked(tx, item) for item in items]
+            items = [reading.link_by_key(tx, item) for item in items]
         known = {fact.id: fact for fact, _ in shown}
         known |= {item.to: reading.known[item.to] for item in items if item.to in reading.known}
-        turns, instructions = reading.as_judged(), extractor.instructions
+        turns, instructions = reading.gate_turns(), extractor.instructions
         for item in items:
             verdict = judge(
                 item,
@@ -166,13 +166,13 @@ class Learner:
                 injected=reading.injected,
                 zone=self._settings.zone,
             )
-            reading.verdicts.append(reading.only_unread(verdict))
+            reading.verdicts.append(reading.refuse_if_read_before(verdict))
         self._describe(reading, extraction.answers[0])
 
     def _refuse_forgotten(self, reading: SessionReading) -> None:
         with self._database.read() as tx:
             ids = apps.find(tx, reading.scope).ids
-            reading.verdicts = [reading.unless_forgotten(tx, ids, v) for v in reading.verdicts]
+            reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in reading.verdicts]
 
     def _look_again(self, claim: Claim, reading: SessionReading, model: ChatModel) -> None:
         """Have the model look once more at what the settings say, after all windows are read.
@@ -180,7 +180,9 @@ class Learner:
         It is postponed while the conversation goes on, and where the provider fails.
         """
         mode = "off" if model.stand_in else self._settings.verify
-        asked = [n for n in reading.in_force() if needs_second_look(reading.verdicts[n], mode)]
+        asked = [
+            n for n in reading.current_places() if needs_second_look(reading.verdicts[n], mode)
+        ]
         unsure = [n for n in asked if not may_be_stored_unchecked(reading.verdicts[n])]
         if asked and not self._is_over(reading):
             reading.postpone(unsure)
@@ -214,7 +216,7 @@ class Learner:
             refused = refused_verdicts(reading.verdicts, reading.known) + done.refused
             refused += hold_for_review(ctx, reading, altered)
             refusal_records.record(ctx, reading, refused, altered=altered)
-            stripped = replies_in_flight.strip_cues(tx, own, reading.stored())
+            stripped = replies_in_flight.strip_cues(tx, own, reading.stored_facts())
             cause = Cause(now, "model", "extracted", session_id)
             redaction.reindex(tx, stripped, self._settings.zone, cause)
             title, summary = self._description(tx, reading, bool(altered))

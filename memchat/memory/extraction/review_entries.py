@@ -24,7 +24,7 @@ def hold_for_review(
     assert own is not None
     for verdict in needing_review(reading.verdicts):
         # It may have been forgotten since the model was asked.
-        still = reading.unless_forgotten(ctx.tx, ctx.scope.ids, verdict)
+        still = reading.refuse_if_forgotten(ctx.tx, ctx.scope.ids, verdict)
         if any(proof.message_id in altered for proof in verdict.spans):
             still = replace(still, outcome="refuse", reasons=(BLANKED,))
         if still.outcome == "review":

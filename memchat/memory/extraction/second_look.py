@@ -93,24 +93,24 @@ class SecondLook:
     usage: list[Usage] = field(default_factory=list)
 
     def ask(
-        self, doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+        self, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
     ) -> list[LookAnswer]:
-        """A look for each doubt, in their order. Raises ProviderError where the provider fails."""
+        """An answer for each request, in order. Raises ProviderError where the provider fails."""
         if self.masks:
-            doubts, messages = mask_requests(doubts, messages)
+            requests, messages = mask_requests(requests, messages)
         found: list[LookAnswer] = []
-        for start in range(0, len(doubts), BATCH_SIZE):
-            found += self._batch(doubts[start : start + BATCH_SIZE], messages)
+        for start in range(0, len(requests), BATCH_SIZE):
+            found += self._batch(requests[start : start + BATCH_SIZE], messages)
         return found
 
     def _batch(
-        self, doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+        self, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
     ) -> list[LookAnswer]:
         chat = [
             ChatMessage("system", self._system()),
-            ChatMessage("user", fenced(_data(doubts, messages))),
+            ChatMessage("user", fenced(_data(requests, messages))),
         ]
-        ids = [f"c{number}" for number in range(1, len(doubts) + 1)]
+        ids = [f"c{number}" for number in range(1, len(requests) + 1)]
         reply = self._complete(chat)
         try:
             return parse_answers(reply, ids)
@@ -122,7 +122,7 @@ class SecondLook:
             return parse_answers(self._complete(chat), ids)
         except ExtractionError as error:
             log.warning("a second look could not be read: %s", error)
-            return [UNCLEAR] * len(doubts)
+            return [UNCLEAR] * len(requests)
 
     def _system(self) -> str:
         instructions = self.prompts.render("verify")
@@ -143,23 +143,23 @@ def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
     items = data.get("verdicts") if data else None
     if not isinstance(items, list):
         raise ExtractionError("the answer holds no JSON object with a list 'verdicts'.")
-    found = {str(item.get("id")): _look(item) for item in items if isinstance(item, dict)}
+    found = {str(item.get("id")): _answer(item) for item in items if isinstance(item, dict)}
     return [found.get(name, UNCLEAR) for name in ids]
 
 
 def mask_requests(
-    doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
 ) -> tuple[list[LookRequest], list[ShownMessage]]:
     """The same with each secret replaced by its kind; the places of the words move along."""
     found = {message.id: find_secrets(message.text) for message in messages}
     hidden = [
         replace(
-            doubt,
-            said=tuple((name, *_moved(found[name], a, b)) for name, a, b in doubt.said),
-            value=mask(doubt.value),
-            known=doubt.known and mask(doubt.known),
+            request,
+            said=tuple((name, *_moved(found[name], a, b)) for name, a, b in request.said),
+            value=mask(request.value),
+            known=request.known and mask(request.known),
         )
-        for doubt in doubts
+        for request in requests
     ]
     return hidden, [replace(message, text=mask(message.text)) for message in messages]
 
@@ -203,7 +203,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _look(item: dict[str, Any]) -> LookAnswer:
+def _answer(item: dict[str, Any]) -> LookAnswer:
     answer = str(item.get("answer")).strip().casefold()
     if answer == "holds":
         now = item.get("now")
@@ -219,34 +219,34 @@ def _look(item: dict[str, Any]) -> LookAnswer:
     return UNCLEAR
 
 
-def _data(doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> dict[str, Any]:
+def _data(requests: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> dict[str, Any]:
     by_id = {message.id: message for message in messages}
     candidates = []
-    for number, doubt in enumerate(doubts, 1):
-        words = (mark_quoted(by_id[name].text, start, end) for name, start, end in doubt.said)
+    for number, request in enumerate(requests, 1):
+        words = (mark_quoted(by_id[name].text, start, end) for name, start, end in request.said)
         fields = {
             "id": f"c{number}",
-            "from": ", ".join(dict.fromkeys(name for name, _, _ in doubt.said)),
+            "from": ", ".join(dict.fromkeys(name for name, _, _ in request.said)),
             "words": " … ".join(words),
-            "fact": f"{doubt.key}: {doubt.value}" if doubt.value else doubt.key,
-            "is": doubt.relation,
-            "known": doubt.known,
-            "starts": doubt.starts,
-            "until": doubt.until,
+            "fact": f"{request.key}: {request.value}" if request.value else request.key,
+            "is": request.relation,
+            "known": request.known,
+            "starts": request.starts,
+            "until": request.until,
         }
         candidates.append({name: value for name, value in fields.items() if value})
-    return {"messages": list(_shown(doubts, messages)), "candidates": candidates}
+    return {"messages": list(_shown(requests, messages)), "candidates": candidates}
 
 
 def _shown(
-    doubts: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
 ) -> Iterator[dict[str, str]]:
     """The conversation, or of a long one the quoted messages with their neighbours."""
     whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
     places = {message.id: place for place, message in enumerate(messages)}
     spots: dict[int, list[tuple[int, int]]] = {}
-    for doubt in doubts:
-        for name, start, end in doubt.said:
+    for request in requests:
+        for name, start, end in request.said:
             spots.setdefault(places[name], []).append((start, end))
     beside = {at for place in spots for at in (place - 1, place + 1, place + 2)}
     for place, message in enumerate(messages):

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from memchat.providers import Vectors
 
 NEAREST_FACTS = 5
-_BY_MEANING = 0.7
-_LOOKED_AT = 20
+_VECTOR_WEIGHT = 0.7
+_SEARCHED = 20
 """Replaced values are found too: they point at the one in use, and take no place from it."""
 PROFILE_MOST = 15
 MESSAGES_SEARCHED = 60
@@ -80,7 +80,7 @@ class SessionReading:
     """Of the user's messages in the window that is read now, by query hash."""
     title: str | None = None
     summary: str = ""
-    by_key: set[str] = field(default_factory=set)
+    linked_by_key: set[str] = field(default_factory=set)
     """Short ids of the facts that were not shown, and that a proposal's key named."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
@@ -93,14 +93,14 @@ class SessionReading:
     def last_id(self) -> int:
         return self.turns[-1].id
 
-    def as_judged(self) -> list[Turn]:
+    def gate_turns(self) -> list[Turn]:
         """The turns as the gate wants them, unmarked."""
         return [
             Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
             for i, m in enumerate(self.turns)
         ]
 
-    def linked(self, tx: Connection, item: Candidate) -> Candidate:
+    def link_by_key(self, tx: Connection, item: Candidate) -> Candidate:
         """A proposal that may be about a fact that was not shown, pointed at it by its very key:
         an end at the one value, a new value of a slot that holds one at the value there is."""
         points = item.to in self.known
@@ -115,18 +115,18 @@ class SessionReading:
         short = {fact.memory_id: fact.id for fact in self.known.values()}
         fact = known_fact(short.get(rows[0].id, f"k{len(self.known) + 1}"), rows[0])
         self.known[fact.id] = fact
-        self.by_key.add(fact.id)
+        self.linked_by_key.add(fact.id)
         return item.model_copy(update={"to": fact.id, "relation": "updates" if alone else "ends"})
 
-    def unlinked(self, verdict: Verdict) -> Verdict:
+    def without_link(self, verdict: Verdict) -> Verdict:
         """A verdict whose target only its key had named, as a fact of its own."""
         item = verdict.candidate
-        if item.relation != "updates" or item.to not in self.by_key:
+        if item.relation != "updates" or item.to not in self.linked_by_key:
             return verdict
         alone = item.model_copy(update={"to": None, "relation": "new"})
         return replace(verdict, candidate=alone, outcome="accept", reasons=())
 
-    def in_force(self) -> list[int]:
+    def current_places(self) -> list[int]:
         """The places of the verdicts that no later one, of another window, has overtaken."""
         late = [v.candidate for v in self.verdicts if v.outcome in ("accept", "doubt")]
         gone = {item.to for item in late if item.relation in ("updates", "ends")}
@@ -139,32 +139,32 @@ class SessionReading:
 
     def look_again(self, places: Sequence[int], look: SecondLook) -> None:
         """Change the verdicts in these places to what the second look says of them."""
-        turns = {turn.id: turn for turn in self.as_judged()}
+        turns = {turn.id: turn for turn in self.gate_turns()}
         shown = [ShownMessage(turn.id, turn.role, turn.text) for turn in turns.values()]
         requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
         try:
             for n, answer in zip(places, look.ask(requests, shown), strict=True):
                 verdict = self.verdicts[n]
-                after = apply_answer(verdict, answer, *self.sources(verdict), look.model.name)
+                after = apply_answer(verdict, answer, *self.value_sources(verdict), look.model.name)
                 if answer.reason == REFUSAL_REASONS["wrong_target"]:
-                    after = self.unlinked(after)
+                    after = self.without_link(after)
                 self.verdicts[n] = after
         finally:
             self.usage += look.usage
 
-    def stored(self) -> set[tuple[int, str, str]]:
+    def stored_facts(self) -> set[tuple[int, str, str]]:
         """Id, key and value of the known facts that were in the store when they were shown."""
         known = self.known.values()  # what the session proposed itself has a negative id
         return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
 
-    def sources(self, verdict: Verdict) -> tuple[list[str], str]:
+    def value_sources(self, verdict: Verdict) -> tuple[list[str], str]:
         """What the value of a verdict may take its words from: the messages, the known fact."""
         by_id = {turn.id: turn.content for turn in self.turns}
         target = self.known.get(verdict.candidate.to or "")
         messages = [by_id[proof.message_id] for proof in verdict.spans]
         return messages, target.value if target is not None else ""
 
-    def only_unread(self, verdict: Verdict) -> Verdict:
+    def refuse_if_read_before(self, verdict: Verdict) -> Verdict:
         """Refuse proof from turns that an earlier extraction has read; they are context now."""
         read_to = self.session.extracted_to
         new = any(p.role == "user" and p.message_id > read_to for p in verdict.spans)
@@ -173,7 +173,9 @@ class SessionReading:
         reason = "its words were read by an earlier extraction"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
-    def unless_forgotten(self, tx: Connection, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+    def refuse_if_forgotten(
+        self, tx: Connection, app_ids: Sequence[int], verdict: Verdict
+    ) -> Verdict:
         """Refuse what would only wait for a person who had it forgotten after it was said."""
         if verdict.outcome != "review":
             return verdict
@@ -186,10 +188,10 @@ class SessionReading:
         reason = "it was forgotten on request"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
-    def show(
+    def show_facts(
         self,
         tx: Connection,
-        meaning: EmbeddingSpace | None,
+        space: EmbeddingSpace | None,
         window: Window,
         today: date,
         zone: ZoneInfo,
@@ -199,7 +201,7 @@ class SessionReading:
         What earlier windows proposed, then the stored ones: nearest to each user message, profile.
         """
         ids = apps.find(tx, self.scope).ids
-        near = self._near(tx, meaning, ids, window)
+        near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
         standing = as_of(tx, ids, today)
         now = self._present(tx, ids, list(near), standing)
@@ -229,15 +231,15 @@ class SessionReading:
         self.known |= {fact.id: fact for fact, _ in shown}
         return shown
 
-    def ask(self, meaning: EmbeddingSpace | None, window: Window) -> None:
+    def embed_questions(self, space: EmbeddingSpace | None, window: Window) -> None:
         """Have the vectors of the user's messages, before ``show`` and outside of any transaction.
 
         The chat waits only so long for them: those that it did without are made here, so that what
         is shown does not depend on how busy the machine was.
         """
         self.vectors = {}
-        if meaning is not None:
-            self.vectors, spent = meaning.questions(self._asked(window))
+        if space is not None:
+            self.vectors, spent = space.questions(self._question_texts(window))
             self.usage += [replace(one, purpose="embed") for one in spent]
 
     @staticmethod
@@ -251,13 +253,13 @@ class SessionReading:
         return {i: standing.seen(rows[place]) for i, place in places.items()}
 
     def _near(
-        self, tx: Connection, meaning: EmbeddingSpace | None, ids: Sequence[int], window: Window
+        self, tx: Connection, space: EmbeddingSpace | None, ids: Sequence[int], window: Window
     ) -> dict[int, float]:
         """Memory id → how near it is to any of the user's messages."""
         near: dict[int, float] = {}
-        for words in self._asked(window):
+        for words in self._question_texts(window):
             vector = self.vectors.get(embeddings.query_hash(words))
-            found = self._found(tx, meaning, ids, words, vector)
+            found = self._found(tx, space, ids, words, vector)
             in_use = succession.present(tx, ids, [i for i, _ in found])
             nearest: dict[int, float] = {}
             for found_id, score in found:
@@ -270,28 +272,28 @@ class SessionReading:
     def _found(
         self,
         tx: Connection,
-        meaning: EmbeddingSpace | None,
+        space: EmbeddingSpace | None,
         ids: Sequence[int],
         words: str,
         vector: Vectors | None,
     ) -> list[tuple[int, float]]:
-        """Memory ids with their scores, best first. By meaning and by words: a long message that
+        """Memory ids with their scores, best first. By space and by words: a long message that
         says one short thing among others is near to none, and still names what it changes."""
         terms = keywords.query_terms(words)
-        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_LOOKED_AT))
+        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_SEARCHED))
         best = max(bm25.values(), default=1.0) or 1.0
         cosine: dict[int, float] = {}
-        if meaning is not None and vector is not None:
-            cosine = dict(meaning.index.search(tx, ids, vector, _LOOKED_AT))
+        if space is not None and vector is not None:
+            cosine = dict(space.index.search(tx, ids, vector, _SEARCHED))
             unscored = [i for i in bm25 if i not in cosine]
-            cosine |= meaning.index.scores(tx, ids, vector, unscored)
+            cosine |= space.index.scores(tx, ids, vector, unscored)
         scores = {
-            i: _BY_MEANING * cosine.get(i, 0.0) + (1 - _BY_MEANING) * bm25.get(i, 0.0) / best
+            i: _VECTOR_WEIGHT * cosine.get(i, 0.0) + (1 - _VECTOR_WEIGHT) * bm25.get(i, 0.0) / best
             for i in bm25.keys() | cosine.keys()
         }
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
-    def _asked(self, window: Window) -> list[str]:
+    def _question_texts(self, window: Window) -> list[str]:
         by_id = {windows.turn_id(i, m): m for i, m in enumerate(self.turns)}
         asked: list[TranscriptLine] = [line for line in window.transcript if line.role == "user"]
         if len(asked) > MESSAGES_SEARCHED:

@@ -44,13 +44,13 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
     back: dict[int, int] = {}
     for app, key in dict.fromkeys((m.app, m.key) for m in due if is_single_valued(m.key)):
         rows = [m for m in values_in_force.of_key(tx, app_ids, key) if m.app == app]
-        _stand(rows, today, displaced, back)
+        _decide_values(rows, today, displaced, back)
     for memory in due:
         if not is_single_valued(memory.key) and values_in_force.on(memory, today):
             target = _target(tx, app_ids, memory, displaced, today)
             if target is not None:
                 loser, winner = sorted((memory, target), key=said_order)
-                if _keeps_its_place(loser, winner):
+                if _needs_confirmation(loser, winner):
                     loser, winner = winner, loser
                 displaced[loser.id] = winner.id
     return Standing(today, displaced, back)
@@ -59,7 +59,7 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
 def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
     """Whether the days that have come since did anything to these scope rows."""
     due = values_in_force.due(tx, app_ids, today)
-    return any(_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
+    return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
 def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
@@ -68,7 +68,7 @@ def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now:
     found = as_of(tx, app_ids, today)
     ids = [
         *found.displaced,
-        *(m.id for m in values_in_force.due(tx, app_ids, today) if _over(m, today)),
+        *(m.id for m in values_in_force.due(tx, app_ids, today) if _is_over(m, today)),
     ]
     for memory in memories.by_ids(tx, app_ids, ids).values():
         app_id = memories.app_id_of(tx, memory.id)
@@ -81,7 +81,7 @@ def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now:
         begun = Cause(now, "system", STARTED)
         memories.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, zone):
-            _ask(tx, app_id, memory, winner, now)
+            _ask_user(tx, app_id, memory, winner, now)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         app_id = memories.app_id_of(tx, memory.id)
         memories.reactivate(tx, memory, app_id, Cause(now, "system", EXPIRED))
@@ -117,29 +117,29 @@ def planned_target(tx: Connection, memory_id: int) -> int | None:
     return past[-1].related_id if past else None
 
 
-def _stand(
+def _decide_values(
     rows: Sequence[Memory], today: date, displaced: dict[int, int], back: dict[int, int]
 ) -> None:
     """Decide on the rows of one slot."""
     active = [m for m in rows if m.active]
     holding = sorted((m for m in active if values_in_force.on(m, today)), key=said_order)
     if holding:
-        kept = [m for m in holding[:-1] if _keeps_its_place(m, holding[-1])]
+        kept = [m for m in holding[:-1] if _needs_confirmation(m, holding[-1])]
         winner = (kept or holding)[-1]
         for memory in (m for m in holding if m is not winner):
             if winner.starts_at is not None or memory.starts_at is not None:
                 displaced[memory.id] = winner.id
         return
-    over = [m for m in active if _over(m, today)]
+    over = [m for m in active if _is_over(m, today)]
     before = [
-        m for m in rows if values_in_force.on(m, today) and _gave_way_to_the_past(m, rows, today)
+        m for m in rows if values_in_force.on(m, today) and _replaced_by_expired(m, rows, today)
     ]
     if over and before:
         # "In Porto until the end of the month" must not cost the city that was there before.
         back[max(over, key=said_order).id] = max(before, key=said_order).id
 
 
-def _keeps_its_place(memory: Memory, newer: Memory) -> bool:
+def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
     """Whether a value stays until its person is asked, though the day of a newer one has come: it
     is pinned or kept for every app, and the newer one was learned from a chat."""
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
@@ -147,7 +147,7 @@ def _keeps_its_place(memory: Memory, newer: Memory) -> bool:
     return mine and learned and not newers
 
 
-def _gave_way_to_the_past(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
+def _replaced_by_expired(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
     """Whether a memory was replaced, and all that stood in its place since is over by its date."""
     by_id = {m.id: m for m in rows}
     seen: set[int] = set()
@@ -157,7 +157,7 @@ def _gave_way_to_the_past(memory: Memory, rows: Sequence[Memory], today: date) -
         found = by_id.get(found.replaced_by or 0)
     if found is None or found is memory:
         return False
-    return found.inactive_reason == "expired" or (found.active and _over(found, today))
+    return found.inactive_reason == "expired" or (found.active and _is_over(found, today))
 
 
 def _target(
@@ -184,7 +184,7 @@ def _target(
     return found
 
 
-def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datetime) -> None:
+def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datetime) -> None:
     """What was to begin found something newer in its place: a person decides."""
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
@@ -228,5 +228,5 @@ def change_question(relation: str, quote: str, target: Memory) -> str:
     return f"{asked}Replace {target.key}: {target.value}?"
 
 
-def _over(memory: Memory, today: date) -> bool:
+def _is_over(memory: Memory, today: date) -> bool:
     return memory.expires_at is not None and memory.expires_at < today

@@ -46,7 +46,7 @@ class IdentifyingWords:
         """Where the words stand in each of these texts that speaks of it."""
         words = sorted({word for group in self.groups for word in group})
         stems = keywords.stems(words)
-        said = {key: self._alike(content, words) for key, content in texts.items()}
+        said = {key: self._similar_words(content, words) for key, content in texts.items()}
         stems |= keywords.stems({word for runs in said.values() for word, _ in runs} - stems.keys())
         found = {}
         for key, runs in said.items():
@@ -56,14 +56,14 @@ class IdentifyingWords:
                 found[key] = {span for group in held for word in group for span in at[word]}
         return found
 
-    def beginnings(self) -> list[str]:
+    def prefixes(self) -> list[str]:
         """For each group how its first word begins in all its forms."""
         firsts = [group[0] for group in self.groups]
         stems = keywords.stems(firsts)
-        return [_beginning(word, stems) for word in firsts]
+        return [_common_prefix(word, stems) for word in firsts]
 
     @staticmethod
-    def _alike(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
+    def _similar_words(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
         """The words of a text that begin like any of these, folded, with their places."""
         starts = {word[:_PREFIX] for word in words}
         whole = keywords.folded(content)
@@ -129,6 +129,6 @@ def _names(value: str) -> set[str]:
     return {word for name in found for word in _WORD.findall(name)}
 
 
-def _beginning(word: str, stems: Mapping[str, str]) -> str:
+def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
     """What the word shares with all forms of its stem: its last letter may change with them."""
     return word[: max(len(stems.get(word, word)) - 1, 1)] if word.isascii() else word

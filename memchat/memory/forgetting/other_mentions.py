@@ -45,17 +45,17 @@ _AROUND = 60
 def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
     """What will still speak of these memories when they are forgotten; of the first, by its id."""
     gone = purge.with_merged(tx, chosen)
-    traces = redaction.Occurrences()
+    occurrences = redaction.Occurrences()
     for memory in gone.values():
-        redaction.collect_occurrences(tx, memory, memories.app_id_of(tx, memory.id), traces)
-    app_ids = sorted({i for app_id in traces.scopes for i in mentions.scopes(tx, app_id)})
-    values = sorted({value for facts in traces.scopes.values() for _, value in facts})
-    tells = identifying_words.identifying_words(tx, app_ids, values)
-    if not tells.groups:
+        redaction.collect_occurrences(tx, memory, memories.app_id_of(tx, memory.id), occurrences)
+    app_ids = sorted({i for app_id in occurrences.scopes for i in mentions.scopes(tx, app_id)})
+    values = sorted({value for facts in occurrences.scopes.values() for _, value in facts})
+    identifying = identifying_words.identifying_words(tx, app_ids, values)
+    if not identifying.groups:
         return Elsewhere(chosen[0].id, (), ())
-    search = _Search(tx, app_ids, tells, traces, frozenset(gone))
+    search = _Search(tx, app_ids, identifying, occurrences, frozenset(gone))
     found = sorted(search.every(), key=lambda place: (place.at, place.id), reverse=True)
-    return Elsewhere(chosen[0].id, tells.groups, tuple(found))
+    return Elsewhere(chosen[0].id, identifying.groups, tuple(found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,8 @@ class _Search:
 
     tx: Connection
     app_ids: Sequence[int]
-    tells: IdentifyingWords
-    traces: redaction.Occurrences
+    identifying: IdentifyingWords
+    occurrences: redaction.Occurrences
     gone: frozenset[int]
 
     def every(self) -> Iterator[Place]:
@@ -76,15 +76,15 @@ class _Search:
         yield from self._proposals("refusal", mentions.refused(self.tx, self.app_ids))
 
     def _messages(self) -> Iterator[Place]:
-        ids = set(mentions.barely_indexed(self.tx, self.app_ids, self.tells.beginnings()))
-        for group in self.tells.groups:
+        ids = set(mentions.barely_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
+        for group in self.identifying.groups:
             ids |= keywords.holding(self.tx, "messages", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
-        left = {turn.id: redaction.redacted_text(turn, self.traces) for turn in turns.values()}
-        for turn_id, spans in self.tells.spans(left).items():
+        left = {turn.id: redaction.redacted_text(turn, self.occurrences) for turn in turns.values()}
+        for turn_id, spans in self.identifying.spans(left).items():
             turn = turns[turn_id]
             kind: PlaceKind = "message" if turn.role == "user" else "reply"
-            shown = _around(left[turn_id], spans)
+            shown = _excerpt(left[turn_id], spans)
             yield Place(kind, turn_id, turn.session_id, turn.created_at, shown)
 
     def _descriptions(self) -> Iterator[Place]:
@@ -92,21 +92,21 @@ class _Search:
         kinds: tuple[tuple[PlaceKind, int], ...] = (("title", 1), ("summary", 2))
         for kind, column in kinds:
             said = {i: row[column] for i, row in rows.items() if row[column]}
-            for session_id, spans in self.tells.spans(said).items():
-                values = self.traces.values.get(session_id, set())
-                taught = session_id in self.traces.quotes
+            for session_id, spans in self.identifying.spans(said).items():
+                values = self.occurrences.values.get(session_id, set())
+                taught = session_id in self.occurrences.quotes
                 if not (taught or redaction.mentions_any(said[session_id], values)):
                     at = raw_sql.at(rows[session_id][3])
-                    yield Place(kind, session_id, session_id, at, _around(said[session_id], spans))
+                    yield Place(kind, session_id, session_id, at, _excerpt(said[session_id], spans))
 
     def _memories(self) -> Iterator[Place]:
         ids = set(mentions.unsearched(self.tx, self.app_ids))
-        for group in self.tells.groups:
+        for group in self.identifying.groups:
             ids |= keywords.holding(self.tx, "memories", self.app_ids, group)
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
         said = {memory.id: self._lines(memory) for memory in there.values()}
-        for memory_id, spans in self.tells.spans(said).items():
-            shown = _around(said[memory_id], spans)
+        for memory_id, spans in self.identifying.spans(said).items():
+            shown = _excerpt(said[memory_id], spans)
             yield Place("memory", memory_id, None, there[memory_id].said_at, shown)
 
     def _lines(self, memory: Memory) -> str:
@@ -119,17 +119,17 @@ class _Search:
     ) -> Iterator[Place]:
         found = {row[0]: row for row in rows}
         every = {i: row[3] for i, row in found.items()}
-        facts = {fact for each in self.traces.scopes.values() for fact in each}
+        facts = {fact for each in self.occurrences.scopes.values() for fact in each}
         turns = messages.by_ids(self.tx, sorted({row[1] for row in rows if row[1] is not None}))
-        for item_id, spans in self.tells.spans(every).items():
+        for item_id, spans in self.identifying.spans(every).items():
             _, message_id, at, said = found[item_id]
             turn = turns.get(message_id) if message_id is not None else None
             rewritten = (
-                turn is not None and redaction.redacted_text(turn, self.traces) != turn.content
+                turn is not None and redaction.redacted_text(turn, self.occurrences) != turn.content
             )
             if not (rewritten or redaction.spans_of(redaction.searched_wordings(facts), said)):
                 session_id = turn.session_id if turn is not None else None
-                yield Place(kind, item_id, session_id, at, _around(said, spans))
+                yield Place(kind, item_id, session_id, at, _excerpt(said, spans))
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +211,10 @@ def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBl
 
 
 def _blank_turns(
-    tx: Connection, session_id: int, ids: Collection[int], tells: IdentifyingWords
+    tx: Connection, session_id: int, ids: Collection[int], identifying: IdentifyingWords
 ) -> list[int]:
     turns = messages.of_session(tx, session_id)
-    held = tells.spans({turn.id: turn.content for turn in turns if turn.id in ids})
+    held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
     texts = {t.id: redaction.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
         prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
@@ -231,7 +231,7 @@ def _blank_description(tx: Connection, session_id: int, chosen: MentionsToBlank)
     redaction.set_description(tx, session_id, said[0], said[1])
 
 
-def _around(content: str, spans: Iterable[tuple[int, int]]) -> str:
+def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:
     """The words around the first of these places, each of which is blanked."""
     every = sorted(spans)
     start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND

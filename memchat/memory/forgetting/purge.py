@@ -64,7 +64,7 @@ def hide(
             continue  # on its own, before: its own purge and undoing stand
         app_id = memories.app_id_of(tx, one.id)
         facts = redaction.all_wordings(one, events.of_memory(tx, one.id))
-        tombstones.bury(tx, app_id, one.id, _marks(tx, one.id, facts), now)
+        tombstones.bury(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
         hidden.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
     app_id = memories.app_id_of(tx, memory.id)
@@ -101,41 +101,43 @@ def forget(
     now: datetime,
     *,
     keep_transcript: bool = False,
-    bury: bool = True,
+    tombstone: bool = True,
 ) -> set[int]:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
     ``keep_transcript`` leaves what people wrote, but lets nothing be found in it or learnt from it.
-    Without ``bury`` it is these memories alone, the same may be learnt again, and what other
+    Without ``tombstone`` it is these memories alone, the same may be learnt again, and what other
     conversations were called stays. Gives the scope rows whose saved vectors know too much now.
     """
-    gone = with_merged(tx, chosen) if bury else {memory.id: memory for memory in chosen}
+    gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
     ids = list(gone)
     stale = events.scopes(tx, ids)
     homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
-    traces = redaction.Occurrences()
+    occurrences = redaction.Occurrences()
     for memory in gone.values():
-        if bury:
+        if tombstone:
             # What was said between hiding and purging was said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
             facts = redaction.all_wordings(memory, events.of_memory(tx, memory.id))
-            tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
-        redaction.collect_occurrences(tx, memory, homes[memory.id], traces)
+            tombstones.bury(
+                tx, homes[memory.id], memory.id, _tombstone_marks(tx, memory.id, facts), when
+            )
+        redaction.collect_occurrences(tx, memory, homes[memory.id], occurrences)
         redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory.id))
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
     reworded: set[int] = set()
-    if bury:
-        for app_id, every in traces.scopes.items():
+    if tombstone:
+        for app_id, every in occurrences.scopes.items():
             _drop_proposals(tx, app_id, every)
             reworded |= strip_cues(tx, app_id, every)
-    rewritten = redaction.blank_sessions(tx, traces, keep_transcript, describe=bury)
+    rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     # What was drawn from a turn stands in its searched text.
     in_use = services.in_use(tx)
-    for session_id in traces.values:
+    for session_id in occurrences.values:
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(evidence.proved_by(tx, rewritten))
@@ -206,7 +208,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     know too much now. What the user's other apps were shown of it, and their cues that tell it, go
     too."""
     rows = memories.of_app(tx, app_id)
-    facts, shown = _words_of(tx, app_id, rows)
+    facts, shown = _contents_of_app(tx, app_id, rows)
     others = apps.beside(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
@@ -225,7 +227,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     return len(rows), {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
-def _words_of(
+def _contents_of_app(
     tx: Connection, app_id: int, ids: Collection[int]
 ) -> tuple[set[tuple[str, str]], list[list[int]]]:
     """The keys and values of an app's memories, now and before, and for each of them the memories
@@ -273,7 +275,7 @@ def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
     return gone
 
 
-def _marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
+def _tombstone_marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
     """By what a fact, in all these words, is recognised when it comes again."""
     marks: set[Mark] = set()
     proofs = [p for p in evidence.of_memory(tx, memory_id) if p.role == "user"]
@@ -310,14 +312,14 @@ def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) ->
     }
 
     def telling(every: set[str]) -> set[str]:
-        return {cue for cue in every if _holds(cue, words)} | _same_stem(every, words)
+        return {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
 
     return cues.strip(tx, app_id, telling)
 
 
-def _holds(cue: str, words: Iterable[str]) -> bool:
+def _cue_contains(cue: str, words: Iterable[str]) -> bool:
     said = text.fold(cue).text
-    return any(w == said or (len(w) >= _shortest(w) and w in said) for w in words)
+    return any(w == said or (len(w) >= _shortest_match(w) and w in said) for w in words)
 
 
 def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
@@ -330,7 +332,7 @@ def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
     return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
 
 
-def _shortest(word: str) -> int:
+def _shortest_match(word: str) -> int:
     unspaced = text.UNSPACED.search(word)
     return redaction.SHORTEST_UNSPACED if unspaced else redaction.SHORTEST_ECHO
 

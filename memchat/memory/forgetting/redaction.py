@@ -69,17 +69,19 @@ def shown_together(tx: Connection, memory_id: int) -> list[int]:
     return [memory_id, *related, *succession.after(tx, memory_id)]
 
 
-def collect_occurrences(tx: Connection, memory: Memory, app_id: int, traces: Occurrences) -> None:
+def collect_occurrences(
+    tx: Connection, memory: Memory, app_id: int, occurrences: Occurrences
+) -> None:
     """Note where the words of a fact stand."""
     proofs = evidence.of_memory(tx, memory.id)
     facts = all_wordings(memory, events.of_memory(tx, memory.id))
     # However short a value is, memchat's own lines give it away behind its key.
     values = searched_wordings(facts)
-    traces.scopes[app_id] |= facts
+    occurrences.scopes[app_id] |= facts
     for proof in proofs:
-        traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
-        traces.quotes[proof.session_id].add(proof.quote)
-        traces.values[proof.session_id] |= values
+        occurrences.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
+        occurrences.quotes[proof.session_id].add(proof.quote)
+        occurrences.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
     told = {*messages.sessions_given(tx, "memory", shown_together(tx, memory.id))}
     told.update(messages.sessions_given(tx, "message", said))
@@ -94,7 +96,7 @@ def collect_occurrences(tx: Connection, memory: Memory, app_id: int, traces: Occ
         if mentions_any(content, bare) if describes else spans_of(values, content):
             told.add(session_id)
     for session_id in told:
-        traces.values[session_id] |= values
+        occurrences.values[session_id] |= values
 
 
 def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
@@ -120,12 +122,12 @@ def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
 
 
 def blank_sessions(
-    tx: Connection, traces: Occurrences, keep_transcript: bool, *, describe: bool
+    tx: Connection, occurrences: Occurrences, keep_transcript: bool, *, describe: bool
 ) -> list[int]:
     """Take the words out of every conversation; the turns that held any."""
     every: list[int] = []
-    for session_id, values in traces.values.items():
-        if describe and session_id in traces.quotes:
+    for session_id, values in occurrences.values.items():
+        if describe and session_id in occurrences.quotes:
             set_description(tx, session_id, None, None)  # in whatever words they tell of it
         elif describe:
             blank_description(tx, session_id, values)
@@ -134,21 +136,21 @@ def blank_sessions(
         held = {
             turn.id: content
             for turn in turns
-            if (content := redacted_text(turn, traces)) != turn.content
+            if (content := redacted_text(turn, occurrences)) != turn.content
         }
         every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
-        if session_id in traces.quotes:
+        if session_id in occurrences.quotes:
             refusals.drop_unplaced(tx, session_id)  # whatever words they are drawn from
     return every
 
 
-def redacted_text(turn: Message, traces: Occurrences) -> str:
+def redacted_text(turn: Message, occurrences: Occurrences) -> str:
     """What forgetting leaves of a turn."""
-    values = traces.values.get(turn.session_id)
+    values = occurrences.values.get(turn.session_id)
     if values is None:
         return turn.content
-    taught = traces.quotes.get(turn.session_id)
-    spans = set(traces.spans.get(turn.id, ()))
+    taught = occurrences.quotes.get(turn.session_id)
+    spans = set(occurrences.spans.get(turn.id, ()))
     # Where it was only shown, the replies echo it; the user's own words are another matter.
     if taught or turn.role == "assistant":
         spans |= spans_of(values | (taught or set()), turn.content)

@@ -3,7 +3,7 @@
 What it added goes, unless words said elsewhere prove it too or a person took it into their own
 hands; what it retired comes back, unless something newer stands in that place; what it revived is
 retired again; a day it changed is as before. Of the values of a key that holds one, that one holds
-afterwards which would, had the deleted words never been said (``slot``).
+afterwards which would, had the deleted words never been said (``replay``).
 """
 
 from __future__ import annotations
@@ -53,37 +53,37 @@ class ConversationUndo:
         for memory_id in evidence.proved_by(self.tx, list(self.message_ids)):
             memory = memories.get(self.tx, self.app_ids, memory_id)
             if memory is not None:
-                stays = self._proved_since(memory_id, 0) or self._is_their_own(memory)
+                stays = self._proved_since(memory_id, 0) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
         past = events.of_messages(self.tx, self.message_ids)
-        slots = self._slots({*self.gone, *self.kept, *(e.memory_id for e in past)})
+        slots = self._single_valued_keys({*self.gone, *self.kept, *(e.memory_id for e in past)})
         for event in reversed(past):
             if event.memory_id not in self.gone and self._undo(event):
                 events.explain(self.tx, event.id, TAKEN_BACK)
-        self._reinstate_the_rest()
+        self._restore_replaced()
         for memory_id in self.kept:
-            self._date_anew(memory_id)
+            self._update_said_at(memory_id)
         for app_id, key in slots:
-            self._settle(app_id, key)
+            self._replay_values(app_id, key)
         return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
 
     @property
     def _cause(self) -> Cause:
         return Cause(self.now, "user", DELETED)
 
-    def _slots(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
+    def _single_valued_keys(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
         """The keys that hold one value, with their scope row, of these memories."""
         rows = memories.by_ids(self.tx, self.app_ids, sorted(memory_ids)).values()
         found = ((self._scope(m), m.key) for m in rows if is_single_valued(m.key))
         return sorted(set(found))
 
-    def _settle(self, app_id: int, key: str) -> None:
+    def _replay_values(self, app_id: int, key: str) -> None:
         rows = values_in_force.of_key(self.tx, [app_id], key)
-        theirs = {m.id for m in rows if self._is_their_own(m)}
-        slot = ValueReplay(
+        user_owned = {m.id for m in rows if self._is_user_owned(m)}
+        replay = ValueReplay(
             self.tx, app_id, key, self.message_ids, self.gone, self.zone, self._cause
         )
-        self.back |= {memory.id: memory for memory in slot.settle(theirs)}
+        self.back |= {memory.id: memory for memory in replay.apply(user_owned)}
         still = memories.by_ids(self.tx, self.app_ids, list(self.back))
         self.back = {i: m for i, m in self.back.items() if still[i].active}
 
@@ -95,12 +95,12 @@ class ConversationUndo:
         if event.kind == "repeat":
             memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
             return True
-        if is_single_valued(memory.key) and self._is_settled_later(event):
+        if is_single_valued(memory.key) and self._is_replayed(event):
             return True
-        if self._overtaken(event):
-            return self._leave_out(event)
+        if self._changed_since(event):
+            return self._remove_old_day(event)
         if event.kind in RETIRING and memory.inactive_reason == RETIRING[event.kind]:
-            self._reinstate(memory)
+            self._restore(memory)
         elif event.kind == "restore" and memory.active:
             return self._retire_again(memory, event)
         elif event.kind == "edit" and event.old is not None and event.new is not None:
@@ -109,7 +109,7 @@ class ConversationUndo:
             return False
         return True
 
-    def _is_settled_later(self, event: Event) -> bool:
+    def _is_replayed(self, event: Event) -> bool:
         """Whether the values of the key, taken together, say what undoing an event comes to."""
         if event.kind == "restore":
             before = self._retired_before(event)
@@ -129,7 +129,7 @@ class ConversationUndo:
                 day = date.fromisoformat(old[name]) if old[name] else None
                 change(self.tx, memory, scope, day, self._cause)
 
-    def _overtaken(self, event: Event) -> bool:
+    def _changed_since(self, event: Event) -> bool:
         """Whether the memory changed since, by other words or hands: that is not ours to undo."""
         changes = {*RETIRING, "restore", "edit", "expire"}
         later = [
@@ -139,7 +139,7 @@ class ConversationUndo:
         ]
         return any(e.message_id not in self.message_ids for e in later)
 
-    def _leave_out(self, event: Event) -> bool:
+    def _remove_old_day(self, event: Event) -> bool:
         """A last day that was changed again since: undoing that change must not bring this one
         back, which only the deleted words prove."""
         if event.kind != "edit" or event.old is None or event.new is None:
@@ -150,25 +150,25 @@ class ConversationUndo:
                 return True
         return False
 
-    def _reinstate_the_rest(self) -> None:
+    def _restore_replaced(self) -> None:
         """What something that goes had retired, by whatever words or hands that was done."""
         for goes in self.gone:
             for memory in succession.replaced_by(self.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
                 settled = is_single_valued(memory.key) and memory.inactive_reason == "superseded"
                 if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
-                    self._reinstate(memory)
+                    self._restore(memory)
 
-    def _reinstate(self, memory: Memory) -> None:
+    def _restore(self, memory: Memory) -> None:
         """What was retired comes back, or is retired by what stands in its place by now."""
-        winner = self._winner(memory)
+        winner = self._successor(memory)
         if winner is None:
             memories.reactivate(self.tx, memory, self._scope(memory), self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
             memories.amend(self.tx, memory.id, replaced_by=winner.id)
 
-    def _winner(self, memory: Memory) -> Memory | None:
+    def _successor(self, memory: Memory) -> Memory | None:
         """What stands in a retired memory's place and is not about to go: one in use, or one that
         came to its own end there."""
         seen, next_id = {memory.id}, memory.replaced_by
@@ -205,22 +205,22 @@ class ConversationUndo:
             None,
         )
 
-    def _date_anew(self, memory_id: int) -> None:
+    def _update_said_at(self, memory_id: int) -> None:
         """When it was said is when the words that still prove it were, or a person's own hand."""
-        left = [p.said_at for p in self._others(memory_id)]
+        left = [p.said_at for p in self._other_proofs(memory_id)]
         past = events.of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
         if left:
             memories.amend(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
 
-    def _others(self, memory_id: int) -> list[Evidence]:
+    def _other_proofs(self, memory_id: int) -> list[Evidence]:
         proofs = evidence.of_memory(self.tx, memory_id)
         return [p for p in proofs if p.role == "user" and p.message_id not in self.message_ids]
 
     def _proved_since(self, memory_id: int, message_id: int) -> bool:
-        return any(p.message_id > message_id for p in self._others(memory_id))
+        return any(p.message_id > message_id for p in self._other_proofs(memory_id))
 
-    def _is_their_own(self, memory: Memory) -> bool:
+    def _is_user_owned(self, memory: Memory) -> bool:
         past = events.of_memory(self.tx, memory.id)
         by_hand = any(
             e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past

@@ -22,6 +22,7 @@ from memchat.memory.gate.checks import (
     quotes,
     references,
     repeats,
+    secrets,
     timing,
     value_evidence,
 )
@@ -63,7 +64,7 @@ def judge(
     for check in CHECKS:
         if not case.refusals:
             check(case)
-    consent.check_secrets(case)
+    secrets.check(case)
     return _verdict(case)
 
 
@@ -109,7 +110,7 @@ def _verdict(case: Case) -> Verdict:
     if case.wordless:
         _hide(case)
         spans = tuple(replace(span, quote="[secret]") for span in spans)
-    told = [] if case.wordless else [*case.holds, *case.signals, *case.notes]
+    told = [] if case.wordless else [*case.reviews, *case.signals, *case.notes]
     reasons = dict.fromkeys((*case.refusals, *told))
     return Verdict(
         _outcome(case),
@@ -127,7 +128,7 @@ def _verdict(case: Case) -> Verdict:
 def _outcome(case: Case) -> Outcome:
     if case.refusals:
         return "refuse"
-    return "review" if case.holds else "doubt" if case.signals else "accept"
+    return "review" if case.reviews else "doubt" if case.signals else "accept"
 
 
 def _hide(case: Case) -> None:

@@ -101,7 +101,7 @@ _SPEAKS = re.compile(
     r"(?:i|i'm|i've|my|we|you|ich|wir|du|mein\w*|je|j'\w+|nous|mon|ma|yo|soy|tengo|vivo|io|sono|eu|sou|ik|ben|я|мы|у меня|ok|okay|yes|no|hi|hello|thanks)(?!\w)|私|僕|我|أنا|मैं|저는|나는",
     re.IGNORECASE,
 )
-_ASCRIBED = 30
+_ATTRIBUTION = 30
 """Characters behind a quotation in which it is said who says so."""
 
 
@@ -133,7 +133,7 @@ def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     written down conversations; what stands in ⟦⟧; and after a verb such as "translate", or the name
     of a source, what stands in quotation marks or behind the colon.
     """
-    text = _narrow(text)
+    text = _half_width(text)
     closed = [_FENCE, _INLINE_FENCE, _BLOCK_QUOTE, _MARKED, _TABLE]
     closed += [_ELEMENT] if "</" in text else []
     found = [m.span() for pattern in closed for m in pattern.finditer(text)]
@@ -147,14 +147,14 @@ def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     at = len(text)
     for verb in PASTE.finditer(text):
         at = min(at, verb.end())
-        found += _behind_colon(text, verb.end())
+        found += _after_colon(text, verb.end())
     for source in _FROM_SOURCE.finditer(text):
         if not _OWN_SOURCE.search(text, max(0, source.start() - 20), source.start()):
-            found += _behind_colon(text, source.end() - 1)
+            found += _after_colon(text, source.end() - 1)
     for said in _SAYS.finditer(text):
         at = min(at, said.end()) if _names_source(text, said.start()) else at
-    found += [span for span in quoted if span[0] >= at or _is_ascribed(text, span[1])]
-    found += _written_down(text)
+    found += [span for span in quoted if span[0] >= at or _is_attributed(text, span[1])]
+    found += _dialogue(text)
     return tuple(_merged(found))
 
 
@@ -169,7 +169,7 @@ def is_quoted(text: str, start: int, end: int) -> bool:
 def unmarked_paste_start(text: str) -> int:
     """From where on a message may still be what was pasted before, its end being unmarked; the
     message's length where nothing open was pasted."""
-    text = _narrow(text)
+    text = _half_width(text)
     starts = [m.end() for m in PASTE.finditer(text) if ":" in text[m.end() : m.end() + 80]]
     starts += [
         m.end()
@@ -190,7 +190,7 @@ def own_words(text: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _narrow(text: str) -> str:
+def _half_width(text: str) -> str:
     """The text with full width letters and marks in their plain form, each in its place."""
     if text.isascii():
         return text
@@ -204,13 +204,13 @@ def _names_source(text: str, end: int) -> bool:
     return _SOURCE_WORD.search(text, start, end) is not None
 
 
-def _is_ascribed(text: str, end: int) -> bool:
+def _is_attributed(text: str, end: int) -> bool:
     """Whether a source is named behind what stands in quotation marks: "…", says the leaflet."""
-    said = _SAYS.search(text, end, end + _ASCRIBED)
+    said = _SAYS.search(text, end, end + _ATTRIBUTION)
     return said is not None and _SOURCE_WORD.search(text, said.end(), said.end() + 40) is not None
 
 
-def _written_down(text: str) -> Iterator[tuple[int, int]]:
+def _dialogue(text: str) -> Iterator[tuple[int, int]]:
     """Lines that each begin with a name and a colon, two at least, where one of them speaks of
     itself: a conversation that is written down."""
     lines = list(_SPEAKER.finditer(text))
@@ -219,7 +219,7 @@ def _written_down(text: str) -> Iterator[tuple[int, int]]:
         yield lines[0].start(), lines[-1].end()
 
 
-def _behind_colon(text: str, at: int) -> Iterator[tuple[int, int]]:
+def _after_colon(text: str, at: int) -> Iterator[tuple[int, int]]:
     """What stands behind the colon of a line: the rest of the paragraph, or where the line ends
     there, all that follows."""
     line_end = text.find("\n", at)

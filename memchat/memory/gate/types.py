@@ -92,7 +92,7 @@ class Case:
     languages: tuple[str, ...]
     """Those of the session, likeliest first."""
     refusals: list[str] = field(default_factory=list)
-    holds: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
     signals: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     proofs: list[tuple[Turn, Span]] = field(default_factory=list)
@@ -106,11 +106,11 @@ class Case:
         """The known fact that the candidate points at."""
         return next((fact for fact in self.known if fact.id == self.candidate.to), None)
 
-    def quoted(self) -> list[Turn]:
+    def quoted_turns(self) -> list[Turn]:
         """The messages quoted, each once."""
         return list({turn.id: turn for turn, _ in self.proofs}.values())
 
-    def said(self) -> str:
+    def quoted_words(self) -> str:
         """The words of all quotes together."""
         return " \n".join(turn.text[a:b] for turn, span in self.proofs for a, b in span.pieces)
 
@@ -118,11 +118,11 @@ class Case:
         """The sentence that each quote stands in."""
         return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
 
-    def messages(self) -> str:
+    def own_message_words(self) -> str:
         """The user's own words in the quoted messages."""
-        return " \n".join(own_words(turn.text) for turn in self.quoted())
+        return " \n".join(own_words(turn.text) for turn in self.quoted_turns())
 
-    def cited(self) -> str:
+    def cited_words(self) -> str:
         """The assistant's words that the user took up; empty for none."""
         return self.ref[1].text if self.ref else ""
 

@@ -63,7 +63,7 @@ def has_marker_nearby(case: Case) -> bool:
     """Whether a marker stands in the quoted messages, near the quote in a very long one, or in the
     next message."""
     texts = [turn.text[max(0, span.start - _NEAR) : span.end + _NEAR] for turn, span in case.proofs]
-    texts += [t.text[:_NEAR] for turn in case.quoted() for t in _later(case, turn)[:1]]
+    texts += [t.text[:_NEAR] for turn in case.quoted_turns() for t in _later(case, turn)[:1]]
     for text in dict.fromkeys(texts):
         languages = languages_in(text, 0, len(text)) or case.languages
         if "?" in text or any(_marked(kind, fold(text).text, languages) for kind in _BESIDE):

@@ -6,7 +6,6 @@ import re
 from datetime import date
 from heapq import nsmallest
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
 from memchat.language import calendar
@@ -14,7 +13,6 @@ from memchat.language.agreement import agrees, agrees_in_digits
 from memchat.language.calendar import Named
 from memchat.language.dates import until_date
 from memchat.language.text import UNSPACED, Span, find_spans, fold, normal_value, sentence_around
-from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.gate import quoted_text
 from memchat.memory.gate.checks import ambiguity, temporary_or_past
 from memchat.memory.gate.clauses import Clause, clause_around
@@ -41,35 +39,33 @@ _STATE = re.compile(
 _BY_NOW = re.compile(r"\s*(?:now|already|so far|schon|jetzt|deja|maintenant|ya|ahora|gia|nu)(?!\w)")
 
 
-def check_until(candidate: Candidate, case: Case, zone: ZoneInfo) -> tuple[Candidate, date | None]:
-    """The candidate with the last day it holds; the words for it must stand in a quoted message."""
+def check(case: Case) -> None:
+    """Find the last day that a candidate holds; the words for it must stand in a quoted message."""
+    candidate = case.candidate
     code, said = candidate.until, candidate.until_said
-    until = None
     if said is None and code is None:
         if candidate.from_said is None:
-            temporary_or_past.check_temporary(candidate, case)
+            temporary_or_past.check_temporary(case)
     elif said is None or not (places := phrase_places(said, case)):
         if code is None:
-            case.holds.append(UNREAD)
+            case.reviews.append(UNREAD)
         else:
             case.notes.append("the end date was dropped: the user gave no words for it")
-            temporary_or_past.check_temporary(candidate, case)
+            temporary_or_past.check_temporary(case)
     else:
-        until = _resolve(candidate, case, zone, places)
-    if until is None:
-        candidate = candidate.model_copy(update={"until": None, "until_said": None})
-    return candidate, until
+        case.until = _resolve(case, places)
+    if case.until is None:
+        case.change(until=None, until_said=None)
 
 
-def _resolve(
-    candidate: Candidate, case: Case, zone: ZoneInfo, places: list[tuple[Turn, Span]]
-) -> date | None:
+def _resolve(case: Case, places: list[tuple[Turn, Span]]) -> date | None:
     """The day, where the phrase and its code agree on it and it is said of the candidate."""
-    own = [place for place in places if not _of_something_else(candidate, case, *place)]
+    candidate = case.candidate
+    own = [place for place in places if not _of_something_else(case, *place)]
     turn, span = (own or places)[-1]
     clause = clause_around(turn.text, span)
     named = read_phrase(turn, span, clause)
-    day = turn.said_at.astimezone(zone).date()
+    day = turn.said_at.astimezone(case.zone).date()
     if named.over and own and candidate.relation == "ends":
         return None  # that is what the end says: it is over now
     if named.over and own:
@@ -79,12 +75,12 @@ def _resolve(
         case.notes.append("it was said to hold for good")
         return None
     if candidate.until is None:
-        case.holds.append(UNREAD)
+        case.reviews.append(UNREAD)
         return None
     try:
-        until = until_date(candidate.until, turn.said_at, zone)
+        until = until_date(candidate.until, turn.said_at, case.zone)
     except InputError as error:
-        case.holds.append(f"{UNREAD}: {error}")
+        case.reviews.append(f"{UNREAD}: {error}")
         return None
     until = a_week_later(named, candidate.until, until, day)
     languages = languages_near(turn, span, case)
@@ -93,9 +89,9 @@ def _resolve(
     elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
         case.signals.append(f"“{span.text}” may be how long it has been so, not how long it will")
     elif not code_matches_phrase(named, candidate.until, until, day, languages):
-        case.holds.append(f"{UNREAD}: “{span.text}” and its code do not agree")
+        case.reviews.append(f"{UNREAD}: “{span.text}” and its code do not agree")
     elif until.year - day.year > _MOST_YEARS:
-        case.holds.append(f"{UNREAD}: it is more than a hundred years away")
+        case.reviews.append(f"{UNREAD}: it is more than a hundred years away")
     elif until < day and candidate.relation == "ends":
         return None
     elif until < day:
@@ -114,7 +110,7 @@ def read_phrase(turn: Turn, span: Span, clause: Clause) -> Named:
 def phrase_places(said: str, case: Case) -> list[tuple[Turn, Span]]:
     """Where a phrase stands in the user's own words of the quoted messages, in their order, and of
     many places those nearest to a quote; where no spaces part words, of any length."""
-    turns = sorted(case.quoted(), key=lambda turn: turn.message_id)
+    turns = sorted(case.quoted_turns(), key=lambda turn: turn.message_id)
     places = [
         (turn, span)
         for turn in turns
@@ -182,11 +178,12 @@ def _counts_back(named: Named, rest: str, behind: str) -> bool:
     return years or bool(_SO_FAR.search(bare) or _BY_NOW.match(calendar.plain(behind)))
 
 
-def _of_something_else(candidate: Candidate, case: Case, turn: Turn, span: Span) -> bool:
+def _of_something_else(case: Case, turn: Turn, span: Span) -> bool:
     """Whether the phrase stands in a clause with a subject of its own that is not the candidate, or
     far from every quote."""
-    clause = clause_around(turn.text, span)
-    if clause.about(candidate) or (candidate.relation == "ends" and _in_a_quote(case, turn, span)):
+    clause, candidate = clause_around(turn.text, span), case.candidate
+    ends = candidate.relation == "ends"
+    if clause.about(candidate) or (ends and _in_a_quote(case, turn, span)):
         return False
     quoted = [
         sentence_around(turn.text, quote.start, quote.end)

@@ -95,17 +95,17 @@ def as_rendered(text: str) -> str:
 
 def check(case: Case) -> None:
     """What reads as an order, or hides what it is, waits for a person whatever a model says."""
-    messages = [turn.text for turn in case.quoted()]
+    messages = [turn.text for turn in case.quoted_turns()]
     texts = (case.candidate.value, *case.sentences())
     wish = case.candidate.type == "preference"
     if any(map(overrides_rules, (*texts, *messages))) or any(
         is_instruction(text, wish=wish) for text in texts
     ):
-        case.holds.append("it reads as an instruction, not as a fact about you")
+        case.reviews.append("it reads as an instruction, not as a fact about you")
     if "```" in case.candidate.value:
-        case.holds.append("its value holds marks of a code block")
+        case.reviews.append("its value holds marks of a code block")
     disguises = map(hidden_instruction, (case.candidate.value, case.candidate.key, *messages))
-    case.holds += list(filter(None, disguises))[:1]
+    case.reviews += list(filter(None, disguises))[:1]
 
 
 def reads_as_instruction(value: str) -> bool:

@@ -77,7 +77,7 @@ def _check_update(case: Case, target: KnownFact) -> None:
     difference = value_comparison.difference(item.value, target.value) if stands_apart else None
     if difference and not changed and _near(item.value, target.value):
         # Two trips to one town, two sisters: nearly the same words, and both are true.
-        case.holds.append(f"it may be another one beside it: the {difference} differs")
+        case.reviews.append(f"it may be another one beside it: the {difference} differs")
     case.change(key=target.key, many=target.many)
 
 
@@ -95,7 +95,7 @@ def value_parts(value: str) -> list[str]:
 
 def _check_end(case: Case, target: KnownFact) -> None:
     words = content_words(target.value) | content_words(target.key.replace("_", " "))
-    if not any(says(case.messages(), word) for word in words):
+    if not any(says(case.own_message_words(), word) for word in words):
         case.signals.append("the words do not name what they end")
     said = " \n".join(case.sentences())
     if not value_comparison.says_it_ended(said, target.value, case.languages):
@@ -104,7 +104,9 @@ def _check_end(case: Case, target: KnownFact) -> None:
         changed = value_comparison.says_it_changed(said, target.value, case.languages)
         one = cardinality(target.key) == "one"
         if value_comparison.names_another(said, target.value) and (near or changed or one):
-            case.holds.append("the words speak of another number or name than what they would end")
+            case.reviews.append(
+                "the words speak of another number or name than what they would end"
+            )
         elif near and value_comparison.is_negated(said) and not changed:
-            case.holds.append("the words deny something else than what they would end")
+            case.reviews.append("the words deny something else than what they would end")
     case.change(key=target.key, many=target.many)

@@ -24,7 +24,7 @@ def check(case: Case) -> None:
             case.notes.append("the words stand in pasted or quoted text")
             continue
         if own[0].start >= quoted_text.unmarked_paste_start(turn.text):
-            case.holds.append("it stands behind something pasted, whose end is not marked")
+            case.reviews.append("it stands behind something pasted, whose end is not marked")
         case.proofs.append((turn, own[0]))
         quotes.append(Quote(msg=turn.id, text=quote.text))
     if not quotes:

@@ -78,7 +78,7 @@ def check(case: Case) -> None:
 
 def _own(case: Case) -> bool:
     words = content_words(case.candidate.value)
-    return bool(words) and all(says(case.said(), word) for word in words)
+    return bool(words) and all(says(case.quoted_words(), word) for word in words)
 
 
 def _repeats(span: str, memory: str) -> bool:
@@ -101,7 +101,7 @@ def _check_pointer(case: Case, user: Turn, cited: Turn, span: Span) -> None:
         _check_item(place, cited, span, case)
     elif "?" not in fold(cited.text[span.start :]).text:
         # "Yes" to a statement agrees with the assistant; only a question makes it one's own.
-        case.holds.append("the assistant states it and does not ask, so a yes proves nothing")
+        case.reviews.append("the assistant states it and does not ask, so a yes proves nothing")
     else:
         case.signals.append("it is the assistant's proposal, taken up with a few words")
 
@@ -140,7 +140,7 @@ def options(text: str) -> list[str]:
 
 def _check_content(case: Case, span: Span) -> None:
     """The value's words come from the cited span or the user."""
-    held = f"{span.text} {case.said()}"
+    held = f"{span.text} {case.quoted_words()}"
     extra = sorted(word for word in content_words(case.candidate.value) if not says(held, word))
     if extra:
-        case.holds.append(f"its value adds words to the cited ones: {', '.join(extra)}")
+        case.reviews.append(f"its value adds words to the cited ones: {', '.join(extra)}")

@@ -68,7 +68,7 @@ KNOWN_ALREADY = "it only repeats what is known already"
 def check(case: Case) -> None:
     """Refuse what teaches nothing; one known fact in other dress becomes a repeat of that fact."""
     if case.candidate.relation == "ends":
-        if case.ref is None and not _own_words(case.said(), bare=False):
+        if case.ref is None and not _own_words(case.quoted_words(), bare=False):
             case.refusals.append("the words name nothing")
         return
     value = fold(case.candidate.value).text

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from memchat.language import calendar, markers
 from memchat.language.text import fold
-from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.gate.checks import ambiguity
 from memchat.memory.gate.clauses import clause_edges
 from memchat.memory.gate.keys import cardinality
@@ -22,9 +21,9 @@ _FROM = re.compile(rf"(?<!\w)(?:{calendar.words_for('from')})\s*$")
 _TRUE_FOR_EVER = frozenset(("birthday",))
 
 
-def check_temporary(candidate: Candidate, case: Case) -> None:
+def check_temporary(case: Case) -> None:
     """A signal where the words speak of a while: "this week", "until I finish school"."""
-    if candidate.relation == "ends":
+    if case.candidate.relation == "ends":
         return
     for text, languages in quoted_clauses(case):
         found = markers.marked("passing", text, languages)
@@ -33,8 +32,9 @@ def check_temporary(candidate: Candidate, case: Case) -> None:
             return
 
 
-def check_past(candidate: Candidate, case: Case) -> None:
+def check_past(case: Case) -> None:
     """A signal where the words of a slot of one value tell what was, and none says that it is."""
+    candidate = case.candidate
     one = cardinality(candidate.key) == "one" and candidate.key not in _TRUE_FOR_EVER
     if not one or candidate.relation == "ends" or case.ref:
         return

@@ -26,17 +26,17 @@ def check(case: Case) -> None:
     changed: else a person decides. Other words that nobody said are a signal."""
     value = case.candidate.value
     known = case.target.value if case.target else ""
-    held = numbers_in_words(case.messages()) | numbers(known)
+    held = numbers_in_words(case.own_message_words()) | numbers(known)
     if case.ref and not asks_a_question(case.ref[0].text, case.ref[1]):
-        held |= numbers(case.cited())
-    glued = {n for name in names(case.cited(), from_start=True) for n in numbers(name)}
+        held |= numbers(case.cited_words())
+    glued = {n for name in names(case.cited_words(), from_start=True) for n in numbers(name)}
     missing = sorted(numbers(value) - held - glued)  # the 3 of "PyO3" counts nothing
     if missing:
-        case.holds.append(f"you did not say {', '.join(missing)} there")
-    around = " \n".join((case.messages(), case.cited(), known))
+        case.reviews.append(f"you did not say {', '.join(missing)} there")
+    around = " \n".join((case.own_message_words(), case.cited_words(), known))
     unsaid = sorted(name for name in _value_names(value) if not says(around, name))
     if unsaid:
-        case.holds.append(f"you did not say the name {', '.join(unsaid)} there")
+        case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
     if case.candidate.relation != "ends":
         _check_words(case, known)
     _check_pieces(case)
@@ -65,7 +65,7 @@ def _value_names(value: str) -> set[str]:
 
 def _check_words(case: Case, known: str) -> None:
     key = case.candidate.key.replace("_", " ")
-    around = " \n".join((case.user_text, case.said(), case.cited(), known, key))
+    around = " \n".join((case.user_text, case.quoted_words(), case.cited_words(), known, key))
     value = _UNSPACED.sub(" ", case.candidate.value)
     added = [word for word in sorted(content_words(value)) if not says(around, word)]
     spoken = _bare(around) if added else ""
