@@ -43,7 +43,7 @@ class Consolidation:
     cause: Cause
     merge_threshold: float
     written: list[int] = field(default_factory=list)
-    """Ids of rows that are new or have new words, whose vectors are to be kept."""
+    """Ids of memories that are new or have new words, and so need a vector."""
 
     def apply(self, fact: Fact) -> Change:
         """Store one fact, and say what that did."""
@@ -123,7 +123,7 @@ class Consolidation:
             return asked
         scope = self._scope_of(known)
         messages = {message_id for message_id, _, _ in fact.proofs}
-        # Words that were read before, as by "remember that …", are not said once more.
+        # A message that was read before, as by "remember that …", does not count twice.
         if not messages or messages - evidence.messages_of(self.ctx.tx, known.id):
             start = known.starts_at if fact.relation == "same" else fact.starts_at
             memories.repeat(self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=start)
@@ -135,14 +135,15 @@ class Consolidation:
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
     def _reschedules(self, fact: Fact, known: Memory) -> bool:
-        """Whether saying a fact in use once more says anew from when it holds."""
+        """Whether a fact gives another first day to a known memory that has not started yet."""
         coming = known.starts_at is not None and known.starts_at > self.ctx.today
         return coming and fact.relation != "same" and fact.said_at >= known.said_at
 
     def _planned_replacement(
         self, fact: Fact, known: Memory, target: Memory | None
     ) -> Memory | None:
-        """What a value that was to come was to replace, where it is said to be there already."""
+        """The memory that a planned value was to replace, where that value is now said to hold
+        already."""
         spoken_of = target is not None and target.id != known.id
         linked = planned_target(self.ctx.tx, known.id)
         if fact.starts_at is not None or is_single_valued(known.key) or spoken_of or linked is None:
@@ -156,7 +157,7 @@ class Consolidation:
     def _reschedule(
         self, fact: Fact, known: Memory, target: Memory | None, scope: int
     ) -> str | None:
-        """What was to come may come on another day, or be there now; what that replaces."""
+        """Move the first day of a memory that has not started; the value that it replaces by that."""
         moves = self._reschedules(fact, known)
         if moves and fact.starts_at != known.starts_at:
             memories.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
@@ -166,7 +167,8 @@ class Consolidation:
         return self._replace_target(fact, target, known.id) or before
 
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
-        """The same in other words. Both rows stay, the fuller in use: it can be undone."""
+        """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
+        one active, so that it can be undone."""
         if value_comparison.contains_words(known.value, fact.value) or self._confirm.is_user_owned(
             fact, known, pins=False
         ):
@@ -186,7 +188,8 @@ class Consolidation:
         return Change("merged", self._reload(new.id), fact.quotes, before=known.value)
 
     def _update_expiry(self, fact: Fact, known: Memory, scope: int) -> None:
-        """Take over a new last day. Silence about it ends only one that is over, or a hand's."""
+        """Take over a new last day. A fact without one removes a last day that has passed; one that
+        the user entered removes any."""
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
         told = fact.expires_at is not None or fact.created_by == "manual" or over
         if told and fact.expires_at != known.expires_at:
@@ -221,7 +224,8 @@ class Consolidation:
         return Change(kind, self._reload(known.id), fact.quotes, before=before)
 
     def _active_successor(self, known: Memory) -> Memory | None:
-        """The active memory that took a replaced one's place, if there is one by now."""
+        """The active memory that replaced this one, directly or through others; None where there is
+        none."""
         seen = {known.id}
         next_id = known.replaced_by
         while next_id is not None and next_id not in seen:
@@ -250,11 +254,11 @@ class Consolidation:
         return Change(kind, self._reload(memory_id), fact.quotes, before=merged)
 
     def _replaced_on_start(self, fact: Fact, target: Memory | None) -> int | None:
-        """The memory whose place a fact is to take on its first day."""
+        """The memory that a fact is to replace on its first day."""
         if fact.starts_at is None or fact.relation != "updates" or target is None:
             return None
         if target.starts_at is not None and target.starts_at > self.ctx.today:
-            # One plan replaces another at once; what is in force now waits for the new plan.
+            # A plan replaces another at once; what holds now is replaced when the new one starts.
             return planned_target(self.ctx.tx, target.id) or target.id
         return target.id
 
@@ -272,16 +276,17 @@ class Consolidation:
         return memory_id
 
     def _newer_statement(self, fact: Fact, target: Memory | None, new_id: int) -> Memory | None:
-        """What was said later than this fact and stands in its place, as when read late."""
+        """A memory that was said later than this fact and replaces it, as when an old session is
+        read late."""
         if fact.starts_at is not None:
-            return None  # on its day the two are compared
+            return None  # they are compared on its first day
         if fact.relation == "updates" and target is not None and target.said_at > fact.said_at:
             return target
         return self._newer_rival(fact, new_id)
 
     def _replace_target(self, fact: Fact, target: Memory | None, new_id: int) -> str | None:
-        """Retire what a fact updates; its value, or None where nothing is to be retired yet. Of two
-        that are still to come the one that was said later replaces the other at once."""
+        """Retire the memory that a fact updates; its value, or None where nothing is retired yet.
+        Of two that both start later, the one said later replaces the other at once."""
         if fact.relation != "updates" or target is None or target.id == new_id:
             return None
         if target.said_at > fact.said_at:
@@ -291,16 +296,15 @@ class Consolidation:
         return self._supersede(target, new_id)
 
     def _supersede(self, old: Memory, new_id: int) -> str | None:
-        """Retire an older memory in favour of a new one; its value, or None where it is retired
-        already."""
+        """Retire a memory in favour of a new one; its value, or None where it was retired before."""
         if not self._reload(old.id).active:
-            return None  # a moment ago, as a rival
+            return None  # it was retired as a rival before
         scope = self._scope_of(old)
         memories.deactivate(self.ctx.tx, old, scope, "superseded", self.cause, replaced_by=new_id)
         return old.value
 
     def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
-        """Retire other, older values of a key that holds one; the newest of them."""
+        """Retire the older values of a key that holds one; the value of the newest of them."""
         before = None
         rivals = self._rivals(fact.key, new_id) if fact.starts_at is None else ()
         for rival in rivals:
@@ -342,7 +346,7 @@ class Consolidation:
         return fact.many if so_far is None else so_far
 
     def _is_protected_in_every_app(self, fact: Fact, memory: Memory) -> bool:
-        """Whether a memory is the user's in every app, where only they may change it."""
+        """Whether a learned fact may not change a memory, because the user keeps it for every app."""
         return memory.app == EVERY_APP and fact.created_by == "auto"
 
     @property
@@ -369,7 +373,8 @@ class Consolidation:
 
 
 def may_merge(old: Memory, new: Fact) -> bool:
-    """Whether two near facts may be merged unasked: type, key and every guard must agree."""
+    """Whether two near facts may be merged without asking: same type, key and days, and values of
+    equal meaning."""
     return (
         old.memory_type == new.memory_type
         and old.key == new.key

@@ -63,7 +63,7 @@ def search_text(
     quote: str = "",
     cues: Sequence[str] = (),
 ) -> str:
-    """What is embedded and indexed: when it was said, ``key: value``, how it was said, and cues."""
+    """The text that is embedded and indexed: the day, ``key: value``, the quote, and the cues."""
     day = said_at.astimezone(zone)
     said = f"[{day.day} {day:%B %Y}] {_slot(key)}{value}\n{quote or value}"
     return f"{said}\n{' '.join(cues)}" if cues else said
@@ -74,7 +74,8 @@ def _slot(key: str) -> str:
 
 
 def proposed(source: Fact | Held | InboxItem | Refusal) -> dict[str, Any]:
-    """The fields that say what is proposed, by name: all of these types have them."""
+    """The fields that say what is proposed, by name, as keyword arguments for another of these
+    types."""
     return {name: getattr(source, name) for name in _PROPOSED}
 
 
@@ -100,8 +101,8 @@ def refusal_entry(fact: Fact, reason: str) -> Refused:
 
 
 def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:
-    """The last day of a memory that is said to end; None where it is over now. An end is never put
-    off by that."""
+    """The last day of a memory that is said to end; None where it is over now. It is never later
+    than the last day that the memory already has."""
     said = [until] if until is not None else []
     if over_from is not None:
         said.append(over_from - timedelta(days=1))
@@ -111,13 +112,13 @@ def last_day(over_from: date | None, until: date | None, known: Memory, today: d
 
 
 def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
-    """A change keeps to the slot that it changes."""
+    """The fact under the key of the memory that it updates."""
     text = fact.search_text.replace(_slot(fact.key), _slot(target.key), 1)
     return replace(fact, key=target.key, many=target.many, search_text=text)
 
 
 def without_cues(fact: Fact, common: Collection[str]) -> Fact:
-    """The fact as it is searched for without some of its cues; the row keeps them all."""
+    """The fact with a search text that leaves out the ``common`` cues. The row keeps all of them."""
     words = fact.search_text.removesuffix(f"\n{' '.join(fact.cues)}")
     left = [cue for cue in fact.cues if cue not in common]
     return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))

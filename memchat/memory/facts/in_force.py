@@ -1,7 +1,8 @@
-"""What holds today. A value may begin and end on a day, and nobody need have written that down.
+"""Which memories hold today, by their first and last days.
 
-Of the values of a key that holds one, that which was said last holds, once its first day has come
-and until its last day is over. ``as_of`` finds that out for whoever reads; ``settle`` writes it.
+Of the values of a key that holds one, the one said last holds, from its first day to its last. Days
+pass without anything being written: ``as_of`` computes the state for readers, and
+``apply_due_dates`` writes it down.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ STARTED = "its day has come"
 
 
 def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
-    """How the memories of these scope rows stand today."""
+    """Which memories of these scope rows are replaced or back in use today, though it is not
+    written down yet."""
     due = values_in_force.due(tx, app_ids, today) if app_ids else []
     if not due:
         return Standing(today)
@@ -57,13 +59,13 @@ def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
 
 
 def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
-    """Whether the days that have come since did anything to these scope rows."""
+    """Whether a first or last day has passed that is not written down yet."""
     due = values_in_force.due(tx, app_ids, today)
     return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
 def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
-    """Write down what the days that have come since did to these scope rows."""
+    """Write down what the first and last days that have passed change in these scope rows."""
     today = now.astimezone(zone).date()
     found = as_of(tx, app_ids, today)
     ids = [
@@ -94,7 +96,7 @@ def is_single_valued(key: str) -> bool:
 
 
 def said_order(memory: Memory) -> tuple[datetime, date, int]:
-    """By what the later said of two values is told; of one moment, that which begins later."""
+    """Sort key of values by when they were said; said at one time, by their first day."""
     return memory.said_at, memory.starts_at or date.min, memory.id
 
 
@@ -112,7 +114,7 @@ def first_day(memory: Memory, zone: ZoneInfo) -> date:
 
 
 def planned_target(tx: Connection, memory_id: int) -> int | None:
-    """The memory whose place one that is still to come was said to take, or None."""
+    """The memory that one with a later first day was said to replace, or None."""
     past = [e for e in events.of_memory(tx, memory_id) if e.kind in ("add", "restore")]
     return past[-1].related_id if past else None
 
@@ -120,7 +122,7 @@ def planned_target(tx: Connection, memory_id: int) -> int | None:
 def _decide_values(
     rows: Sequence[Memory], today: date, displaced: dict[int, int], back: dict[int, int]
 ) -> None:
-    """Decide on the rows of one slot."""
+    """Decide which of the values of one key holds."""
     active = [m for m in rows if m.active]
     holding = sorted((m for m in active if values_in_force.on(m, today)), key=said_order)
     if holding:
@@ -135,20 +137,20 @@ def _decide_values(
         m for m in rows if values_in_force.on(m, today) and _replaced_by_expired(m, rows, today)
     ]
     if over and before:
-        # "In Porto until the end of the month" must not cost the city that was there before.
+        # After "in Porto until the end of the month" the city before it holds again.
         back[max(over, key=said_order).id] = max(before, key=said_order).id
 
 
 def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
-    """Whether a value stays until its person is asked, though the day of a newer one has come: it
-    is pinned or kept for every app, and the newer one was learned from a chat."""
+    """Whether a value stays until the user is asked, although a newer one has started: it is pinned
+    or kept for every app, and the newer one was learned from a conversation."""
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
     learned = newer.starts_at is not None and newer.created_by == "auto"
     return mine and learned and not newers
 
 
 def _replaced_by_expired(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
-    """Whether a memory was replaced, and all that stood in its place since is over by its date."""
+    """Whether a memory was replaced, and all that replaced it has expired."""
     by_id = {m.id: m for m in rows}
     seen: set[int] = set()
     found: Memory | None = memory
@@ -167,7 +169,7 @@ def _target(
     displaced: dict[int, int],
     today: date,
 ) -> Memory | None:
-    """What a memory whose day has come was said to replace, as long as that is still to be done."""
+    """The memory that one whose first day has come was said to replace, unless that is done."""
     linked = planned_target(tx, memory.id)
     if linked is None:
         return None
@@ -185,7 +187,7 @@ def _target(
 
 
 def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datetime) -> None:
-    """What was to begin found something newer in its place: a person decides."""
+    """Ask the user whether a memory that starts now replaces one that was said later."""
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
@@ -214,14 +216,14 @@ def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: 
 
 
 def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> None:
-    """Whether a value is to take another's place is not to be asked once it is in use."""
+    """Remove the question whether a value replaces another, once the value is in use."""
     asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
     inbox.drop(tx, same)
 
 
 def change_question(relation: str, quote: str, target: Memory) -> str:
-    """What a person is asked about a change that may not be made unasked, in plain words."""
+    """The question about a change that needs the user's yes."""
     asked = f"You said “{' '.join(quote.split())}”. "
     if relation == "ends":
         return f"{asked}Is {target.key}: {target.value} over?"

@@ -42,11 +42,11 @@ def accept(
     *,
     embeds: bool = True,
 ) -> Memory:
-    """Do what an item proposes, with ``value`` in place of its own, or let a pair's newer memory
-    replace the other; ``embeds`` says whether there is something to make its vector with.
+    """Do what an item proposes, with ``value`` in place of its own; of a pair, the newer memory
+    replaces the other. With ``embeds`` its vector is queued.
 
-    What would replace a memory that is gone or has other words by now is kept as new. Raises
-    InputError for a masked value that nobody filled in, NotFound where there is nothing to end.
+    Where the memory that it would replace is gone or was reworded, it is stored as new. Raises
+    InputError for a masked value without ``value``, NotFound where there is nothing to end.
     """
     cause = Cause(now, INBOX.actor, INBOX.cause)
     if item.memory_id is not None and item.related_id is not None:
@@ -73,7 +73,7 @@ def keep_refused(
     *,
     embeds: bool = True,
 ) -> Memory:
-    """Do what was proposed and not kept, on the person's own word; the refusal is gone then.
+    """Do what a refusal proposed, on the user's word, and remove the refusal.
 
     Raises InputError where only the reason was noted, NotFound where there is nothing to end.
     """
@@ -89,8 +89,8 @@ def keep_refused(
 
 
 def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None:
-    """Say no: the same is not asked again. What was forgotten before is forgotten anew, and its
-    words do not stay behind as a rejected item."""
+    """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
+    the item is removed with its words."""
     own, shared = apps.ensure(tx, scope, now)
     marks = _marks(item.key, item.value, item.quote, item.message_id)
     if tombstones.buried(tx, (own, shared), marks):
@@ -101,7 +101,7 @@ def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None
 
 
 def current_question(tx: Connection, scope: Scope, item: InboxItem) -> str:
-    """What an item asks, as the memories are now."""
+    """The question of an item, for the memories as they are now."""
     ids = apps.find(tx, scope).ids
     if item.key is not None:
         return question(item, target_of(tx, ids, of_item(item)))
@@ -113,8 +113,8 @@ def current_question(tx: Connection, scope: Scope, item: InboxItem) -> str:
 
 
 def question(item: InboxItem, target: Memory | None, newer: Memory | None = None) -> str:
-    """What a yes to an item does, in plain words. ``target`` is the memory that it would replace or
-    end, None where that is gone or changed; of a pair, ``newer`` takes its place."""
+    """What a yes to an item does, as a question. ``target`` is the memory that it would replace or
+    end, None where that is gone or changed; of a pair, ``newer`` replaces it."""
     known = f"{target.key}: {target.value}" if target is not None else ""
     if item.key is None:
         if target is None or (item.related_id is not None and newer is None):
@@ -146,11 +146,11 @@ class _Acceptance:
     source: Source
     proposal: Proposal
     reworded: bool
-    """Whether the value was given with the yes, and so was said now."""
+    """Whether the user gave the value with the yes, and so says it now."""
     embeds: bool
 
     def apply(self) -> Memory:
-        """Store, replace, end or repeat, as proposed; the memory that this is about."""
+        """Store, replace, end or repeat, as proposed; the memory in question."""
         what, ctx = self.proposal, self.ctx
         target = target_of(ctx.tx, ctx.scope.ids, what)
         if what.relation == "ends":
@@ -176,7 +176,7 @@ class _Acceptance:
         return Cause(self.ctx.now, self.source.actor, self.source.cause)
 
     def _writing_to(self, target: Memory | None) -> Context:
-        """The context that writes to the row of the memory that is spoken of."""
+        """The context that writes to the scope row of the target."""
         _, shared = self.ctx.scope
         in_every_app = target is not None and target.app == EVERY_APP
         return replace(self.ctx, scope=ScopeIds(shared, shared)) if in_every_app else self.ctx
@@ -226,7 +226,7 @@ class _Acceptance:
     def _after_what_it_replaces(
         self, said_at: datetime, key: str, target: Memory | None
     ) -> datetime:
-        """When it counts as said: as it was, but now where it replaces something newer."""
+        """When it counts as said: as before, but now where it replaces something newer."""
         if self.proposal.relation == "same":
             return said_at
         rivals = [target] if target is not None else []
@@ -248,8 +248,8 @@ class _Acceptance:
         return said_at, ((turn.id, what.start, quote),) if quote else (), quote
 
     def _retire(self, target: Memory, new: Memory) -> None:
-        """Take the replaced memory out of use, where that is not done: its new words were known in
-        another row. What starts later replaces nothing yet."""
+        """Retire the replaced memory where consolidation did not, because another row had the new
+        words already. A fact that starts later replaces nothing yet."""
         starts, tx = self.proposal.starts_at, self.ctx.tx
         if starts is not None and starts > self.ctx.today:
             return
@@ -266,7 +266,7 @@ def _context(tx: Connection, scope: Scope, settings: Settings, now: datetime) ->
 def _marks(
     key: str | None, value: str | None, quote: str | None, message_id: int | None
 ) -> set[Mark]:
-    """By what a proposal is recognised as forgotten."""
+    """The tombstone marks of a proposal."""
     if key is None or value is None:
         return set()
     marks = tombstone_marks.fact_marks(key, value)

@@ -1,9 +1,9 @@
 """The one way of facts into the store, wherever they come from.
 
-Candidates of a model are judged by the gate first (``gate.judge``), and looked at once more by the
-model where code cannot tell (``extraction.second_look``); both are done before the transaction that
-writes, because a model may take minutes. Their ``Source`` says what else they need: what the user
-enters or accepts was judged by the user, and may be learned again although it was forgotten.
+A model's candidates are first judged by the gate (``gate.judge``), and the doubtful ones by a
+second look of the model (``extraction.second_look``). Both run before the transaction that writes,
+because a model may take minutes. The ``Source`` of facts says what differs: what the user enters or
+accepts needs no gate, and is stored even if it was forgotten before.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Source:
     cause: str
     session_id: int | None = None
     message_id: int | None = None
-    """The message that asked for them; None for the one that each was quoted from."""
+    """The message that asked for them; None where each fact has the message it was quoted from."""
 
     @property
     def is_user(self) -> bool:
-        """Whether the user's own word stands for the facts, and no gate."""
+        """Whether the user entered or accepted the facts, so that no gate judged them."""
         return self.actor == "user"
 
 
@@ -45,22 +45,22 @@ KEPT_REFUSAL = Source("user", "kept anyway")
 
 
 def session_end(session_id: int) -> Source:
-    """The reading of an ended conversation, and what waited for its second look."""
+    """The source of what an ended conversation teaches, at once or after a late second look."""
     return Source("model", "extracted", session_id)
 
 
 def chat_command(session_id: int, message_id: int) -> Source:
-    """ "Remember that …", in the middle of a conversation."""
+    """The source of a request in a conversation, such as "remember that …"."""
     return Source("model", "asked for", session_id, message_id)
 
 
 @dataclass(slots=True)
 class Ingested:
-    """What became of some facts."""
+    """The result of storing facts."""
 
     changes: list[Change] = field(default_factory=list)
     refused: list[Refused] = field(default_factory=list)
-    """What the store did not take, for the list of refusals."""
+    """The facts that the store did not take, for the list of refusals."""
     written: list[int] = field(default_factory=list)
     """Ids of memories that are new or have new words, and so need a vector."""
 
@@ -93,7 +93,7 @@ def ingest(
 
 
 def allow_again(ctx: Context, new: NewMemory) -> None:
-    """Let a memory be stored that was forgotten before: the user's own word counts."""
+    """Remove what keeps a forgotten memory from being stored: the user asks for it now."""
     own = ctx.scope.own
     assert own is not None
     if tombstones.any_in(ctx.tx, own):
@@ -102,7 +102,7 @@ def allow_again(ctx: Context, new: NewMemory) -> None:
 
 
 def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:
-    """Have the vectors of memories made by jobs."""
+    """Queue jobs that make the vectors of these memories."""
     for memory_id in memory_ids:
         app_id = memories.app_id_of(ctx.tx, memory_id)
         jobs.enqueue(ctx.tx, "embed", app_id, "memory", memory_id, ctx.now)

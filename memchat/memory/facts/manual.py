@@ -30,14 +30,14 @@ from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_lin
 
 @dataclass(frozen=True, slots=True)
 class ManualChanges:
-    """Add, edit and restore, inside the caller's writer's transaction."""
+    """Add, edit and restore memories in the caller's transaction."""
 
     tx: Connection
     scope: Scope
     settings: Settings
     now: datetime
     embeds: bool = True
-    """Whether there is something to make vectors with; else nothing waits for one."""
+    """Whether there is an embedding service; without one no embedding is queued."""
 
     def add(
         self,
@@ -49,9 +49,10 @@ class ManualChanges:
         starts_at: date | None = None,
         keep_secret: bool = False,
     ) -> Memory:
-        """A fact as entered. One that is known already is confirmed; the newest of a key wins.
+        """Store a fact as entered. A known one is confirmed; of a key that holds one value the
+        newest wins.
 
-        A secret that is kept is sensitive, so that not every prompt has it.
+        A secret that is kept is marked sensitive, so that it is not part of every prompt.
         """
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         app_id = shared if all_apps else own
@@ -100,7 +101,8 @@ class ManualChanges:
         sensitive: bool | None = None,
         keep_secret: bool = False,
     ) -> Memory:
-        """New words, type, day or reach. Raises InputError where it would be another's twin."""
+        """Change words, type, last day or reach. Raises InputError where another memory says the
+        same."""
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         here = memories.app_id_of(self.tx, memory.id)
         app_id = here if all_apps is None else shared if all_apps else own
@@ -117,7 +119,7 @@ class ManualChanges:
         twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
-        # New words are said now: an older session that is read later must not override them.
+        # New words count as said now, so that an older session read later does not override them.
         said_at = memory.said_at if same else self.now
         given = memory.cues if words == memory.value else cues.of_key(name)
         new = NewMemory(
@@ -148,7 +150,8 @@ class ManualChanges:
         return self._reload(memory.id)
 
     def restore(self, memory: Memory) -> Memory:
-        """Bring back a superseded, merged, ended or expired memory; a rival value gives way."""
+        """Restore a superseded, merged, ended or expired memory; the value that replaced it is
+        retired."""
         cause = Cause(self.now, "user", "restored by hand")
         apply_due_dates(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
         memory = self._reload(memory.id)
@@ -165,7 +168,7 @@ class ManualChanges:
         return self._reload(memory.id)
 
     def undelete(self, memory: Memory) -> Memory:
-        """Undo a deletion whose purge is held back; a value given meanwhile gives way."""
+        """Undo a deletion that is not purged yet; a value stored meanwhile is retired."""
         purge.unhide(self.tx, memory, self.now)
         back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
@@ -220,7 +223,7 @@ class ManualChanges:
 
 
 def _is_sensitive_now(memory: Memory, key: str) -> bool:
-    """Whether a memory is sensitive that nobody says so of; another key may tell."""
+    """Whether a memory is sensitive where the user does not say: as before, or by its new key."""
     return memory.sensitive or (key != memory.key and is_sensitive(key))
 
 
@@ -233,8 +236,8 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
 
 
 def _is_secret(key: str, value: str, keep: bool) -> bool:
-    """Whether it looks like a secret; not an e-mail or a phone number. Raises SecretError where the
-    person should be asked first."""
+    """Whether a value looks like a secret other than an e-mail address or a phone number. Raises
+    SecretError unless ``keep``."""
     kinds = {secret.kind for _words, secret in secrets.find_filed(key, value)}
     grave = sorted(kinds - secrets.PERSONAL)
     if grave and not keep:

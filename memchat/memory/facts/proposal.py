@@ -18,7 +18,7 @@ class Proposal:
     """All that a yes does: store, replace, end or repeat."""
 
     name: str
-    """How a message names it."""
+    """How an error message names it."""
     made_at: datetime
     memory_type: MemoryType
     key: str
@@ -33,7 +33,7 @@ class Proposal:
     message_id: int | None
     start: int | None
     end: int | None
-    """Where its quote stands in the message; None where that may not be shown."""
+    """Where its quote stands in the message; None where it may not be shown."""
 
 
 def of_item(item: InboxItem, value: str | None = None) -> Proposal:
@@ -63,11 +63,11 @@ def _proposal(
 
 
 def target_of(tx: Connection, ids: tuple[int, ...], what: Proposal) -> Memory | None:
-    """The memory that a proposal replaces, ends or repeats, where it still is what was meant."""
+    """The memory that a proposal replaces, ends or repeats; None where it is gone or was reworded."""
     if what.relation not in ("updates", "ends", "same"):
         return None
     if what.target_id is None:
-        # It speaks of something else that the same conversation taught.
+        # Its target was taught by the same conversation and had no id yet.
         known = memories.with_key(tx, ids, what.key)
         return known[0] if len(known) == 1 and not known[0].many else None
     target = memories.get(tx, ids, what.target_id)
@@ -77,7 +77,7 @@ def target_of(tx: Connection, ids: tuple[int, ...], what: Proposal) -> Memory | 
 
 
 def _changed_since(tx: Connection, memory_id: int, at: datetime) -> bool:
-    """Whether a memory was given other words; another last day leaves it what it is."""
+    """Whether a memory was given other words; another last day does not count."""
     return any(
         event.at > at
         and event.kind == "edit"

@@ -1,4 +1,4 @@
-"""What a key that holds one value holds, had only some of what was said about it been said."""
+"""Which value of a key that holds one would hold, had some messages never been sent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memchat.types import Event, Memory
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """That a value was said: when, from which day it was to hold, and on which day it was read."""
+    """One statement of a value: when it was said, its first day, and the day on which it was read."""
 
     memory_id: int
     said_at: datetime
@@ -28,9 +28,9 @@ class Statement:
 def start_dates(
     statements: Iterable[Statement], until: dict[int, date | None]
 ) -> dict[int, date | None]:
-    """From when each value holds after all of this was said; ``until`` are the last days.
+    """The first day of each value after these statements; ``until`` are the last days.
 
-    What holds already goes on holding, whatever later day it is said to begin on once more.
+    A value that holds already keeps its first day, whatever later day is said.
     """
     values: dict[int, tuple[datetime, date | None]] = {}
     for statement in statements:
@@ -59,22 +59,23 @@ def _in_force(
 
 @dataclass(frozen=True, slots=True)
 class ValueReplay:
-    """The values of a key that holds one, in a scope row, while something that was said goes."""
+    """The values of a key that holds one, in a scope row, while messages are deleted."""
 
     tx: Connection
     app_id: int
     key: str
     deleted_messages: Collection[int]
-    """The messages that go."""
+    """Ids of the messages that are deleted."""
     deleted_memories: Collection[int]
-    """The memories that go."""
+    """Ids of the memories that are deleted with them."""
     zone: ZoneInfo
     cause: Cause
 
     def apply(self, user_owned: Collection[int]) -> list[Memory]:
-        """Put in force what holds by all that is still said; what came back.
+        """Activate the value that holds by the remaining messages; the memories that are active
+        again.
 
-        The days of ``user_owned``, which a person has in their own hands, stay as they are.
+        The days of ``user_owned`` memories, which the user set, stay as they are.
         """
         self._update_start_dates(user_owned)
         rows = self._rows()
@@ -98,7 +99,7 @@ class ValueReplay:
         return back
 
     def _link_successors(self, chain: Sequence[Memory]) -> None:
-        """Each value gives its place to the one that was said next; the last holds."""
+        """Let each value be replaced by the one that was said next; the last one holds."""
         place = {m.id: n for n, m in enumerate(chain)}
         for n, memory in enumerate(chain[:-1]):
             heir = chain[n + 1]
@@ -110,7 +111,7 @@ class ValueReplay:
                 memories.amend(self.tx, memory.id, replaced_by=heir.id)
 
     def _update_start_dates(self, user_owned: Collection[int]) -> None:
-        """Give each value the first day that what is still said gives it."""
+        """Give each value the first day that the remaining messages give it."""
         rows = {m.id: m for m in self._rows() if m.id not in user_owned}
         until = {i: m.expires_at for i, m in rows.items()}
         for i, start in start_dates(self._statements(rows), until).items():
@@ -118,7 +119,7 @@ class ValueReplay:
                 memories.set_start(self.tx, rows[i], self.app_id, start, self.cause)
 
     def _statements(self, ids: Iterable[int]) -> list[Statement]:
-        """What was said of these memories and is not about to go, in the order it was read."""
+        """The remaining statements of these memories, in the order in which they were read."""
         past = [
             e
             for i in ids
@@ -143,7 +144,7 @@ class ValueReplay:
         ]
 
     def _replaced_before_start(self, memory: Memory) -> bool:
-        """Whether a value was replaced while it was still to come, by words that stay."""
+        """Whether a value was replaced before its first day, by a message that remains."""
         past = [e for e in events.of_memory(self.tx, memory.id) if e.kind == "supersede"]
         if not past or past[-1].related_id in self.deleted_memories:
             return False

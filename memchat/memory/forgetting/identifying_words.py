@@ -1,7 +1,7 @@
-"""The words that give a value away, and where a text has them, whatever their case and endings.
+"""The words by which a text gives a value away, and where they stand, in any case and inflection.
 
-Of "Quokkaland Ltd" it is the first word: names and rare words tell, what many firms are called does
-not. Where every word of a value is common, only all of them together tell.
+Of "Quokkaland Ltd" it is the first word: names and rare words identify a value, common ones do not.
+Where all words of a value are common, only all of them together do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORMS_OF_FIRMS = """
 """
 _OF_FIRMS = frozenset(_FORMS_OF_FIRMS.split())
 _SHORT = 3
-"""Words of a value that is a bare name: a capital at its start means something there."""
+"""Up to so many words a value may be a bare name, whose first capital means something."""
 _FEW, _FEW_SHARE = 10, 0.02
 _NAMED, _NAMED_SHARE = 20, 0.5
 """In so many of the messages, and in such a share of them, a word is not common yet: of the plain
@@ -38,12 +38,12 @@ _PREFIX = 3
 
 @dataclass(frozen=True, slots=True)
 class IdentifyingWords:
-    """A text speaks of a value where it has all the words of any of these groups."""
+    """Groups of words: a text mentions a value where it has all words of any group."""
 
     groups: tuple[tuple[str, ...], ...]
 
     def spans(self, texts: Mapping[int, str]) -> dict[int, set[tuple[int, int]]]:
-        """Where the words stand in each of these texts that speaks of it."""
+        """Where the words stand, for each of these texts that mentions a value."""
         words = sorted({word for group in self.groups for word in group})
         stems = keywords.stems(words)
         said = {key: self._similar_words(content, words) for key, content in texts.items()}
@@ -57,14 +57,14 @@ class IdentifyingWords:
         return found
 
     def prefixes(self) -> list[str]:
-        """For each group how its first word begins in all its forms."""
+        """For each group the prefix that all forms of its first word share."""
         firsts = [group[0] for group in self.groups]
         stems = keywords.stems(firsts)
         return [_common_prefix(word, stems) for word in firsts]
 
     @staticmethod
     def _similar_words(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
-        """The words of a text that begin like any of these, folded, with their places."""
+        """The folded words of a text that begin like any of these, with their places."""
         starts = {word[:_PREFIX] for word in words}
         whole = keywords.folded(content)
         if not any(start in whole for start in starts):
@@ -90,7 +90,7 @@ class IdentifyingWords:
 def identifying_words(
     tx: Connection, app_ids: Sequence[int], values: Iterable[str]
 ) -> IdentifyingWords:
-    """What gives any of these values away among the messages of these scopes."""
+    """The words that identify any of these values among the messages of these scopes."""
     total = mentions.count_messages(tx, app_ids)
     few = max(_FEW, _FEW_SHARE * total)
     named = max(_NAMED, _NAMED_SHARE * total)
@@ -107,7 +107,8 @@ def identifying_words(
 
 
 def _words(value: str) -> list[str]:
-    """The folded words of a value that may tell; runs of scripts without spaces whole."""
+    """The folded words of a value that may identify it; runs of scripts without spaces are one
+    word."""
     runs = keywords.UNSPACED.findall(keywords.folded(value))
     spaced = keywords.UNSPACED.sub(" ", keywords.folded(value))
     said = [m[0] for m in _WORD.finditer(spaced)]
@@ -130,5 +131,5 @@ def _names(value: str) -> set[str]:
 
 
 def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
-    """What the word shares with all forms of its stem: its last letter may change with them."""
+    """What a word shares with all forms of its stem; the last letter of the stem may change."""
     return word[: max(len(stems.get(word, word)) - 1, 1)] if word.isascii() else word

@@ -1,9 +1,9 @@
-"""The other places that speak of a memory: what forgetting it leaves, and blanking that as well.
+"""Other mentions of a memory, which forgetting it leaves: finding them, and blanking them as well.
 
-They are found before it is forgotten, while its words are known: messages by the keyword index, the
-rest, which is short, by reading it. A place may mean something else by the same word, so a person
-chooses. A message, title or summary is blanked where the words stand; another fact with them is
-forgotten, and what waits for a yes, or was not kept, is dropped.
+They are found before the memory is forgotten, while its words are known: messages by the keyword
+index, everything else by reading it. The same word may mean something else there, so the user
+chooses. In messages, titles and summaries the words are blanked; another memory with them is
+forgotten; inbox items and refusals are removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ _AROUND = 60
 
 
 def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
-    """What will still speak of these memories when they are forgotten; of the first, by its id."""
+    """What still mentions these memories when they are forgotten. The result has the id of the
+    first."""
     gone = purge.with_merged(tx, chosen)
     occurrences = redaction.Occurrences()
     for memory in gone.values():
@@ -60,7 +61,7 @@ def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Looks through all that some scopes hold, but for what the forgetting takes along."""
+    """Searches some scopes, leaving out what forgetting removes anyway."""
 
     tx: Connection
     app_ids: Sequence[int]
@@ -110,7 +111,7 @@ class _Search:
             yield Place("memory", memory_id, None, there[memory_id].said_at, shown)
 
     def _lines(self, memory: Memory) -> str:
-        """A memory in all the words that it ever had."""
+        """A memory in all the wordings that it ever had."""
         facts = redaction.all_wordings(memory, events.of_memory(self.tx, memory.id))
         return "\n".join(sorted(f"{key.replace('_', ' ')}: {value}" for key, value in facts))
 
@@ -134,7 +135,7 @@ class _Search:
 
 @dataclass(frozen=True, slots=True)
 class MentionsToBlank:
-    """The places that a person wants blanked, as the job that does it keeps them."""
+    """The mentions that the user wants blanked, as the job stores them."""
 
     words: tuple[tuple[str, ...], ...]
     ids: frozenset[tuple[str, int]]
@@ -146,7 +147,7 @@ class MentionsToBlank:
 
     @classmethod
     def load(cls, how: str | None) -> MentionsToBlank | None:
-        """What ``dump`` wrote; None for a purge of another kind."""
+        """Read what ``dump`` wrote; None for a purge of another kind."""
         if how is None or not how.startswith("{"):
             return None
         held = json.loads(how)
@@ -163,8 +164,8 @@ class MentionsToBlank:
 def queue(
     tx: Connection, found: Elsewhere, app_id: int, now: datetime, *, blank_at: datetime
 ) -> None:
-    """Have these places blanked by the job that purges the memory, or did: what undoes the one
-    undoes the other."""
+    """Have these mentions blanked by the job that purges the memory, so that undoing the deletion
+    undoes both."""
     wanted = MentionsToBlank.of(found)
     before = MentionsToBlank.load(jobs.how(tx, "forget", found.memory_id))
     if before is not None:
@@ -176,13 +177,13 @@ def queue(
 def blank(
     tx: Connection, app_id: int, chosen: MentionsToBlank, zone: ZoneInfo, now: datetime
 ) -> set[int]:
-    """Blank what was chosen, as far as this scope row may speak of it, in the caller's transaction.
+    """Blank the chosen mentions that this scope row can see, in the caller's transaction.
 
-    Gives the scope rows whose saved vectors know too much now.
+    Gives the scope rows whose saved vector index must be dropped.
     """
     app_ids = mentions.scopes(tx, app_id)
     facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
-    # One that is being forgotten on its own has its own purge and undoing.
+    # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     stale = purge.forget(tx, chosen_facts, zone, now)
     _drop_proposals(tx, app_ids, chosen)
@@ -232,7 +233,7 @@ def _blank_description(tx: Connection, session_id: int, chosen: MentionsToBlank)
 
 
 def _excerpt(content: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The words around the first of these places, each of which is blanked."""
+    """The text around the first of these places, each of them blanked."""
     every = sorted(spans)
     start, end = max(every[0][0] - _AROUND, 0), every[0][1] + _AROUND
     shown = " ".join(redaction.blank(content, every)[start:end].split())

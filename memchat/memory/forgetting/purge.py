@@ -1,11 +1,11 @@
-"""Forgetting for good: the row, its vector, keyword rows, quotes, and its words wherever they echo.
+"""Forgetting for good: the row, its vector, keyword rows, quotes, and its words in conversations.
 
-``hide`` takes a fact out of everybody's sight at once and queues the purge, which ``forget`` is.
-What stays is a tombstone of keyed hashes, which recognises the fact when it comes again, and an
-event without words. What is to be blanked is gathered first, from the text as it was said, and each
-conversation is then read and blanked once, with a filler of the same length, so that the quotes of
-other facts keep their place. The bytes leave the file in a last step, ``scrub``, which waits for
-readers and is repeated until it is done.
+``hide`` takes a memory out of sight at once and queues the purge, which is ``forget``. What stays
+is a tombstone of keyed hashes, which recognises the fact when it comes again, and an event without
+words. What is to be blanked is collected first, from the unchanged text; then each conversation is
+read and blanked once, with a filler of the same length, so that the quotes of other facts keep
+their place. The last step, ``scrub``, removes the bytes from the file. It waits for readers and is
+repeated until it succeeds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from memchat.types import Memory, Message
 
 SCRUB_PENDING = "scrub_pending"
 KEEP_TRANSCRIPT = "keep-transcript"
-"""How a purge is queued that leaves people's words where they stand."""
+"""The kind of a purge that leaves the users' messages as they are."""
 
 
 def hide(
@@ -56,12 +56,13 @@ def hide(
 ) -> set[int]:
     """Take a memory, and those merged into it, out of sight, and queue the purge.
 
-    Nothing said until now brings it back. Gives the scope rows whose saved vectors know too much.
+    Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
+    dropped.
     """
     gone = with_merged(tx, [memory])
     for one in gone.values():
         if one.inactive_reason == FORGOTTEN:
-            continue  # on its own, before: its own purge and undoing stand
+            continue  # it was deleted by itself, and has a purge of its own
         app_id = memories.app_id_of(tx, one.id)
         facts = redaction.all_wordings(one, events.of_memory(tx, one.id))
         tombstones.bury(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
@@ -73,7 +74,7 @@ def hide(
 
 
 def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
-    """Undo ``hide`` while the purge is still held back."""
+    """Undo ``hide`` while the purge is not done yet."""
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
@@ -85,7 +86,7 @@ def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
 def purge_hidden_duplicate(
     tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime
 ) -> None:
-    """Purge a hidden row at once where the very same fact is about to be written by hand.
+    """Purge a hidden row at once where the same fact is about to be stored by hand.
 
     Its vector left the saved index when it was hidden.
     """
@@ -105,9 +106,9 @@ def forget(
 ) -> set[int]:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
-    ``keep_transcript`` leaves what people wrote, but lets nothing be found in it or learnt from it.
-    Without ``tombstone`` it is these memories alone, the same may be learnt again, and what other
-    conversations were called stays. Gives the scope rows whose saved vectors know too much now.
+    ``keep_transcript`` leaves the messages, but lets nothing be found in them or learned from them.
+    Without ``tombstone`` only these memories are purged, the same may be learned again, and titles
+    of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
     gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
@@ -119,7 +120,7 @@ def forget(
     occurrences = redaction.Occurrences()
     for memory in gone.values():
         if tombstone:
-            # What was said between hiding and purging was said after it was forgotten.
+            # What was said between hiding and purging counts as said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
             facts = redaction.all_wordings(memory, events.of_memory(tx, memory.id))
             tombstones.bury(
@@ -135,7 +136,7 @@ def forget(
             _drop_proposals(tx, app_id, every)
             reworded |= strip_cues(tx, app_id, every)
     rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
-    # What was drawn from a turn stands in its searched text.
+    # The search text of a turn holds the facts that were learned from it.
     in_use = services.in_use(tx)
     for session_id in occurrences.values:
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
@@ -153,7 +154,7 @@ def forget(
 
 
 def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
-    """The turns whose lines may hold the words of this memory, or a title that speaks of it."""
+    """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
     proofs = evidence.of_memory(tx, memory_id)
     titled = sessions.titles(tx, [proof.session_id for proof in proofs])
     turns = {proof.message_id for proof in proofs}
@@ -163,9 +164,9 @@ def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
 
 
 def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: datetime) -> set[int]:
-    """Remove one turn; title and summary of its conversation go with it where they speak of it.
+    """Remove one turn, and title and summary of its conversation where they mention it.
 
-    Gives the scope rows whose saved vectors know too much now.
+    Gives the scope rows whose saved vector index must be dropped.
     """
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
@@ -188,9 +189,9 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
 
 
 def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetime) -> set[int]:
-    """Remove a conversation. What was learnt from it stays, but without its words as proof.
+    """Remove a conversation. What it taught stays, but without its quotes as proof.
 
-    Gives the scope rows whose saved vectors know too much now.
+    Gives the scope rows whose saved vector index must be dropped.
     """
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
@@ -204,9 +205,8 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
 
 
 def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tuple[int, set[int]]:
-    """Remove an app with all it holds: how many memories, and the scope rows whose saved vectors
-    know too much now. What the user's other apps were shown of it, and their cues that tell it, go
-    too."""
+    """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
+    many memories it had, and the scope rows whose saved vector index must be dropped."""
     rows = memories.of_app(tx, app_id)
     facts, shown = _contents_of_app(tx, app_id, rows)
     others = apps.beside(tx, app_id)
@@ -214,7 +214,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     keywords.remove(tx, "memories", list(rows))
     sessions.drop_summaries(tx, app_id)
     apps.remove(tx, app_id)
-    # From here on only what other apps hold is left to look at.
+    # Only what other apps hold is left now.
     left = fact_lists.sent_anywhere(tx, {i for every in shown for i in every})
     for every in shown:
         if not left.isdisjoint(every):
@@ -230,8 +230,8 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
 def _contents_of_app(
     tx: Connection, app_id: int, ids: Collection[int]
 ) -> tuple[set[tuple[str, str]], list[list[int]]]:
-    """The keys and values of an app's memories, now and before, and for each of them the memories
-    whose lines may hold its words."""
+    """The keys and values of an app's memories, now and before, and for each memory those whose
+    lines may hold its words."""
     there = [*memories.by_ids(tx, [app_id], list(ids)).values(), *hidden.listed(tx, [app_id])]
     facts: set[tuple[str, str]] = set()
     for memory in there:
@@ -240,7 +240,7 @@ def _contents_of_app(
 
 
 def scrub(database: Database) -> bool:
-    """Make deleted words leave the file's bytes. False while a reader still holds them back."""
+    """Remove deleted words from the bytes of the file. False while a reader still prevents that."""
     with database.read() as tx:
         pending = meta.get(tx, SCRUB_PENDING)
     if pending is None:
@@ -250,20 +250,20 @@ def scrub(database: Database) -> bool:
     if not database.truncate_wal():
         return False
     with database.write() as tx:
-        # Only now: a process killed before leaves the work to the next. And only this mark: what
-        # another forgot meanwhile is not scrubbed yet.
+        # Only after truncating, so that another process repeats it if this one is killed; and only
+        # this mark: what was forgotten meanwhile is not scrubbed yet.
         if meta.get(tx, SCRUB_PENDING) == pending:
             meta.drop(tx, SCRUB_PENDING)
     return True
 
 
 def request_scrub(tx: Connection) -> None:
-    """Note that words were deleted whose bytes are still in the file."""
+    """Note that the file still holds the bytes of deleted words."""
     meta.put(tx, SCRUB_PENDING, secrets.token_hex(8))
 
 
 def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
-    """Memories that are to go, and those merged into them, by id."""
+    """These memories and those merged into them, by id."""
     gone: dict[int, Memory] = {}
     todo = list(chosen)
     while todo:
@@ -276,7 +276,7 @@ def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
 
 
 def _tombstone_marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
-    """By what a fact, in all these words, is recognised when it comes again."""
+    """The marks by which a fact, in all these wordings, is recognised when it comes again."""
     marks: set[Mark] = set()
     proofs = [p for p in evidence.of_memory(tx, memory_id) if p.role == "user"]
     for key, value in facts:
@@ -287,8 +287,7 @@ def _tombstone_marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, 
 
 
 def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, str]]) -> None:
-    """Take what waits, and what was not kept, out where it has the words of any of these facts, or
-    is one of them, however short."""
+    """Remove inbox items and refusals that propose one of these facts or hold its words."""
     gone = {(key, text.normal_value(value)) for key, value in facts}
     lines = redaction.searched_wordings(facts)
     for store in (inbox, refusals):
@@ -304,7 +303,8 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
 
 
 def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
-    """No cue of anything else tells what is forgotten; the memories that had such cues."""
+    """Remove the cues of other memories that reveal any of these facts; the memories that had such
+    cues."""
     words = {
         w
         for key, value in facts
@@ -323,8 +323,8 @@ def _cue_contains(cue: str, words: Iterable[str]) -> bool:
 
 
 def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
-    """The cues that the search holds for another form of any of these words."""
-    # Times and decimals ("day:2") are no words of their own to the index.
+    """The cues that the search index treats as another form of any of these words."""
+    # The index does not hold times and decimals ("day:2") as words.
     wanted = {keywords.folded(word) for word in words if word.isalpha()}
     said = {cue: keywords.folded(cue) for cue in every}
     stems = keywords.stems(wanted.union(said.values()))
@@ -338,7 +338,7 @@ def _shortest_match(word: str) -> int:
 
 
 def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
-    """Take turns about to go out of search; the memories that their words prove."""
+    """Remove turns from search before they are deleted; the memories that their quotes prove."""
     ids = [turn.id for turn in turns]
     messages.unindex(tx, ids)
     redaction.drop_turn_lines(tx, ids)

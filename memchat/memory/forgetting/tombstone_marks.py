@@ -1,8 +1,9 @@
 """How a forgotten fact is recognised when it comes again, in the same words or in others.
 
 A tombstone is a set of keyed hashes: of key and value, of the quotes, of the key with each message
-that proved it, of the value's words under that key, and of the names and numbers in it. Words said
-before the forgetting never bring it back. Said later, the same is a question for the person.
+that proved it, of each word of the value with its key, and of the names and numbers in it. Words
+said before the forgetting never bring the fact back. Said later, the same is a question for the
+user.
 """
 
 from __future__ import annotations
@@ -19,16 +20,17 @@ from memchat.store.tombstones import Mark
 
 TombstoneMatch = Literal["refuse", "ask"]
 _SHORT = 3
-"""Words of a value that is a bare name: a capital at its start means something there."""
+"""Up to so many words a value may be a bare name, whose first capital means something."""
 
 
 def fact_marks(key: str, value: str) -> set[Mark]:
-    """What of a fact is recognised, wherever it was said."""
+    """The marks of a fact, wherever it was said."""
     return wording_marks(key, value) | {("name", word) for word in _distinctive(value)}
 
 
 def wording_marks(key: str, value: str) -> set[Mark]:
-    """What is lifted when a person says it by hand: this fact, not others that share a name."""
+    """The marks that are lifted when the user enters it by hand: those of this fact, not of others
+    that share a name."""
     return {
         ("value", f"{key}|{text.normal_value(value)}"),
         *(("word", f"{key}|{word}") for word in _words(value)),
@@ -36,7 +38,7 @@ def wording_marks(key: str, value: str) -> set[Mark]:
 
 
 def proof_marks(key: str, quote: str, message_id: int) -> set[Mark]:
-    """What of a fact's proof is recognised."""
+    """The marks of a quote that proves a fact."""
     return {("quote", text.normal_value(quote)), ("source", f"{key}|{message_id}")}
 
 
@@ -48,12 +50,12 @@ def match(
     proofs: Iterable[tuple[int, str]],
     said_at: datetime,
 ) -> TombstoneMatch | None:
-    """What a forgotten fact says to a new one: nothing, refuse it, or ask the person.
+    """What the tombstones say to a new fact: None, refuse it, or ask the user.
 
     ``proofs`` are (message id, quote). What was said before the forgetting is refused where it
     shares a quote, a message under the same key, a word under the same key, or a name or number.
     """
-    # A forgotten name is one in small letters too.
+    # A forgotten name is recognised in lower case too.
     marks = fact_marks(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
         marks |= proof_marks(key, quote, message_id)
@@ -73,7 +75,7 @@ def _words(value: str) -> set[str]:
 
 
 def _distinctive(value: str) -> set[str]:
-    """Names, and numbers of some length: a "2" is in everything."""
+    """Names, and numbers of more than two characters."""
     short = len(value.split()) <= _SHORT
     named = {text.fold(name).text for name in text.names(value, from_start=short)}
     return named | {number for number in text.numbers(value) if len(number) > 2}

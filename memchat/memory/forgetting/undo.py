@@ -1,9 +1,9 @@
-"""Taking back what a conversation taught, exactly: its events undone, the last one first.
+"""Undoing what a conversation taught: its events are undone, the last one first.
 
-What it added goes, unless words said elsewhere prove it too or a person took it into their own
-hands; what it retired comes back, unless something newer stands in that place; what it revived is
-retired again; a day it changed is as before. Of the values of a key that holds one, that one holds
-afterwards which would, had the deleted words never been said (``replay``).
+Memories that it added go, unless other messages prove them too or the user changed them by hand.
+What it retired is restored, unless something newer replaced it; what it restored is retired again;
+a day it changed is set back. Of a key that holds one value, the value holds that would hold had the
+deleted messages never been sent (``value_replay``).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _REASONS = RETIRING | {"expire": "expired"}
 
 @dataclass(slots=True)
 class ConversationUndo:
-    """One conversation, or some of its messages, about to be deleted in the caller's transaction.
+    """A conversation, or some of its messages, that is deleted in the caller's transaction.
 
-    The memories of ``gone`` are left for the caller to forget.
+    The caller forgets the memories of ``gone``.
     """
 
     tx: Connection
@@ -49,7 +49,7 @@ class ConversationUndo:
     kept: dict[int, Memory] = field(default_factory=dict)
 
     def run(self) -> Undone:
-        """Undo it all; what that did."""
+        """Undo all of it; the memories that are gone, restored and kept."""
         for memory_id in evidence.proved_by(self.tx, list(self.message_ids)):
             memory = memories.get(self.tx, self.app_ids, memory_id)
             if memory is not None:
@@ -72,7 +72,7 @@ class ConversationUndo:
         return Cause(self.now, "user", DELETED)
 
     def _single_valued_keys(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
-        """The keys that hold one value, with their scope row, of these memories."""
+        """(scope row, key) of these memories, for keys that hold one value."""
         rows = memories.by_ids(self.tx, self.app_ids, sorted(memory_ids)).values()
         found = ((self._scope(m), m.key) for m in rows if is_single_valued(m.key))
         return sorted(set(found))
@@ -88,7 +88,7 @@ class ConversationUndo:
         self.back = {i: m for i, m in self.back.items() if still[i].active}
 
     def _undo(self, event: Event) -> bool:
-        """Undo one event; False where that is not to be done."""
+        """Undo one event; False where that must not be done."""
         memory = memories.get(self.tx, self.app_ids, event.memory_id)
         if memory is None:
             return False
@@ -110,7 +110,7 @@ class ConversationUndo:
         return True
 
     def _is_replayed(self, event: Event) -> bool:
-        """Whether the values of the key, taken together, say what undoing an event comes to."""
+        """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
         if event.kind == "restore":
             before = self._retired_before(event)
             return before is not None and before.kind == "supersede"
@@ -119,7 +119,7 @@ class ConversationUndo:
         )
 
     def _set_day(self, memory: Memory, old: dict[str, Any]) -> None:
-        """The first or last day as it was before."""
+        """Set the first or last day back."""
         scope = self._scope(memory)
         for name, change in (
             ("expires_at", memories.set_expiry),
@@ -130,7 +130,7 @@ class ConversationUndo:
                 change(self.tx, memory, scope, day, self._cause)
 
     def _changed_since(self, event: Event) -> bool:
-        """Whether the memory changed since, by other words or hands: that is not ours to undo."""
+        """Whether a later event changed the memory that is not of this conversation: then it stays."""
         changes = {*RETIRING, "restore", "edit", "expire"}
         later = [
             e
@@ -140,8 +140,8 @@ class ConversationUndo:
         return any(e.message_id not in self.message_ids for e in later)
 
     def _remove_old_day(self, event: Event) -> bool:
-        """A last day that was changed again since: undoing that change must not bring this one
-        back, which only the deleted words prove."""
+        """Where a last day was changed again later, undoing the later change must not restore this
+        one, which only deleted messages prove."""
         if event.kind != "edit" or event.old is None or event.new is None:
             return False
         for later in events.of_memory(self.tx, event.memory_id):
@@ -151,7 +151,7 @@ class ConversationUndo:
         return False
 
     def _restore_replaced(self) -> None:
-        """What something that goes had retired, by whatever words or hands that was done."""
+        """Restore what a memory that goes had replaced, whoever caused that."""
         for goes in self.gone:
             for memory in succession.replaced_by(self.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
@@ -160,7 +160,7 @@ class ConversationUndo:
                     self._restore(memory)
 
     def _restore(self, memory: Memory) -> None:
-        """What was retired comes back, or is retired by what stands in its place by now."""
+        """Restore a retired memory, or link it to the memory that replaces it now."""
         winner = self._successor(memory)
         if winner is None:
             memories.reactivate(self.tx, memory, self._scope(memory), self._cause)
@@ -169,8 +169,8 @@ class ConversationUndo:
             memories.amend(self.tx, memory.id, replaced_by=winner.id)
 
     def _successor(self, memory: Memory) -> Memory | None:
-        """What stands in a retired memory's place and is not about to go: one in use, or one that
-        came to its own end there."""
+        """The memory that replaces a retired one and does not go: an active one, or one that ended
+        or expired."""
         seen, next_id = {memory.id}, memory.replaced_by
         while next_id is not None and next_id not in seen:
             seen.add(next_id)
@@ -183,7 +183,7 @@ class ConversationUndo:
         return None
 
     def _retire_again(self, memory: Memory, event: Event) -> bool:
-        """What was revived is retired as it was before; False where it was said again since."""
+        """Retire a restored memory as before; False where it was said again since."""
         before = self._retired_before(event)
         if before is None or self._proved_since(memory.id, max(self.message_ids)):
             return False
@@ -198,7 +198,7 @@ class ConversationUndo:
         return True
 
     def _retired_before(self, event: Event) -> Event | None:
-        """The event that had retired what this one brought back."""
+        """The event that had retired what this one restored."""
         past = reversed(events.of_memory(self.tx, event.memory_id))
         return next(
             (e for e in past if e.id < event.id and e.kind in _REASONS and e.cause not in _UNDONE),
@@ -206,7 +206,7 @@ class ConversationUndo:
         )
 
     def _update_said_at(self, memory_id: int) -> None:
-        """When it was said is when the words that still prove it were, or a person's own hand."""
+        """Date a memory by the remaining messages that prove it, or by what the user did by hand."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
         past = events.of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
