@@ -1,4 +1,4 @@
-"""The second look on its own: for what waits in the inbox until the model can be asked."""
+"""The second look as a job of its own: for inbox items that wait until the model can be reached."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Se
 
 @dataclass(frozen=True, slots=True)
 class DeferredSecondLook:
-    """Asks about the proposals of one conversation, and does what the answers say."""
+    """Asks about the waiting proposals of one conversation, and applies the answers."""
 
     database: Database
     settings: Settings
@@ -50,7 +50,7 @@ class DeferredSecondLook:
     def look(self, claim: Claim) -> Learned:
         """Ask about all that waits in the claimed conversation.
 
-        Raises ProviderError; then it waits on, and may be tried again.
+        Raises ProviderError; then all of it still waits, and the job may be tried again.
         """
         with self.database.read() as tx:
             found = sessions.by_id(tx, claim.target_id)
@@ -65,7 +65,7 @@ class DeferredSecondLook:
         looks = self._ask(claim, model, waiting, turns)
         with self.database.write() as tx:
             changes = []
-            # What a person decided or had forgotten meanwhile waits no more.
+            # What the user decided or had forgotten meanwhile waits no longer.
             still = self._still_waiting(tx, found[0])
             for one, look in zip(waiting, looks, strict=True):
                 if one.item.id in still:
@@ -81,7 +81,7 @@ class DeferredSecondLook:
         waiting: Sequence[WaitingItem],
         turns: Sequence[Message],
     ) -> Sequence[LookAnswer | None]:
-        """The answers; none of them where no model is to be asked. What it took is kept."""
+        """The answers; None for each where no model is to be asked. The usage is stored."""
         if not waiting or model.stand_in or self.settings.verify == "off":
             return [None] * len(waiting)
         second = SecondLook(model, self.prompts, self.settings.mask_before_extraction)
@@ -102,13 +102,13 @@ class DeferredSecondLook:
         return apps.memory_switch(tx, Scope(session.user, session.app)).on
 
     def _still_waiting(self, tx: Connection, session: Session) -> dict[int, WaitingItem]:
-        """What waits now, by its inbox item; nothing while memory is off."""
+        """What waits now, by the id of its inbox item; nothing while memory is off."""
         if not self._is_on(tx, session):
             return {}
         return {one.item.id: one for one in self._waiting(tx, session)}
 
     def _waiting(self, tx: Connection, session: Session) -> list[WaitingItem]:
-        """What waits for its look and whose words still stand in their message."""
+        """What waits for a second look, as long as its quote still stands in the message."""
         ids = apps.find(tx, Scope(session.user, session.app)).ids
         items = inbox.unchecked(tx, session.id)
         turns = messages.by_ids(tx, [item.message_id for item in items if item.message_id])
@@ -161,7 +161,7 @@ class DeferredSecondLook:
 
 @dataclass(frozen=True, slots=True)
 class WaitingItem:
-    """One proposal that waits for its look, with the message it rests on."""
+    """One proposal that waits for its second look, with the message it was quoted from."""
 
     item: InboxItem
     turn: Message
@@ -170,16 +170,16 @@ class WaitingItem:
 
     @property
     def signals(self) -> str:
-        """Why it is to be looked at, without the promise that it will be."""
+        """Why a second look is needed, without the remark that it follows."""
         return self.item.reason.removeprefix(NOT_LOOKED_AT).removeprefix("; ")
 
     @property
     def quotes(self) -> tuple[str, ...]:
-        """The words that it rests on."""
+        """The words that prove it."""
         return (self.turn.content[self.span[0] : self.span[1]],)
 
     def doubt(self, names: Mapping[int, str]) -> LookRequest:
-        """What is asked about it; ``names`` gives each message its short id."""
+        """The request for it; ``names`` gives each message its short id."""
         around = sentence_around(self.turn.content, *self.span)
         item, target = self.item, self.target
         return LookRequest(
@@ -193,7 +193,7 @@ class WaitingItem:
         )
 
     def fact(self, value: str, settings: Settings) -> Fact:
-        """The same as a fact to put in."""
+        """The proposal as a fact to store."""
         what, said_at, quote = of_item(self.item), self.turn.created_at, self.quotes[0]
         text = search_text(what.key, value, said_at, settings.zone, quote, what.cues)
         return Fact(

@@ -1,7 +1,7 @@
-"""Asking the cheap model what a conversation taught: one call a window, one repair, no more.
+"""Asks the extraction model what a conversation taught: one call for a window, and one repair.
 
-What the model sees is data in one fenced JSON object: the turns to read, the turns before them, the
-facts that may be meant, and the keys in use, each within its budget of characters.
+The model is given one fenced JSON object: the turns to read, the turns before them, known facts
+that may be meant, and the keys in use. Each part has a limit in characters.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BAD_ANSWER_SHOWN = 4_000
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """One turn, or a piece of a very long one, as the model is shown it."""
+    """One turn, or a part of a very long one, as the model is shown it."""
 
     id: str
     role: str
@@ -49,7 +49,7 @@ class TranscriptLine:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What one call is to read."""
+    """The turns that one call reads, and the turns before them as context."""
 
     transcript: tuple[TranscriptLine, ...]
     context: tuple[TranscriptLine, ...] = ()
@@ -57,7 +57,7 @@ class Window:
 
 @dataclass(slots=True)
 class Extraction:
-    """Answers of a call and its follow-ups, with what they took."""
+    """The answers of a call and its follow-ups, and their usage."""
 
     answers: list[ExtractionAnswer] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
@@ -132,7 +132,7 @@ def _parsed(reply: str) -> ExtractionAnswer:
 
 
 def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]) -> str:
-    """The fenced data object. No text in it can close the fence: ``<`` is written as an escape."""
+    """The fenced data object. No text in it can close the fence, because ``<`` is escaped."""
     data = {
         "transcript": [line.to_json() for line in window.transcript],
         "context": [line.to_json() for line in window.context],
@@ -143,7 +143,7 @@ def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Se
 
 
 def fenced(data: dict[str, Any]) -> str:
-    """Data as one JSON object between two marks that no text in it can know."""
+    """Data as one JSON object between two marks that no text in it can predict."""
     mark = secrets.token_hex(4)
     return f'<data mark="{mark}">\n{_sent(data)}\n</data mark="{mark}">'
 

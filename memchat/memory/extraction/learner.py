@@ -104,9 +104,9 @@ class Learner:
             raise
 
     def look_late(self, claim: Claim) -> Learned:
-        """Have the second look made that the claimed session's proposals still wait for.
+        """Make the second look that proposals of the claimed session still wait for.
 
-        Raises ProviderError; then they wait on, and it may be tried again.
+        Raises ProviderError; then they still wait, and it may be tried again.
         """
         late = DeferredSecondLook(
             self._database, self._settings, self._prompts, self._clock, self._model
@@ -143,7 +143,7 @@ class Learner:
     def _extract_and_judge(
         self, extractor: Extractor, reading: SessionReading, window: Window
     ) -> None:
-        space, _ = self._space()  # its first making writes: never inside a snapshot
+        space, _ = self._space()  # the first call writes, so it must not run in a read transaction
         reading.embed_questions(space, window)
         with self._database.read() as tx:
             shown = reading.show_facts(tx, space, window, self._today(), self._settings.zone)
@@ -175,9 +175,9 @@ class Learner:
             reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in reading.verdicts]
 
     def _look_again(self, claim: Claim, reading: SessionReading, model: ChatModel) -> None:
-        """Have the model look once more at what the settings say, after all windows are read.
+        """Ask the model for a second look at the verdicts that the settings name.
 
-        It is postponed while the conversation goes on, and where the provider fails.
+        It is postponed while the conversation continues, and where the provider fails.
         """
         mode = "off" if model.stand_in else self._settings.verify
         asked = [
@@ -230,8 +230,8 @@ class Learner:
         return Learned(claim.target_id, tuple(done.changes), title, summary)
 
     def _is_over(self, reading: SessionReading) -> bool:
-        """Whether all was said that the second look is to see: a conversation that is read message
-        by message may go on."""
+        """Whether the conversation is complete; one that is read message by message may
+        continue."""
         with self._database.read() as tx:
             return not self._is_open(tx, reading)
 
@@ -279,7 +279,7 @@ class Learner:
                 raise StoreError("another worker has taken the reading over")
 
     def _queue_second_look(self, tx: Connection, claim: Claim, reading: SessionReading) -> None:
-        """Have what waits for its second look asked about: later where the provider failed."""
+        """Queue the second look of what waits for it; later where the provider failed."""
         if self._is_open(tx, reading) or not inbox.unchecked(tx, reading.session.id):
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0
@@ -288,12 +288,12 @@ class Learner:
         jobs.enqueue(tx, "verify", claim.app_id, "session", claim.target_id, now, run_at=at)
 
     def _requeue_unread(self, tx: Connection, claim: Claim) -> None:
-        """Queue the session again where more was said meanwhile that is due for reading."""
+        """Queue the session again where turns came meanwhile that are due for reading."""
         if self._has_unread_turns(tx, claim.target_id):
             jobs.enqueue(tx, "extract", claim.app_id, "session", claim.target_id, self._clock())
 
     def _has_unread_turns(self, tx: Connection, session_id: int) -> bool:
-        """Whether more was said meanwhile that is due for reading."""
+        """Whether turns came meanwhile that are due for reading."""
         found = sessions.by_id(tx, session_id)
         if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
             return False

@@ -22,22 +22,23 @@ REPEATED = "it only repeats what is known already"
 _READ_BEFORE = "its words were read by an earlier extraction"
 HIDDEN = "it holds something that is never remembered"
 _MASKED = re.compile(r"\[[a-z][a-z -]*\]")
-"""What stands in the place of a secret, as ``secrets.mask`` writes it."""
+"""A masked secret, as ``secrets.mask`` writes it."""
 
 
 def resolve(
     verdicts: Sequence[Verdict],
     as_fact: Callable[[Verdict], Fact],
 ) -> tuple[list[Fact], list[Change]]:
-    """The facts to put in, as they were said, and what happened to the other proposals."""
+    """The facts to store, in the order said, and the changes that the other verdicts are reported
+    as."""
     kept = judge.dedupe_session(_without_overtaken(verdicts))
     changes = [_refused(v) for v in kept if v.outcome != "accept"]
     return [as_fact(v) for v in kept if v.outcome == "accept"], changes
 
 
 def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """What is to wait for a person: proposals in review, and accepted ones that something said
-    later puts in doubt."""
+    """The verdicts that wait for the user: those in review, and accepted ones that a later one puts
+    in doubt."""
     gone = {id(verdict) for verdict in _overtaken(verdicts)}
     judged = [v for v in verdicts if v.outcome == "review" and id(v) not in gone]
     known = {id(verdict.candidate) for verdict in judged}
@@ -47,8 +48,8 @@ def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Refused]:
-    """What the reading of a session proposed and does not keep. What another proposal keeps in the
-    same words is no loss, and is left out."""
+    """The proposals that are not kept, leaving out those that another proposal keeps in the same
+    words."""
     standing = _without_overtaken(verdicts)
     settled = judge.dedupe_session(standing)
     stays = {id(verdict.candidate) for verdict in settled}
@@ -65,7 +66,7 @@ def _words(item: Candidate) -> tuple[str, str, bool]:
 
 
 def _overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Earlier proposals (p1, p2, …) that later windows change or end."""
+    """Earlier proposals (p1, p2, …) that proposals of later windows change or end."""
     later = [verdict.candidate for verdict in verdicts if _speaks_of_proposal(verdict)]
     numbers = [int((item.to or "p1")[1:]) for item in later if item.relation in ("updates", "ends")]
     return [verdicts[number - 1] for number in dict.fromkeys(numbers)]
@@ -76,7 +77,7 @@ def _speaks_of_proposal(verdict: Verdict) -> bool:
 
 
 def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """Resolve what later windows said of earlier proposals (p1, p2, …), none of them stored yet."""
+    """Apply what later windows said of earlier proposals (p1, p2, …), none of them stored yet."""
     overtaken: set[int] = set()
     kept: list[Verdict] = []
     for verdict in verdicts:
@@ -89,7 +90,9 @@ def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
             overtaken.add(id(earlier))
             verdict = _in_place_of(earlier, verdict)
         if item.relation == "same":
-            if earlier.outcome != "accept":  # what it repeats is not kept: it stands by itself
+            if (
+                earlier.outcome != "accept"
+            ):  # what it repeats is not kept, so it is a fact of its own
                 alone = item.model_copy(update={"to": None, "relation": "new"})
                 kept.append(replace(verdict, candidate=alone))
         elif verdict.candidate.relation != "ends" or verdict.candidate.to is not None:
@@ -98,7 +101,7 @@ def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 
 def _in_place_of(earlier: Verdict, later: Verdict) -> Verdict:
-    """The later proposal, speaking of the stored fact that the one it overtakes spoke of."""
+    """The later proposal, pointing at the stored fact that the earlier one pointed at."""
     was, item = earlier.candidate, later.candidate
     stored = was.to is not None and was.relation in ("same", "updates", "ends")
     relation = "ends" if item.relation == "ends" else "updates" if stored else was.relation
@@ -111,7 +114,7 @@ def to_fact(
     known: Mapping[str, KnownFact],
     zone: ZoneInfo,
 ) -> Fact:
-    """An accepted candidate, ready for the store. ``turns`` by message id."""
+    """An accepted verdict as a fact. ``turns`` by message id."""
     item = verdict.candidate
     said_at = max(turns[p.message_id].created_at for p in verdict.spans if p.role == "user")
     quote = next(p.quote for p in verdict.spans if p.role == "user")
@@ -129,7 +132,7 @@ def to_fact(
 def inbox_entry(
     verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
 ) -> Held:
-    """What the inbox keeps of a proposal that waits for the user's yes: all that a yes then does.
+    """What the inbox keeps of a verdict that waits for the user's yes.
 
     ``turns`` by message id.
     """
@@ -150,8 +153,8 @@ def inbox_entry(
 
 
 def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
-    """What is kept of a proposal that is refused: all of it, for a user who wants it anyway, or the
-    reason alone where its words may not stay."""
+    """What is kept of a refused verdict: all of it, for a user who wants it anyway, or the reason
+    alone where its words may not be kept."""
     private = [reason for reason in verdict.reasons if reason in WITHOUT_WORDS]
     if private or verdict.wordless:
         return Refused("; ".join(private or verdict.reasons))
@@ -170,7 +173,7 @@ def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
 
 
 def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any]:
-    """The fields of a fact, an inbox entry and a refusal that say what is proposed, by name."""
+    """What is proposed, as keyword arguments for a fact, an inbox entry or a refusal."""
     item, target = verdict.candidate, _target(verdict, known)
     return {
         "memory_type": item.type,
@@ -187,7 +190,7 @@ def _proposed(verdict: Verdict, known: Mapping[str, KnownFact]) -> dict[str, Any
 
 
 def _reasons(verdict: Verdict, known: Mapping[str, KnownFact]) -> list[str]:
-    """The reasons as a person is told them: what was read before and is known is a repeat."""
+    """The reasons as the user is told them: what was read before and is known is a repeat."""
     same = _words(verdict.candidate)
     if _READ_BEFORE in verdict.reasons and any(
         (fact.key, text.normal_value(fact.value), False) == same for fact in known.values()
@@ -201,23 +204,24 @@ def _target(verdict: Verdict, known: Mapping[str, KnownFact]) -> KnownFact | Non
 
 
 def _stored_id(target: KnownFact | None) -> int | None:
-    """The memory that a known fact is; None for one that this session proposed itself."""
+    """The id of a known fact that is stored; None for one that this session proposed."""
     return target.memory_id if target is not None and target.memory_id > 0 else None
 
 
 def _key(item: Candidate, target: KnownFact | None) -> str:
-    """A change of what the session proposed itself is found by that one's key when it is asked."""
+    """A change of a proposal of this session has that proposal's key, by which it is found
+    later."""
     proposed = target is not None and target.memory_id < 0
     return target.key if target is not None and proposed else item.key
 
 
 def _value(item: Candidate, target: KnownFact | None) -> str:
-    """An end names what it ends where the model gave no words for it."""
+    """An end without a value gets the value of what it ends."""
     return item.value or (target.value if target is not None else "")
 
 
 def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
-    """The sentence that a quote stands in; none where a secret stands beside it."""
+    """The sentence around a quote; None where a secret stands in it."""
     turn = turns.get(proof.message_id)
     if turn is None:
         return None
@@ -231,7 +235,7 @@ def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
 
 
 def known_fact(short_id: str, memory: Memory) -> KnownFact:
-    """A stored memory as the model is shown it."""
+    """A stored memory as a fact that the model is shown."""
     return KnownFact(
         short_id,
         memory.id,

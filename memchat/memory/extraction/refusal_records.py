@@ -1,4 +1,4 @@
-"""Writing down what a reading did not keep, once it is certain whose words may stay."""
+"""Storing what a reading refused, without words that may not be kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from memchat.store import apps, refusals
 from memchat.store.refusals import Refused
 
 _SHORTEST_PART = 4
-"""Characters from which a word of a proposal may be a part of a secret."""
+"""From how many characters on a word of a proposal is compared with parts of secrets."""
 
 
 def record(
@@ -27,9 +27,9 @@ def record(
     *,
     altered: Collection[int] = (),
 ) -> None:
-    """Note what a session's reading did not keep, in the transaction that marks it read.
+    """Store what a session's reading refused, in the transaction that marks it read.
 
-    Of what was forgotten, or stood in a message of ``altered``, only the reason is noted.
+    Of what was forgotten, or quoted from a message of ``altered``, only the reason is stored.
     """
     own = ctx.scope.own
     assert own is not None
@@ -45,7 +45,7 @@ def record(
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
-    """Where secrets stand in what was said (message, start, end), and their words."""
+    """The secrets of the conversation: (message id, start, end, text)."""
     said = [turn.content for turn in reading.turns]
     return [
         (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
@@ -54,8 +54,8 @@ def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
 
 
 def _betrays(row: Refused, told: Iterable[tuple[int, int, int, str]]) -> bool:
-    """Whether a proposal holds a telling part of a secret. Cut off from the words around it, a part
-    is not recognised by itself; and the reason may repeat it."""
+    """Whether a proposal holds a revealing part of a secret. Without the words around it such a
+    part is not recognised by itself, and the reason may repeat it."""
     if row.key is None:
         return False
     words = f"{row.key} {row.value or ''}\n{row.reason}"

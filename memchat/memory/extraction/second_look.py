@@ -1,8 +1,8 @@
-"""The second look: one more call of the extraction model, for what only a reader can tell.
+"""The second look: one more call of the model, about candidates that code cannot decide.
 
-Each proposal is sent with the words it rests on and the conversation around them, as fenced data.
-The model answers ``holds``, ``not`` or ``unclear``; what it leaves out is unclear. It never sees
-what code refused or what only a person may decide.
+Each is sent with its sentences and the conversation around them, as fenced data. The model answers
+``holds``, ``not`` or ``unclear``; one that it leaves out is unclear. What code refused, or only the
+user may decide, is not sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ log = logging.getLogger(__name__)
 
 BATCH_SIZE = 20
 WHOLE_CONVERSATION_LIMIT = 2_400
-"""Characters of a conversation that is sent whole; of a longer one, what stands near the words."""
+"""Characters up to which a conversation is sent whole; of a longer one only the parts near the
+quotes are sent."""
 _NEAR = 500
 _BAD_ANSWER_SHOWN = 2_000
 Answer = Literal["holds", "not", "unclear"]
@@ -41,7 +42,7 @@ REFUSAL_REASONS = {
     "wrong_slot": "the words say something else than that",
     "wrong_target": "the words are about something else than what it would change",
 }
-"""What a person is told of each reason for a ``not``."""
+"""What the user is told for each reason of a ``not``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +56,10 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class LookRequest:
-    """One proposal to look at again."""
+    """One candidate to look at again."""
 
     said: tuple[tuple[str, int, int], ...]
-    """(message id, start, end) of each sentence that it rests on."""
+    """(message id, start, end) of each sentence that it was quoted from."""
     key: str
     value: str
     relation: str
@@ -70,11 +71,11 @@ class LookRequest:
 
 @dataclass(frozen=True, slots=True)
 class LookAnswer:
-    """What the model said of one proposal."""
+    """The answer of the model about one candidate."""
 
     answer: Answer
     reason: str = ""
-    """Why not, in words for a person."""
+    """Why not, in words for the user."""
     now: str | None = None
     """The whole value that holds now, where a part of a list changed."""
 
@@ -84,8 +85,8 @@ UNCLEAR = LookAnswer("unclear")
 
 @dataclass(slots=True)
 class SecondLook:
-    """The call, for one model and set of prompts. ``usage`` is what it took; with ``masks`` the
-    model is shown no secrets."""
+    """The call, for one model and set of prompts. ``usage`` collects what it took; with ``masks``
+    secrets are masked before sending."""
 
     model: ChatModel
     prompts: Prompts
@@ -138,7 +139,7 @@ class SecondLook:
 
 
 def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
-    """The looks in a model's reply, for these ids; raises ExtractionError where it holds none."""
+    """The answers in a model's reply, for these ids. Raises ExtractionError where it holds none."""
     data, _ = find_object(reply, {"verdicts"})
     items = data.get("verdicts") if data else None
     if not isinstance(items, list):
@@ -150,7 +151,7 @@ def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
 def mask_requests(
     requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
 ) -> tuple[list[LookRequest], list[ShownMessage]]:
-    """The same with each secret replaced by its kind; the places of the words move along."""
+    """The same with each secret replaced by its kind, and the places moved accordingly."""
     found = {message.id: find_secrets(message.text) for message in messages}
     hidden = [
         replace(
@@ -165,7 +166,7 @@ def mask_requests(
 
 
 def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
-    """Where a span lies once secrets are masked. One that cuts a secret takes its whole mask."""
+    """Where a span lies after masking. One that cuts a secret covers its whole mask."""
     moved_start, moved_end = start, end
     for secret in found:
         longer = len(f"[{secret.kind}]") - (secret.end - secret.start)
@@ -181,7 +182,7 @@ def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The answer's schema as strict modes want it."""
+    """The schema of the answer for strict modes."""
     maybe = {"type": ["string", "null"]}
     fields: dict[str, Any] = {
         "id": {"type": "string"},
@@ -241,7 +242,8 @@ def _data(requests: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> 
 def _shown(
     requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
 ) -> Iterator[dict[str, str]]:
-    """The conversation, or of a long one the quoted messages with their neighbours."""
+    """The messages to send: all, or of a long conversation the quoted ones with their
+    neighbours."""
     whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
     places = {message.id: place for place, message in enumerate(messages)}
     spots: dict[int, list[tuple[int, int]]] = {}
@@ -260,7 +262,7 @@ def _shown(
 
 
 def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:
-    """The parts of a long message around some places, marked as the whole message tells."""
+    """The parts of a long message around some places, with quoted text marked."""
     windows: list[tuple[int, int]] = []
     for start, end in sorted(spots):
         first, last = max(0, start - _NEAR), min(len(text), end + _NEAR)

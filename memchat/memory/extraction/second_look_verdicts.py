@@ -1,4 +1,4 @@
-"""What is asked in a second look, and what its answers make of a verdict."""
+"""Requests for a second look, and what its answers change in a verdict."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ UNCLEAR = "a second look could not tell whether it holds"
 
 
 def needs_second_look(verdict: Verdict, mode: str) -> bool:
-    """Whether a verdict is looked at once more, under MEMCHAT_VERIFY."""
+    """Whether a verdict needs a second look, under MEMCHAT_VERIFY."""
     if mode == "off" or verdict.outcome not in ("accept", "doubt"):
         return False
     return mode == "always" or verdict.outcome == "doubt" or verdict.beside
 
 
 def may_be_stored_unchecked(verdict: Verdict) -> bool:
-    """Whether a verdict may be stored while nobody can look at it once more."""
+    """Whether a verdict may be stored while no second look can be made."""
     return verdict.outcome == "accept" and not verdict.beside
 
 
 def to_request(
     verdict: Verdict, turns: Mapping[str, Turn], known: Mapping[str, KnownFact]
 ) -> LookRequest:
-    """What the second look is asked about a verdict. ``turns`` by id."""
+    """The request for a verdict. ``turns`` by id."""
     item = verdict.candidate
     said: dict[tuple[str, int, int], None] = {}
     for proof in verdict.spans:
@@ -51,8 +51,8 @@ def to_request(
 def apply_answer(
     verdict: Verdict, look: LookAnswer, messages: Sequence[str], known: str, model: str
 ) -> Verdict:
-    """The verdict after its second look. What the look makes of a value may take its words from
-    the quoted ``messages`` and from the ``known`` fact that is changed."""
+    """The verdict after its second look. A new value may take its words from the quoted
+    ``messages`` and from the ``known`` fact that it changes."""
     detail = {"verdict": look.answer, "reason": look.reason or ", ".join(verdict.signals)}
     verdict = replace(verdict, detail={**detail, "model": model})
     if look.answer == "not":
@@ -68,10 +68,10 @@ def apply_answer(
 
 
 def postponed(verdict: Verdict) -> Verdict:
-    """A verdict whose second look comes later: until then it waits in the inbox."""
+    """A verdict that waits in the inbox for a later second look."""
     return replace(verdict, outcome="review", reasons=(NOT_LOOKED_AT, *verdict.signals))
 
 
 def leave_to_person(verdict: Verdict) -> Verdict:
-    """A doubtful verdict that no model looks at: the person decides."""
+    """A doubtful verdict without a second look: the user decides."""
     return replace(verdict, outcome="review") if verdict.outcome == "doubt" else verdict

@@ -1,4 +1,4 @@
-"""A session while it is being read: its turns, what was shown with them, what was proposed."""
+"""The state of one reading of a session: its turns, the facts shown with them, the verdicts."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 NEAREST_FACTS = 5
 _VECTOR_WEIGHT = 0.7
 _SEARCHED = 20
-"""Replaced values are found too: they point at the one in use, and take no place from it."""
+"""How many hits are looked at. Replaced values are found too; each stands for the one in use."""
 PROFILE_MOST = 15
 MESSAGES_SEARCHED = 60
-"""User messages of a window whose neighbours are looked up: its first and last."""
+"""How many user messages of a window known facts are searched with: its first and last ones."""
 
 
 def shown_memory_lines(tx: Connection, turns: Iterable[Message]) -> list[str]:
-    """The lines of memory that the replies among these turns were given: what was found for each,
-    and the lists of facts that were sent whatever was asked."""
+    """The lines of memory that were shown for the replies among these turns: search results, and
+    lists of facts that were sent with every message."""
     lines: list[str] = []
     lists: set[int] = set()
     for turn in turns:
@@ -72,16 +72,16 @@ class SessionReading:
     turns: list[Message]
     first_unread: int
     known: dict[str, KnownFact] = field(default_factory=dict)
-    """Every fact that was shown, by the short id it keeps through all windows."""
+    """Every fact that was shown, by its short id, which is the same in all windows."""
     injected: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
     vectors: dict[str, Vectors] = field(default_factory=dict)
-    """Of the user's messages in the window that is read now, by query hash."""
+    """By query hash, for the user messages of the present window."""
     title: str | None = None
     summary: str = ""
     linked_by_key: set[str] = field(default_factory=set)
-    """Short ids of the facts that were not shown, and that a proposal's key named."""
+    """Short ids of facts that were not shown, and were found by the key of a proposal."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
 
@@ -94,15 +94,15 @@ class SessionReading:
         return self.turns[-1].id
 
     def gate_turns(self) -> list[Turn]:
-        """The turns as the gate wants them, unmarked."""
+        """The turns as the gate takes them."""
         return [
             Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
             for i, m in enumerate(self.turns)
         ]
 
     def link_by_key(self, tx: Connection, item: Candidate) -> Candidate:
-        """A proposal that may be about a fact that was not shown, pointed at it by its very key:
-        an end at the one value, a new value of a slot that holds one at the value there is."""
+        """A proposal linked to the stored fact of its key that was not shown: an end to the one
+        value, a new value of a key that holds one to the present value."""
         points = item.to in self.known
         alone = item.relation in ("new", "updates") and not points and not item.many
         if not alone and (item.relation != "ends" or points):
@@ -119,7 +119,7 @@ class SessionReading:
         return item.model_copy(update={"to": fact.id, "relation": "updates" if alone else "ends"})
 
     def without_link(self, verdict: Verdict) -> Verdict:
-        """A verdict whose target only its key had named, as a fact of its own."""
+        """A verdict that was linked by its key alone, as a fact of its own."""
         item = verdict.candidate
         if item.relation != "updates" or item.to not in self.linked_by_key:
             return verdict
@@ -127,18 +127,18 @@ class SessionReading:
         return replace(verdict, candidate=alone, outcome="accept", reasons=())
 
     def current_places(self) -> list[int]:
-        """The places of the verdicts that no later one, of another window, has overtaken."""
+        """The places of the verdicts that no later window changed or ended."""
         late = [v.candidate for v in self.verdicts if v.outcome in ("accept", "doubt")]
         gone = {item.to for item in late if item.relation in ("updates", "ends")}
         return [n for n in range(len(self.verdicts)) if f"p{n + 1}" not in gone]
 
     def postpone(self, places: Iterable[int]) -> None:
-        """Leave verdicts to a second look that comes later."""
+        """Leave these verdicts to a later second look."""
         for n in places:
             self.verdicts[n] = postponed(self.verdicts[n])
 
     def look_again(self, places: Sequence[int], look: SecondLook) -> None:
-        """Change the verdicts in these places to what the second look says of them."""
+        """Replace these verdicts by those after a second look."""
         turns = {turn.id: turn for turn in self.gate_turns()}
         shown = [ShownMessage(turn.id, turn.role, turn.text) for turn in turns.values()]
         requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
@@ -153,7 +153,7 @@ class SessionReading:
             self.usage += look.usage
 
     def stored_facts(self) -> set[tuple[int, str, str]]:
-        """Id, key and value of the known facts that were in the store when they were shown."""
+        """(id, key, value) of the known facts that were stored when they were shown."""
         known = self.known.values()  # what the session proposed itself has a negative id
         return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
 

@@ -157,7 +157,8 @@ class Consolidation:
     def _reschedule(
         self, fact: Fact, known: Memory, target: Memory | None, scope: int
     ) -> str | None:
-        """Move the first day of a memory that has not started; the value that it replaces by that."""
+        """Move the first day of a memory that has not started; the value that it replaces by
+        that."""
         moves = self._reschedules(fact, known)
         if moves and fact.starts_at != known.starts_at:
             memories.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)

@@ -118,7 +118,8 @@ def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
 
 
 def without_cues(fact: Fact, common: Collection[str]) -> Fact:
-    """The fact with a search text that leaves out the ``common`` cues. The row keeps all of them."""
+    """The fact with a search text that leaves out the ``common`` cues. The row keeps all of
+    them."""
     words = fact.search_text.removesuffix(f"\n{' '.join(fact.cues)}")
     left = [cue for cue in fact.cues if cue not in common]
     return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))

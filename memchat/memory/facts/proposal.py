@@ -63,7 +63,8 @@ def _proposal(
 
 
 def target_of(tx: Connection, ids: tuple[int, ...], what: Proposal) -> Memory | None:
-    """The memory that a proposal replaces, ends or repeats; None where it is gone or was reworded."""
+    """The memory that a proposal replaces, ends or repeats; None where it is gone or was
+    reworded."""
     if what.relation not in ("updates", "ends", "same"):
         return None
     if what.target_id is None:

@@ -17,7 +17,8 @@ from memchat.types import Event, Memory
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement of a value: when it was said, its first day, and the day on which it was read."""
+    """One statement of a value: when it was said, its first day, and the day on which it was
+    read."""
 
     memory_id: int
     said_at: datetime

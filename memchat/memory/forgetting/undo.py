@@ -130,7 +130,8 @@ class ConversationUndo:
                 change(self.tx, memory, scope, day, self._cause)
 
     def _changed_since(self, event: Event) -> bool:
-        """Whether a later event changed the memory that is not of this conversation: then it stays."""
+        """Whether a later event changed the memory that is not of this conversation: then it
+        stays."""
         changes = {*RETIRING, "restore", "edit", "expire"}
         later = [
             e

@@ -1,7 +1,8 @@
-"""The gate: what code can know about a candidate, decided by an ordered list of checks.
+"""The gate: an ordered list of checks decides about a candidate what code can decide.
 
-Whether the words quoted stand there and are the user's own, whether numbers and names were said,
-secrets, orders and repeats are decided here. What only a reader can tell becomes a signal.
+They check that the quote stands in a message and is the user's own words, that numbers and names
+were said, and look for secrets, instructions and repeats. What only a reader can tell becomes a
+signal, for the second look.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from memchat.memory.gate.checks import (
 from memchat.memory.gate.types import Case, KnownFact, Outcome, Proof, Turn, Verdict
 
 _SAMPLE = 20_000
-"""Characters of the session from which its languages are told."""
+"""How many characters of the session are read to tell its languages."""
 
 Check = Callable[[Case], None]
 CHECKS: tuple[Check, ...] = (
@@ -44,7 +45,7 @@ CHECKS: tuple[Check, ...] = (
     timing.check,
     ambiguity.check,
 )
-"""In this order; once a candidate is refused the rest is not asked."""
+"""In this order. After a refusal the others are skipped."""
 
 
 def judge(
@@ -56,8 +57,9 @@ def judge(
     injected: Collection[str],
     zone: ZoneInfo | None = None,
 ) -> Verdict:
-    """Decide on one candidate. ``prompt_text`` and ``injected`` are what the models were told and
-    shown, which proves nothing; ``zone`` is where the user's days are counted (default UTC)."""
+    """Decide about one candidate. ``prompt_text`` and ``injected`` are the instructions and memory
+    lines that models were given, which prove nothing; days are counted in ``zone`` (default UTC).
+    """
     sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
     languages = ambiguity.languages_in(sample, 0, len(sample))
     case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
@@ -69,8 +71,8 @@ def judge(
 
 
 def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts of one session without slips of the tongue: of two for one key that holds one
-    value the later message wins. Where the later one waits for a person, so does the earlier."""
+    """The verdicts without slips of the tongue: of two for one key that holds one value the later
+    message wins. Where the later one waits for the user, so does the earlier."""
     kept: list[Verdict] = []
     latest: dict[str, Verdict] = {}
     for verdict in sorted(verdicts, key=_said_order, reverse=True):
@@ -84,7 +86,7 @@ def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
         elif later.outcome != "review":
             continue
         elif normal_value(later.candidate.value) == normal_value(item.value):
-            # The same again, and less certainly: what was certain stays.
+            # The same was said again, less certainly: the certain one stays.
             kept = [one for one in kept if one is not later]
             kept.append(verdict)
             latest[item.key] = verdict

@@ -1,4 +1,4 @@
-"""What the gate is given and what it says: turns, known facts, a candidate's case, a verdict."""
+"""What the gate takes and gives: turns, known facts, the case of a candidate, a verdict."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from memchat.memory.gate.quoted_text import own_words
 from memchat.types import MemoryType, Role
 
 Outcome = Literal["accept", "doubt", "review", "refuse"]
-"""Store it; ask the model once more; ask the person; do not keep it."""
+"""Store it; ask the model for a second look; ask the user; do not keep it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message as the model was shown it, unmarked."""
+    """One message of the conversation."""
 
     id: str
     role: Role
@@ -31,7 +31,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """One stored fact as the model was shown it."""
+    """One stored fact that the model was shown."""
 
     id: str
     memory_id: int
@@ -45,7 +45,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A span that proves something; offsets count characters of the stored message."""
+    """A span that proves a candidate. Offsets count characters of the stored message."""
 
     message_id: int
     turn_id: str
@@ -57,7 +57,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do with a candidate, and why."""
+    """The decision about a candidate, and its reasons."""
 
     outcome: Outcome
     reasons: tuple[str, ...]
@@ -69,19 +69,20 @@ class Verdict:
     starts: date | None = None
     """The first day it holds, where that lies ahead."""
     signals: tuple[str, ...] = ()
-    """What may turn the meaning of its words, which only a reader can tell."""
+    """What may change the meaning of the quote, which only a reader can tell."""
     beside: bool = False
-    """Whether something stands in the quoted messages, or next to them, that might."""
+    """Whether a word near the quote may change its meaning."""
     wordless: bool = False
-    """Whether nothing of it may be kept but the reason: a secret, or what is not to be kept."""
+    """Whether only the reason may be kept: for secrets, and what the user asked not to keep."""
     detail: dict[str, str] | None = None
     """What a second look said: ``verdict``, ``reason`` and ``model``."""
 
 
 @dataclass
 class Case:
-    """One candidate while it is judged. A check reads it, corrects ``candidate``, and adds to one
-    of the lists: what refuses it, what a person must decide, what a reader must, and remarks."""
+    """One candidate while it is judged. A check reads it, may correct ``candidate``, and adds to
+    one of four lists: ``refusals``; ``reviews``, which the user must decide; ``signals``, which
+    need a second look; and ``notes``."""
 
     candidate: Candidate
     turns: Sequence[Turn]
@@ -90,7 +91,7 @@ class Case:
     injected: Collection[str]
     zone: ZoneInfo
     languages: tuple[str, ...]
-    """Those of the session, likeliest first."""
+    """The languages of the session, likeliest first."""
     refusals: list[str] = field(default_factory=list)
     reviews: list[str] = field(default_factory=list)
     signals: list[str] = field(default_factory=list)
@@ -107,7 +108,7 @@ class Case:
         return next((fact for fact in self.known if fact.id == self.candidate.to), None)
 
     def quoted_turns(self) -> list[Turn]:
-        """The messages quoted, each once."""
+        """The quoted messages, each once."""
         return list({turn.id: turn for turn, _ in self.proofs}.values())
 
     def quoted_words(self) -> str:
@@ -115,7 +116,7 @@ class Case:
         return " \n".join(turn.text[a:b] for turn, span in self.proofs for a, b in span.pieces)
 
     def sentences(self) -> list[str]:
-        """The sentence that each quote stands in."""
+        """The sentence around each quote."""
         return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
 
     def own_message_words(self) -> str:

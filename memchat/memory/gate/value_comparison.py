@@ -1,7 +1,8 @@
-"""The guards: what keeps two facts apart, and the signs that one really takes the other's place.
+"""Comparing two values: whether they mean the same, and whether words say that one ended or
+changed.
 
-Two values may hold the same words and mean two things: another number, name, person, side or time
-of day. What differs so is never merged, whoever says that it is the same.
+Two values may share words and differ in meaning, by a number, name, person, side or time of day.
+Values that differ so are never merged, even where the model calls them the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
 
 
 def _groups(kind: str) -> list[list[re.Pattern[str]]]:
-    """Each group of words of one kind, as patterns for the words' beginnings."""
+    """Groups of words of one kind, as patterns that match their beginnings."""
     listed = (group for code in lexicon.codes() for group in lexicon.groups(code, kind))
     return [[_beginning(word) for word in group] for group in listed]
 
@@ -35,8 +36,8 @@ _RANKS = _groups("ordinals")
 
 
 def difference(one: str, other: str) -> str | None:
-    """What forbids to take two values for one: their numbers, dates, names, persons, sides or
-    negation; None where they may mean the same in other words."""
+    """What keeps two values apart: "number", "unit", "name", "person", "side or time" or
+    "negation"; None where they may mean the same."""
     if numbers(one) != numbers(other) or _ranks(one) != _ranks(other):
         return "number"
     if _other_units(one, other):
@@ -54,12 +55,13 @@ def difference(one: str, other: str) -> str | None:
     if len(words) == len(others) == 1 and (lacking or titles):
         return "name"
     if lacking and not (_has_case(one) and _has_case(other)):
-        return "name"  # nothing tells names from words there: another word may be one
+        return "name"  # without capitals another word may be a name
     return "negation" if is_negated(one) != is_negated(other) else None
 
 
 def are_equivalent(one: str, other: str) -> bool:
-    """Whether two values say the same in the same order, endings aside: enough to merge unasked."""
+    """Whether two values have the same words in the same order, apart from endings, so that they
+    may be merged without asking."""
     return (
         difference(one, other) is None
         and _small_signs(one) == _small_signs(other)
@@ -71,8 +73,8 @@ def are_equivalent(one: str, other: str) -> bool:
 
 
 def _small_signs(value: str) -> set[str]:
-    """Single letters and symbols: all that tells blood groups, sizes, C and C++ or two emoji apart.
-    Not the article in "a cat"."""
+    """Single letters and symbols, by which blood groups, sizes, C and C++ or two emoji differ. Not
+    the article in "a cat"."""
     bare = re.sub(r"(?<!\w)a (?=\w{2})", "", fold(value).text)
     letters = re.findall(r"(?<!\w)[^\W\d_](?!\w)", bare)
     signs = [c for c in value if unicodedata.category(c)[0] == "S" or c in "#*%&"]
@@ -80,30 +82,30 @@ def _small_signs(value: str) -> set[str]:
 
 
 def words_differ(one: str, other: str) -> bool:
-    """Whether each of two values holds a word that the other lacks."""
+    """Whether each of two values has a word that the other does not have."""
     return not contains_words(one, other) and not contains_words(other, one)
 
 
 def contains_words(wide: str, narrow: str, *, loosely: bool = True) -> bool:
-    """Whether one value holds every word that carries meaning in another, by its stem at least."""
+    """Whether a value has every content word of another, at least by its stem."""
     return normal_value(wide) == normal_value(narrow) or all(
         says(wide, word, loosely=loosely) for word in content_words(narrow)
     )
 
 
 def is_negated(value: str) -> bool:
-    """Whether a value denies something."""
+    """Whether a value has a negation."""
     return bool(markers.marked("negation", fold(value).text, ()))
 
 
 def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | None:
-    """``negation`` where one of these sentences denies something, for a message."""
+    """``negation`` where one of these sentences has one, for a message."""
     said = fold(" \n".join(sentences)).text
     return "negation" if markers.marked("negation", said, languages) else None
 
 
 def full_names(text: str) -> list[str]:
-    """Names with their neighbours as one: "New York" is one."""
+    """Names of several words as one: "New York"."""
     found = names(text, from_start=True)
     runs: list[list[str]] = [[]]
     for word in text.split():
@@ -116,13 +118,13 @@ def full_names(text: str) -> list[str]:
 
 
 def all_names(value: str) -> set[str]:
-    """Every name of a value, one that opens it too."""
+    """Every name of a value, also its first word."""
     return names(value, from_start=True)
 
 
 def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words say that what a value tells is over: a word of ending, or a denial of what the
-    value does not deny itself. Not where they add something, or speak of another number or name."""
+    """Whether words say that a value ended: by a word of ending, or by a negation that the value
+    does not have. Not where they add something, or name another number or name."""
     folded = fold(said).text
     if says_it_is_added(said) or names_another(said, value):
         return False
@@ -130,20 +132,20 @@ def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
 
 
 def says_it_changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words say that something takes the place of a value."""
+    """Whether words say that something replaces a value."""
     folded = fold(said).text
     signs = (markers.marked(kind, folded, languages) for kind in ("change", "over"))
     return any(signs) or _denied(said, value, languages)
 
 
 def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words deny every word of a value that does not deny them itself."""
+    """Whether words negate every word of a value that is not negated itself."""
     denies = markers.marked("negation", fold(said).text, languages) and not is_negated(value)
     return bool(denies) and all(says(said, word) for word in content_words(value))
 
 
 def says_it_is_added(said: str) -> bool:
-    """Whether words say that something comes beside what there is."""
+    """Whether words say that something is added to what there is."""
     return bool(markers.marked("added", fold(said).text, ()))
 
 
@@ -152,12 +154,12 @@ def _has_case(value: str) -> bool:
 
 
 def names_another(said: str, value: str) -> bool:
-    """Whether words name another number, or only other names, than a value does. Where nothing
-    tells names from words, any word of the value that is not said may be one."""
+    """Whether words name another number, or only other names, than a value. In scripts without
+    capitals any word of the value that was not said may be a name."""
     if numbers(value) - numbers(said) and numbers(said) - numbers(value):
         return True
     if said.isupper():
-        return False  # in capitals nothing tells names from words
+        return False  # in capitals names and words look alike
     if not _has_case(value):
         return not all(says(said, word, loosely=False) for word in content_words(value))
     mine, theirs = all_names(value), [n for n in names(said) if not _named(value, n)]
@@ -174,7 +176,7 @@ def _foreign_names(one: str, other: str) -> bool:
 
 
 def _named(value: str, name: str) -> bool:
-    """Whether a value holds a very name: Priyanka is not Priya with an ending."""
+    """Whether a value has exactly this name: Priyanka is not Priya with an ending."""
     wanted, folded = fold(name).text, fold(value).text
     if not wanted.isascii() and not _has_case(name):
         return wanted in folded
@@ -202,13 +204,13 @@ def _apart(sides: list[re.Pattern[str]], one: str, other: str) -> bool:
 
 
 def _other_order(one: str, other: str) -> bool:
-    """Whether names stand in another order, unless they are only listed: "Ana and Otto"."""
+    """Whether names stand in another order, unless they are a list: "Ana and Otto"."""
     first, second = _name_order(one), _name_order(other)
     return first != second and not (_listed(one, first) and _listed(other, second))
 
 
 def _other_units(one: str, other: str) -> bool:
-    """Whether one number counts two things: hours and euros, but not cm and centimetres."""
+    """Whether one number has two units: hours and euros, but not cm and centimetres."""
     units, others = dict(_COUNTED.findall(fold(one).text)), dict(_COUNTED.findall(fold(other).text))
     return any(
         not (says(a, b) or says(b, a) or _is_short_for(a, b) or _is_short_for(b, a))
@@ -217,7 +219,7 @@ def _other_units(one: str, other: str) -> bool:
 
 
 def _is_short_for(short: str, long: str) -> bool:
-    """Whether the letters of an abbreviation stand in a word, in their order."""
+    """Whether the letters of an abbreviation stand in a word in their order."""
     letters = iter(long)
     return short[0] == long[0] and all(letter in letters for letter in short)
 
@@ -245,6 +247,6 @@ def _in_order(one: str, other: str) -> bool:
 
 
 def _ordered(value: str) -> list[str]:
-    """The words that carry meaning, as they stand."""
+    """The content words in their order."""
     folded = fold(value).text
     return sorted(content_words(value), key=lambda word: (folded.find(word), word))

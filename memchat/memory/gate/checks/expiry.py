@@ -1,4 +1,4 @@
-"""Until when a candidate holds: the user's words for it, and the day that their code names."""
+"""The last day that a candidate holds: the user's words for it, and the date of its code."""
 
 from __future__ import annotations
 

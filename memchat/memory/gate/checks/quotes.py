@@ -1,4 +1,4 @@
-"""Whether the words that are quoted stand in the user's own words."""
+"""Checks that the quotes stand in the user's messages, in their own words."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from memchat.memory.gate.types import Case, Turn
 
 
 def check(case: Case) -> None:
-    """Find each quote. Words of the assistant, of the instructions, of what was shown or pasted
-    prove nothing; behind something pasted whose end is not marked only a person can tell."""
+    """Find each quote. Words of the assistant, the instructions, shown memories or pasted text
+    prove nothing; after a paste whose end is not marked the user decides."""
     quotes: list[Quote] = []
     for quote in case.candidate.quotes:
         turn, span = _locate(quote, case.turns)

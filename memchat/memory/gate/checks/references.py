@@ -1,4 +1,4 @@
-"""When the user's words point at the assistant's: "yes", "the second one", a bare "two weeks"."""
+"""Checks references to the assistant's words: "yes", "the second one", a bare "two weeks"."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ _ENDING = re.compile("[\u3041-\u309f]+")
 
 
 def numbers_in_words(text: str) -> set[str]:
-    """The numbers of a text, with 1 where a word for one stands in it."""
+    """The numbers of a text, with 1 for a word such as "one"."""
     return numbers(text) | ({"1"} if _ONE.search(fold(text).text) else set())
 
 
 def asks_a_question(text: str, span: Span) -> bool:
-    """Whether the sentence a span stands in is a question."""
+    """Whether the sentence around a span is a question."""
     return "?" in fold(sentence_around(text, span.start, span.end).text).text
 
 
 def check(case: Case) -> None:
-    """Check the cited assistant words; a citation that cannot be used is dropped."""
+    """Check the cited words of the assistant. A citation that cannot be used is dropped."""
     ref = case.candidate.ref
     if ref is None:
         return
@@ -100,7 +100,7 @@ def _check_pointer(case: Case, user: Turn, cited: Turn, span: Span) -> None:
     if place is not None:
         _check_item(place, cited, span, case)
     elif "?" not in fold(cited.text[span.start :]).text:
-        # "Yes" to a statement agrees with the assistant; only a question makes it one's own.
+        # "Yes" to a statement only agrees; "yes" to a question makes its words the user's own.
         case.reviews.append("the assistant states it and does not ask, so a yes proves nothing")
     else:
         case.signals.append("it is the assistant's proposal, taken up with a few words")
@@ -125,7 +125,7 @@ def _check_item(place: int | None, cited: Turn, span: Span, case: Case) -> None:
 
 
 def options(text: str) -> list[str]:
-    """The items an assistant's message offers: a list, or "a, b or c"."""
+    """The items that a message offers: a list, or "a, b or c"."""
     for pattern in (_ITEM_LINE, _INLINE_ITEM):
         items = [match[1].strip() for match in pattern.finditer(text)]
         if len(items) >= 2:
@@ -139,7 +139,7 @@ def options(text: str) -> list[str]:
 
 
 def _check_content(case: Case, span: Span) -> None:
-    """The value's words come from the cited span or the user."""
+    """Check that the words of the value come from the cited span or the user."""
     held = f"{span.text} {case.quoted_words()}"
     extra = sorted(word for word in content_words(case.candidate.value) if not says(held, word))
     if extra:

@@ -1,4 +1,4 @@
-"""Secrets in a candidate: passwords, numbers of cards, tokens."""
+"""Refuses secrets: passwords, card numbers, tokens."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from memchat.memory.gate.types import Case
 
 
 def check(case: Case) -> None:
-    """Refuse secrets in value, key and quotes, also where the word that gives them away stands
-    outside the quote. What reaches a person is kept where they asked for it and say yes."""
+    """Refuse secrets in value, key and quotes, also where the word that marks them stands outside
+    the quote. Addresses and phone numbers are kept if the user asked for it and says yes."""
     _drop_revealing_cues(case)
     kinds = _kinds(case)
     if not kinds:
@@ -26,7 +26,7 @@ def check(case: Case) -> None:
 
 
 def _drop_revealing_cues(case: Case) -> None:
-    """Cues come with no quote: a secret said anywhere in the conversation may stand in them."""
+    """Drop cues that hold a secret said anywhere in the conversation; cues have no quote."""
     item = case.candidate
     hidden = {words for words, _secret in _own(case)}
     turns = [turn.text for turn in case.turns]
@@ -42,7 +42,7 @@ def _drop_revealing_cues(case: Case) -> None:
 
 
 def _own(case: Case) -> Iterator[tuple[str, Secret]]:
-    """The secrets of the key, the quotes and the value, each with its words."""
+    """The secrets of the key, the quotes and the value, with their text."""
     item = case.candidate
     for text in (item.key, *(quote.text for quote in item.quotes)):
         yield from ((text[s.start : s.end], s) for s in find_secrets(text))

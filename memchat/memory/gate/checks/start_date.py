@@ -1,4 +1,4 @@
-"""From when a candidate holds: the user's words for it, and the day that their code names."""
+"""The first day that a candidate holds: the user's words for it, and the date of its code."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _SMALL = r"(?:on |in |the |der |dem |el |la |le |lunes |du |de |d')?"
 
 
 def _from(*, spaced: bool) -> str:
-    """The words for "from" of the languages whose words spaces part, or of the others."""
+    """The words for "from" of the languages with spaces between words, or of the others."""
     codes = [code for code in lexicon.codes() if lexicon.is_spaced(code) is spaced]
     return "|".join(calendar.plain(lexicon.any_of(code, "from")) for code in codes)
 
@@ -59,7 +59,7 @@ _AHEAD = re.compile(
     rf"|(?:{_GLUED})(?:{_DAY})"
 )
 _BEFORE = 60
-"""Characters before a day that tell "until" it from "from" it."""
+"""Characters before a day in which "until" or "from" is looked for."""
 _COMING_DAY = re.compile(rf"(?<!\w)(?:{_COMING})(?!\w)")
 _LASTING = re.compile(rf"(?:{calendar.words_for('until', 'leads', 'before')}|over|the|die)\s*$")
 _RANGE = re.compile(rf"\s*(?:-|(?:to|through|{calendar.words_for('until')})\s)")

@@ -1,4 +1,4 @@
-"""Signs that something is true for a while only, or was true once and is no longer."""
+"""Signals that something holds only for a while, or was so once and is no longer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from memchat.memory.gate.types import Case
 
 _PHRASE = 40
-"""Characters behind an "until" that say until what."""
+"""Characters after "until" that say until when."""
 _FROM = re.compile(rf"(?<!\w)(?:{calendar.words_for('from')})\s*$")
 _TRUE_FOR_EVER = frozenset(("birthday",))
 
 
 def check_temporary(case: Case) -> None:
-    """A signal where the words speak of a while: "this week", "until I finish school"."""
+    """A signal where the words speak of a limited time: "this week", "until I finish school"."""
     if case.candidate.relation == "ends":
         return
     for text, languages in quoted_clauses(case):
@@ -33,7 +33,7 @@ def check_temporary(case: Case) -> None:
 
 
 def check_past(case: Case) -> None:
-    """A signal where the words of a slot of one value tell what was, and none says that it is."""
+    """A signal where the words of a key that holds one value speak of the past only."""
     candidate = case.candidate
     one = cardinality(candidate.key) == "one" and candidate.key not in _TRUE_FOR_EVER
     if not one or candidate.relation == "ends" or case.ref:
@@ -47,7 +47,7 @@ def check_past(case: Case) -> None:
 
 
 def quoted_clauses(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each quote with the rest of its clause, folded, and the languages it may be in."""
+    """Each quote with the rest of its clause, folded, and its likely languages."""
     for turn, span in case.proofs:
         start, end = clause_edges(turn.text, span.start, span.end)
         languages = ambiguity.languages_in(turn.text, span.start, span.end)
@@ -55,7 +55,7 @@ def quoted_clauses(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _passes(text: str, at: int) -> bool:
-    """Not "until noon", which ends no habit, nor "starting today"."""
+    """Whether it ends: not "until noon", which ends no habit, nor "starting today"."""
     named = calendar.read(text[at : at + _PHRASE])
     before = text[max(0, at - _PHRASE) : at]
     return (not named.clock or named.dated) and _FROM.search(before) is None

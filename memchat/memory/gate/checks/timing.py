@@ -1,4 +1,4 @@
-"""From when and until when a candidate holds."""
+"""The first and the last day that a candidate holds."""
 
 from __future__ import annotations
 

@@ -17,13 +17,13 @@ from memchat.memory.gate.quoted_text import own_words
 from memchat.memory.gate.types import Case
 
 _UNSPACED = re.compile("[\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff]")
-"""Where endings are written in hiragana, and each other sign is a word or half of one."""
+"""Scripts where endings are in hiragana, and each other sign is a word or half of one."""
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 def check(case: Case) -> None:
-    """Numbers and names stand in the quoted messages, the cited span, or the known fact that is
-    changed: else a person decides. Other words that nobody said are a signal."""
+    """Numbers and names must stand in the quoted messages, the cited span, or the known fact that
+    is changed, else the user decides. Other words that nobody said are a signal."""
     value = case.candidate.value
     known = case.target.value if case.target else ""
     held = numbers_in_words(case.own_message_words()) | numbers(known)
@@ -43,8 +43,8 @@ def check(case: Case) -> None:
 
 
 def is_supported_rewording(value: str, now: str, messages: Sequence[str], known: str) -> bool:
-    """Whether a value that a second look put together may stand in a proposal's place: made of
-    the user's own words and of the known fact, no secret, no order, and no denial lost."""
+    """Whether a value from a second look may replace the proposed one: made of the user's words and
+    the known fact, without secret or instruction, and with the same negation."""
     around = " \n".join((*map(own_words, messages), known))
     secrets = [text[s.start : s.end] for text in messages for _, s in spoken([text])]
     return (
@@ -59,7 +59,7 @@ def is_supported_rewording(value: str, now: str, messages: Sequence[str], known:
 
 
 def _value_names(value: str) -> set[str]:
-    """The names in a value. Its first word may be one by its capital alone where it is the only."""
+    """The names in a value. Its first word counts by its capital only where it is the only word."""
     return names(value, from_start=len(value.split()) == 1)
 
 
@@ -87,7 +87,7 @@ def _inflects(word: str, spoken: str) -> bool:
 
 
 def _check_pieces(case: Case) -> None:
-    """What is quoted in pieces may join words that did not belong together."""
+    """A signal where a quote in pieces may join words that did not belong together."""
     item = case.candidate
     held = content_words(item.value) | numbers(item.value)
     sentences = dict.fromkeys(case.sentences())
