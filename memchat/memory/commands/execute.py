@@ -27,10 +27,9 @@ from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.context import Context
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.extraction.proposals import inbox_entry, known_fact, resolve, to_fact
+from memchat.memory.extraction.proposals import inbox_entry, known_fact
 from memchat.memory.extraction.second_look_verdicts import leave_to_person
 from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
-from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.facts.ingest import chat_command, ingest, queue_embedding
 from memchat.memory.forgetting import other_mentions, purge
@@ -233,8 +232,8 @@ class Commands:
             judged = [self._judge(tx, item, reading, place) for item in proposals]
             # The second look comes when the conversation ends: nobody waits for it here.
             doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
-            verdicts = [leave_to_person(verdict) for verdict in judged]
-            facts, changes = resolve(verdicts, self._as_fact(reading, place.scope))
+            reading.verdicts = [leave_to_person(verdict) for verdict in judged]
+            facts, changes = reading.resolve(self.settings.zone)
             own, shared = apps.ensure(tx, place.scope, now)
             ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
             source = chat_command(place.session_id, place.turn.id)
@@ -243,7 +242,7 @@ class Commands:
             if embeds:
                 queue_embedding(ctx, done.written)
             said = {turn.id: turn for turn in turns}
-            for verdict in verdicts:
+            for verdict in reading.verdicts:
                 if verdict.outcome == "review":
                     later = id(verdict.candidate) in doubts and self.settings.verify != "off"
                     item = inbox_entry(verdict, reading.known, said)
@@ -277,11 +276,6 @@ class Commands:
             injected=reading.injected,
             zone=self.settings.zone,
         )
-
-    def _as_fact(self, reading: SessionReading, scope: Scope) -> Callable[[Verdict], Fact]:
-        said = {turn.id: turn for turn in reading.turns}
-        zone = self.settings.zone
-        return lambda verdict: to_fact(verdict, said, reading.known, zone)
 
     # Forget and list
 

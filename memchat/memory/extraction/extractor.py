@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from memchat.errors import ExtractionError
@@ -24,6 +25,8 @@ from memchat.providers import ChatModel
 from memchat.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)
+
+Item = TypeVar("Item")
 
 KNOWN_LIMIT = 2_000
 KEYS_LIMIT = 1_000
@@ -137,7 +140,7 @@ def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Se
         "transcript": [line.to_json() for line in window.transcript],
         "context": [line.to_json() for line in window.context],
         "known": _known(known),
-        "keys": _keys(keys),
+        "keys": _within(KEYS_LIMIT, keys, lambda key: len(key) + 4),
     }
     return fenced(data)
 
@@ -153,8 +156,7 @@ def _sent(data: dict[str, Any]) -> str:
 
 
 def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
-    room = KNOWN_LIMIT
+    items = []
     for fact, learned in known:
         item = {
             "id": fact.id,
@@ -166,19 +168,11 @@ def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
         }
         if fact.starts is not None:
             item["starts"] = fact.starts.isoformat()
-        room -= len(_sent(item)) + 2
-        if room < 0:
-            break
-        kept.append(item)
-    return kept
+        items.append(item)
+    return _within(KNOWN_LIMIT, items, lambda item: len(_sent(item)) + 2)
 
 
-def _keys(keys: Sequence[str]) -> list[str]:
-    kept: list[str] = []
-    room = KEYS_LIMIT
-    for key in keys:
-        room -= len(key) + 4
-        if room < 0:
-            break
-        kept.append(key)
-    return kept
+def _within(limit: int, items: Sequence[Item], size: Callable[[Item], int]) -> list[Item]:
+    """The first of these items that together take no more than ``limit`` characters."""
+    used = accumulate(map(size, items))
+    return [item for item, total in zip(items, used, strict=True) if total <= limit]

@@ -27,7 +27,7 @@ from memchat.memory.extraction.candidate import ExtractionAnswer
 from memchat.memory.extraction.deferred_second_look import DeferredSecondLook
 from memchat.memory.extraction.extractor import Extractor, Window
 from memchat.memory.extraction.fact_vectors import FactVectors
-from memchat.memory.extraction.proposals import refused_verdicts, resolve, to_fact
+from memchat.memory.extraction.proposals import refused_verdicts
 from memchat.memory.extraction.review_entries import hold_for_review
 from memchat.memory.extraction.second_look import SecondLook
 from memchat.memory.extraction.second_look_verdicts import (
@@ -42,7 +42,7 @@ from memchat.memory.facts.ingest import ingest, session_end
 from memchat.memory.forgetting import redaction, replies_in_flight
 from memchat.memory.gate import keys
 from memchat.memory.gate.judge import judge
-from memchat.memory.gate.types import KnownFact, Verdict
+from memchat.memory.gate.types import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage
@@ -92,7 +92,7 @@ class Learner:
                 self._renew(claim)
             self._refuse_forgotten(reading)
             self._look_again(claim, reading, model)
-            facts, changes = resolve(reading.verdicts, self._as_fact(reading))
+            facts, changes = reading.resolve(self._settings.zone)
             vectors = FactVectors(self._database, self._settings, reading, self._space()[0])
             facts = vectors.embed(facts)
             learned = self._write(claim, reading, facts, vectors)
@@ -246,10 +246,6 @@ class Learner:
     def _sent_facts(self, shown: list[tuple[KnownFact, str]]) -> list[tuple[KnownFact, str]]:
         return [(replace(fact, value=self._masked(fact.value)), day) for fact, day in shown]
 
-    def _as_fact(self, reading: SessionReading) -> Callable[[Verdict], Fact]:
-        turns = {turn.id: turn for turn in reading.turns}
-        return lambda verdict: to_fact(verdict, turns, reading.known, self._settings.zone)
-
     def _describe(self, reading: SessionReading, answer: ExtractionAnswer) -> None:
         said = [turn.content for turn in reading.turns]
         if reading.title is None:
@@ -289,16 +285,12 @@ class Learner:
 
     def _requeue_unread(self, tx: Connection, claim: Claim) -> None:
         """Queue the session again where turns came meanwhile that are due for reading."""
-        if self._has_unread_turns(tx, claim.target_id):
-            jobs.enqueue(tx, "extract", claim.app_id, "session", claim.target_id, self._clock())
-
-    def _has_unread_turns(self, tx: Connection, session_id: int) -> bool:
-        """Whether turns came meanwhile that are due for reading."""
-        found = sessions.by_id(tx, session_id)
+        found = sessions.by_id(tx, claim.target_id)
         if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
-            return False
+            return
         due = self._settings.extraction == "per_message" or found[0].ended_at is not None
-        return due and sessions.has_unread(tx, session_id)
+        if due and sessions.has_unread(tx, claim.target_id):
+            jobs.enqueue(tx, "extract", claim.app_id, "session", claim.target_id, self._clock())
 
     def _keep_usage(self, reading: SessionReading) -> None:
         with self._database.write() as tx:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -27,13 +27,15 @@ _MASKED = re.compile(r"\[[a-z][a-z -]*\]")
 
 def resolve(
     verdicts: Sequence[Verdict],
-    as_fact: Callable[[Verdict], Fact],
+    turns: Mapping[int, Message],
+    known: Mapping[str, KnownFact],
+    zone: ZoneInfo,
 ) -> tuple[list[Fact], list[Change]]:
     """The facts to store, in the order said, and the changes that the other verdicts are reported
-    as."""
+    as. ``turns`` by message id."""
     kept = judge.dedupe_session(_without_overtaken(verdicts))
     changes = [_refused(v) for v in kept if v.outcome != "accept"]
-    return [as_fact(v) for v in kept if v.outcome == "accept"], changes
+    return [to_fact(v, turns, known, zone) for v in kept if v.outcome == "accept"], changes
 
 
 def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
@@ -90,9 +92,8 @@ def _without_overtaken(verdicts: Sequence[Verdict]) -> list[Verdict]:
             overtaken.add(id(earlier))
             verdict = _in_place_of(earlier, verdict)
         if item.relation == "same":
-            if (
-                earlier.outcome != "accept"
-            ):  # what it repeats is not kept, so it is a fact of its own
+            if earlier.outcome != "accept":
+                # What it repeats is not kept, so it is a fact of its own.
                 alone = item.model_copy(update={"to": None, "relation": "new"})
                 kept.append(replace(verdict, candidate=alone))
         elif verdict.candidate.relation != "ends" or verdict.candidate.to is not None:

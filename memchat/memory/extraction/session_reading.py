@@ -14,9 +14,10 @@ from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.extraction.extractor import TranscriptLine, Window
-from memchat.memory.extraction.proposals import known_fact
+from memchat.memory.extraction.proposals import known_fact, resolve
 from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import apply_answer, postponed, to_request
+from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.gate import keys
@@ -32,7 +33,7 @@ from memchat.store import (
     succession,
 )
 from memchat.store.values_in_force import Standing
-from memchat.types import Memory, Message, Scope, Session, Usage
+from memchat.types import Change, Memory, Message, Scope, Session, Usage
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -136,6 +137,11 @@ class SessionReading:
         """Leave these verdicts to a later second look."""
         for n in places:
             self.verdicts[n] = postponed(self.verdicts[n])
+
+    def resolve(self, zone: ZoneInfo) -> tuple[list[Fact], list[Change]]:
+        """The facts to store, and the changes that the other verdicts are reported as."""
+        turns = {turn.id: turn for turn in self.turns}
+        return resolve(self.verdicts, turns, self.known, zone)
 
     def look_again(self, places: Sequence[int], look: SecondLook) -> None:
         """Replace these verdicts by those after a second look."""

@@ -297,7 +297,7 @@ class Consolidation:
         return self._supersede(target, new_id)
 
     def _supersede(self, old: Memory, new_id: int) -> str | None:
-        """Retire a memory in favour of a new one; its value, or None where it was retired before."""
+        """Retire a memory in favour of a new one; its value, None where it was retired before."""
         if not self._reload(old.id).active:
             return None  # it was retired as a rival before
         scope = self._scope_of(old)
@@ -347,7 +347,7 @@ class Consolidation:
         return fact.many if so_far is None else so_far
 
     def _is_protected_in_every_app(self, fact: Fact, memory: Memory) -> bool:
-        """Whether a learned fact may not change a memory, because the user keeps it for every app."""
+        """Whether a learned fact may not change a memory that the user keeps for every app."""
         return memory.app == EVERY_APP and fact.created_by == "auto"
 
     @property

@@ -207,7 +207,7 @@ class ConversationUndo:
         )
 
     def _update_said_at(self, memory_id: int) -> None:
-        """Date a memory by the remaining messages that prove it, or by what the user did by hand."""
+        """Date a memory by the messages that still prove it, or by what the user did by hand."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
         past = events.of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
