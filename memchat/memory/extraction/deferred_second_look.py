@@ -14,7 +14,7 @@ from memchat.memory.context import Context
 from memchat.memory.extraction.second_look import LookAnswer, LookRequest, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR
 from memchat.memory.extraction.windows import turn_id
-from memchat.memory.facts.fact import Fact, refusal_entry, search_text
+from memchat.memory.facts.fact import Fact, proposed, refusal_entry, search_text
 from memchat.memory.facts.ingest import Ingested, ingest, queue_embedding, session_end
 from memchat.memory.facts.proposal import of_item, target_of
 from memchat.memory.gate.checks import value_evidence
@@ -196,19 +196,11 @@ class WaitingItem:
         """The proposal as a fact to store."""
         what, said_at, quote = of_item(self.item), self.turn.created_at, self.quotes[0]
         text = search_text(what.key, value, said_at, settings.zone, quote, what.cues)
+        target_id = self.target.id if self.target else None
         return Fact(
-            memory_type=what.memory_type,
-            key=what.key,
-            value=value,
             said_at=said_at,
             search_text=text,
             created_by="auto",
-            many=what.many,
-            expires_at=what.expires_at,
-            starts_at=what.starts_at,
-            cues=what.cues,
-            sensitive=what.sensitive,
-            relation=what.relation,
-            target_id=self.target.id if self.target else None,
             proofs=((self.turn.id, self.span[0], quote),),
+            **proposed(what) | {"value": value, "target_id": target_id},
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from memchat.memory.extraction.candidate import Relation
@@ -14,24 +14,15 @@ from memchat.store.memories import NewMemory
 from memchat.store.refusals import Refused
 from memchat.types import InboxItem, Memory, Refusal
 
+if TYPE_CHECKING:
+    from memchat.memory.facts.proposal import Proposal
+
 ADDED_BY_HAND = "added by hand"
 REJECTED = "you said no to it before"
 FORGOTTEN = "it was forgotten on request"
 BLANKED = "its words were forgotten meanwhile"
 WITHOUT_WORDS = (FORGOTTEN, BLANKED)
 """Reasons of refusals that keep no word of what was proposed."""
-_PROPOSED = (
-    "memory_type",
-    "key",
-    "value",
-    "many",
-    "relation",
-    "target_id",
-    "expires_at",
-    "starts_at",
-    "cues",
-    "sensitive",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +46,10 @@ class Fact(NewMemory):
         return tuple(quote for _, _, quote in self.proofs)
 
 
+_PROPOSED = {one.name for one in fields(Fact)} & {one.name for one in fields(Refused)}
+"""The fields that say what is proposed, whatever is kept of it."""
+
+
 def search_text(
     key: str,
     value: str,
@@ -73,7 +68,7 @@ def _slot(key: str) -> str:
     return f"{key.replace('_', ' ')}: "
 
 
-def proposed(source: Fact | Held | InboxItem | Refusal) -> dict[str, Any]:
+def proposed(source: Fact | Held | InboxItem | Refusal | Proposal) -> dict[str, Any]:
     """The fields that say what is proposed, by name, as keyword arguments for another of these
     types."""
     return {name: getattr(source, name) for name in _PROPOSED}
@@ -82,13 +77,13 @@ def proposed(source: Fact | Held | InboxItem | Refusal) -> dict[str, Any]:
 def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> Held:
     """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
-    fields = proposed(fact) | {"relation": "new", "target_id": None}
+    entry = proposed(fact) | {"relation": "new", "target_id": None}
     if target is not None:
-        fields |= {"relation": fact.relation, "target_id": target.id}
+        entry |= {"relation": fact.relation, "target_id": target.id}
         if fact.relation == "ends":
-            fields |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
-    fields |= {"message_id": message_id, "start": start, "quote": quote}
-    return Held(reason, sentence=fact.sentence, **fields)
+            entry |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
+    entry |= {"message_id": message_id, "start": start, "quote": quote}
+    return Held(reason, sentence=fact.sentence, **entry)
 
 
 def refusal_entry(fact: Fact, reason: str) -> Refused:

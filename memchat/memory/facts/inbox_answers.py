@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
-from memchat.memory.facts.fact import Fact, last_day, search_text
+from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
 from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
 from memchat.memory.facts.proposal import Proposal, of_item, of_refusal, target_of
 from memchat.memory.forgetting import tombstone_marks
@@ -198,30 +198,23 @@ class _Acceptance:
     def _fact(self, target: Memory | None) -> Fact:
         """The proposal as a fact; one that speaks of a memory takes over its type and key."""
         what = self.proposal
-        kind, key, many = what.memory_type, what.key, what.many
-        value, until = one_line(what.value, "value", VALUE_LIMIT), what.expires_at
-        if target is not None:
-            kind, key, many = target.memory_type, target.key, target.many
+        fields = proposed(what) | {"value": one_line(what.value, "value", VALUE_LIMIT)}
+        if target is None:
+            fields |= {"relation": "new", "target_id": None}
+        else:
+            names = ("memory_type", "key", "many")
+            fields |= {name: getattr(target, name) for name in names}
+            fields["target_id"] = target.id
         if target is not None and what.relation == "same" and not self.reworded:
-            value, until = target.value, until or target.expires_at
+            fields["value"] = target.value
+            fields["expires_at"] = what.expires_at or target.expires_at
+        key, value = fields["key"], fields["value"]
+        if (cardinality := keys.cardinality(key)) is not None:
+            fields["many"] = cardinality == "many"
         said_at, proofs, quote = self._proof()
         said_at = self._after_what_it_replaces(said_at, key, target)
-        return Fact(
-            memory_type=kind,
-            key=key,
-            value=value,
-            said_at=said_at,
-            search_text=search_text(key, value, said_at, self.ctx.zone, quote, what.cues),
-            created_by="manual",
-            many=many if keys.cardinality(key) is None else keys.cardinality(key) == "many",
-            expires_at=until,
-            relation=what.relation if target is not None else "new",
-            target_id=target.id if target is not None else None,
-            proofs=proofs,
-            starts_at=what.starts_at,
-            cues=what.cues,
-            sensitive=what.sensitive,
-        )
+        text = search_text(key, value, said_at, self.ctx.zone, quote, what.cues)
+        return Fact(said_at=said_at, search_text=text, created_by="manual", proofs=proofs, **fields)
 
     def _after_what_it_replaces(
         self, said_at: datetime, key: str, target: Memory | None
