@@ -27,9 +27,9 @@ from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.context import Context
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.extraction.proposals import inbox_entry, known_fact
 from memchat.memory.extraction.second_look_verdicts import leave_to_person
 from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
+from memchat.memory.extraction.verdict_outcomes import inbox_entry, known_fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.facts.ingest import chat_command, ingest, queue_embedding
 from memchat.memory.forgetting import other_mentions, purge

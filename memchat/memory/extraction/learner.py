@@ -27,7 +27,6 @@ from memchat.memory.extraction.candidate import ExtractionAnswer
 from memchat.memory.extraction.deferred_second_look import DeferredSecondLook
 from memchat.memory.extraction.extractor import Extractor, Window
 from memchat.memory.extraction.fact_vectors import FactVectors
-from memchat.memory.extraction.proposals import refused_verdicts
 from memchat.memory.extraction.review_entries import hold_for_review
 from memchat.memory.extraction.second_look import SecondLook
 from memchat.memory.extraction.second_look_verdicts import (
@@ -37,6 +36,7 @@ from memchat.memory.extraction.second_look_verdicts import (
 )
 from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
 from memchat.memory.extraction.session_title import fallback_title, grounded_description
+from memchat.memory.extraction.verdict_outcomes import refused_verdicts
 from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.ingest import ingest, session_end
 from memchat.memory.forgetting import redaction, replies_in_flight

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 
 from memchat.language import secrets, text
 from memchat.memory.context import Context
-from memchat.memory.extraction.proposals import HIDDEN
 from memchat.memory.extraction.session_reading import SessionReading
+from memchat.memory.extraction.verdict_outcomes import HIDDEN
 from memchat.memory.facts.fact import BLANKED, FORGOTTEN
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.forgetting.redaction import FILLER

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from memchat.memory.context import Context
-from memchat.memory.extraction.proposals import inbox_entry, needing_review, refusal_entry
 from memchat.memory.extraction.second_look_verdicts import NOT_LOOKED_AT
 from memchat.memory.extraction.session_reading import SessionReading
+from memchat.memory.extraction.verdict_outcomes import inbox_entry, needing_review, refusal_entry
 from memchat.memory.facts.fact import BLANKED, REJECTED
 from memchat.store import inbox
 from memchat.store.refusals import Refused

@@ -14,9 +14,9 @@ from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.extraction.extractor import TranscriptLine, Window
-from memchat.memory.extraction.proposals import known_fact, resolve
 from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import apply_answer, postponed, to_request
+from memchat.memory.extraction.verdict_outcomes import known_fact, resolve
 from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks

@@ -23,7 +23,7 @@ from memchat.memory.gate.checks import (
     quotes,
     references,
     repeats,
-    secrets,
+    secret_content,
     timing,
     value_evidence,
 )
@@ -66,7 +66,7 @@ def judge(
     for check in CHECKS:
         if not case.refusals:
             check(case)
-    secrets.check(case)
+    secret_content.check(case)
     return _verdict(case)
 
 
