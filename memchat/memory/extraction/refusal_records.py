@@ -36,7 +36,7 @@ def record(
     ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
     written = [
         Refused(HIDDEN)
-        if _betrays(row, secret_words)
+        if _reveals_secret(row, secret_words)
         else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
         for row in rows
     ]
@@ -53,14 +53,14 @@ def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
     ]
 
 
-def _betrays(row: Refused, told: Iterable[tuple[int, int, int, str]]) -> bool:
+def _reveals_secret(row: Refused, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
     """Whether a proposal holds a revealing part of a secret. Without the words around it such a
     part is not recognised by itself, and the reason may repeat it."""
     if row.key is None:
         return False
     words = f"{row.key} {row.value or ''}\n{row.reason}"
     plain = text.normal_value(words)
-    for message_id, start, end, secret in told:
+    for message_id, start, end, secret in secret_spans:
         quoted = row.message_id == message_id and row.start is not None and row.end is not None
         if quoted and (row.start or 0) < end and start < (row.end or 0):
             return True

@@ -127,11 +127,11 @@ class Auditor:
                     yield Finding("contradiction", (new.id, old.id), what, None)
 
     def _duplicates(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        told: set[int] = set()
+        reported: set[int] = set()
         for group in _by_slot(current):
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if old.id not in told and value_comparison.are_equivalent(new.value, old.value):
-                    told.add(old.id)
+                if old.id not in reported and value_comparison.are_equivalent(new.value, old.value):
+                    reported.add(old.id)
                     yield _duplicate(new, old)
         same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
         for memory in current:
@@ -139,8 +139,8 @@ class Auditor:
         for group in same.values():
             new, *rest = group
             for old in rest:
-                if old.key != new.key and old.id not in told:
-                    told.add(old.id)
+                if old.key != new.key and old.id not in reported:
+                    reported.add(old.id)
                     yield _duplicate(new, old)
 
     def _stale(self, held: Sequence[Memory]) -> Iterator[Finding]:

@@ -192,8 +192,8 @@ class Consolidation:
         """Take over a new last day. A fact without one removes a last day that has passed; one that
         the user entered removes any."""
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
-        told = fact.expires_at is not None or fact.created_by == "manual" or over
-        if told and fact.expires_at != known.expires_at:
+        changes = fact.expires_at is not None or fact.created_by == "manual" or over
+        if changes and fact.expires_at != known.expires_at:
             memories.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
 
     def _reactivate(self, fact: Fact, known: Memory, target: Memory | None) -> Change:

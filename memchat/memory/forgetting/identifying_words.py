@@ -98,10 +98,10 @@ def identifying_words(
     for value in values:
         words, names = _words(value), _names(value)
         held = {word: len(keywords.holding(tx, "messages", app_ids, [word])) for word in words}
-        telling = [word for word in words if word in names and held[word] <= named]
-        telling = telling or [word for word in words if held[word] <= few]
-        groups |= dict.fromkeys((word,) for word in telling)
-        if words and not telling:
+        distinctive = [word for word in words if word in names and held[word] <= named]
+        distinctive = distinctive or [word for word in words if held[word] <= few]
+        groups |= dict.fromkeys((word,) for word in distinctive)
+        if words and not distinctive:
             groups[tuple(sorted(words))] = None
     return IdentifyingWords(tuple(groups))
 

@@ -188,10 +188,10 @@ def blank(
     stale = purge.forget(tx, chosen_facts, zone, now)
     _drop_proposals(tx, app_ids, chosen)
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
-    told = chosen.of_kind("title") | chosen.of_kind("summary")
+    described = chosen.of_kind("title") | chosen.of_kind("summary")
     in_use = services.in_use(tx)
     rewritten: list[int] = []
-    for session_id in sorted({turn.session_id for turn in turns.values()} | told):
+    for session_id in sorted({turn.session_id for turn in turns.values()} | described):
         found = sessions.by_id(tx, session_id)
         if found is None or found[1] not in app_ids:
             continue

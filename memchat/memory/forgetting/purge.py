@@ -311,10 +311,10 @@ def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) ->
         for w in redaction.meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
-    def telling(every: set[str]) -> set[str]:
+    def reveals_fact(every: set[str]) -> set[str]:
         return {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
 
-    return cues.strip(tx, app_id, telling)
+    return cues.strip(tx, app_id, reveals_fact)
 
 
 def _cue_contains(cue: str, words: Iterable[str]) -> bool:

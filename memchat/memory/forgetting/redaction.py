@@ -84,19 +84,19 @@ def collect_occurrences(
         occurrences.quotes[proof.session_id].add(proof.quote)
         occurrences.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
-    told = {*messages.sessions_given(tx, "memory", shown_together(tx, memory.id))}
-    told.update(messages.sessions_given(tx, "message", said))
+    session_ids = {*messages.sessions_given(tx, "memory", shown_together(tx, memory.id))}
+    session_ids.update(messages.sessions_given(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
     words = [[word] for value in bare for word in meaningful_words(value)]
     for session_id, content, describes in fact_lists.texts_beside(tx, memory.id):
         # The list was sent with every message, so only texts that say the value are blanked: for a
         # title or summary one word of it is enough, for a reply it takes the whole value.
-        if session_id in told or not _may_say(words if describes else pieces, content):
+        if session_id in session_ids or not _may_say(words if describes else pieces, content):
             continue
         if mentions_any(content, bare) if describes else spans_of(values, content):
-            told.add(session_id)
-    for session_id in told:
+            session_ids.add(session_id)
+    for session_id in session_ids:
         occurrences.values[session_id] |= values
 
 

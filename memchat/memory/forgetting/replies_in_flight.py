@@ -33,9 +33,9 @@ def drop_forgotten(
     ``read`` are the facts that the model read besides those lines.
     """
     facts = [_facts_in(hit) for hit in hits]
-    told = {*read}.union(*facts)
-    there = hidden.there(tx, {memory_id for memory_id, _, _ in told})
-    gone = {fact for fact in told if fact[0] not in there}
+    facts_read = {*read}.union(*facts)
+    there = hidden.there(tx, {memory_id for memory_id, _, _ in facts_read})
+    gone = {fact for fact in facts_read if fact[0] not in there}
     words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
     turns = messages.by_ids(tx, [hit.id for hit in hits if hit.kind == "message"])
     titles = sessions.titles(tx, [turn.session_id for turn in turns.values()])
@@ -54,9 +54,9 @@ def strip_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
     To be called in the transaction that wrote the model's answer. Gives the memories whose search
     text must be written again.
     """
-    told = {*read}
-    there = hidden.there(tx, {memory_id for memory_id, _, _ in told})
-    gone = {(key, value) for memory_id, key, value in told if memory_id not in there}
+    facts_read = {*read}
+    there = hidden.there(tx, {memory_id for memory_id, _, _ in facts_read})
+    gone = {(key, value) for memory_id, key, value in facts_read if memory_id not in there}
     if not gone:
         return set()
     purge.request_scrub(tx)  # the cues were in the file for a moment

@@ -112,8 +112,8 @@ def _verdict(case: Case) -> Verdict:
     if case.wordless:
         _hide(case)
         spans = tuple(replace(span, quote="[secret]") for span in spans)
-    told = [] if case.wordless else [*case.reviews, *case.signals, *case.notes]
-    reasons = dict.fromkeys((*case.refusals, *told))
+    remarks = [] if case.wordless else [*case.reviews, *case.signals, *case.notes]
+    reasons = dict.fromkeys((*case.refusals, *remarks))
     return Verdict(
         _outcome(case),
         tuple(reasons),

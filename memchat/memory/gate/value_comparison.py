@@ -42,12 +42,12 @@ def difference(one: str, other: str) -> str | None:
         return "number"
     if _other_units(one, other):
         return "unit"
-    if _foreign_names(one, other) or _foreign_names(other, one) or _other_order(one, other):
+    if _has_unshared_name(one, other) or _has_unshared_name(other, one) or _other_order(one, other):
         return "name"
     if _people(one) != _people(other):
         return "person"
     a, b = fold(one).text, fold(other).text
-    if any(_apart(sides, a, b) for sides in _OPPOSITE_SIDES):
+    if any(_are_opposites(sides, a, b) for sides in _OPPOSITE_SIDES):
         return "side or time"
     lacking = words_differ(one, other)
     words, others = content_words(one), content_words(other)
@@ -171,7 +171,7 @@ def names_another(said: str, value: str) -> bool:
     return shared or not any(_named(said, name) for name in mine)
 
 
-def _foreign_names(one: str, other: str) -> bool:
+def _has_unshared_name(one: str, other: str) -> bool:
     return any(not _named(other, name) for name in names(one) & all_names(one))
 
 
@@ -197,7 +197,7 @@ def _held(groups: list[list[re.Pattern[str]]], folded: str) -> frozenset[int]:
     )
 
 
-def _apart(sides: list[re.Pattern[str]], one: str, other: str) -> bool:
+def _are_opposites(sides: list[re.Pattern[str]], one: str, other: str) -> bool:
     in_one = {i for i, side in enumerate(sides) if side.search(one)}
     in_other = {i for i, side in enumerate(sides) if side.search(other)}
     return bool(in_one and in_other and in_one != in_other)

@@ -23,7 +23,7 @@ from memchat.memory.gate.checks.known_fact_relation import NO_WORD_OF_CHANGE
 from memchat.memory.gate.types import Case, Turn
 
 _AROUND = 400
-"""Characters beside a span from which its language is told."""
+"""Characters beside a span from which its language is recognised."""
 _ENGLISH_I = re.compile(r"(?<!\w)I (?=[a-z])")
 _CLAUSE = re.compile(
     r"[,;:.!?、，。！？]|\s[-–—]\s|(?<!\w)(?:and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|ve|ama|и|но|а)(?!\w)"

@@ -170,7 +170,7 @@ def _spans(said: str, text: str) -> list[Span]:
 
 
 def _counts_back(named: Named, rest: str, behind: str) -> bool:
-    """Whether a length of time is told from its end: since when it has been so."""
+    """Whether a length of time says since when it has been so, not until when it will."""
     if named.count is None:
         return False
     bare = calendar.plain(rest)

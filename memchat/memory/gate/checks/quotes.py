@@ -19,7 +19,7 @@ def check(case: Case) -> None:
         if turn is None or span is None:
             case.notes.append(_why_missing(quote, case))
             continue
-        own = [s for s in find_spans(quote.text, turn.text) if not _is_foreign(turn.text, s)]
+        own = [s for s in find_spans(quote.text, turn.text) if not _is_quoted(turn.text, s)]
         if not own:
             case.notes.append("the words stand in pasted or quoted text")
             continue
@@ -57,5 +57,5 @@ def _why_missing(quote: Quote, case: Case) -> str:
     return "the words are in no message of yours"
 
 
-def _is_foreign(text: str, span: Span) -> bool:
+def _is_quoted(text: str, span: Span) -> bool:
     return any(quoted_text.is_quoted(text, start, end) for start, end in span.pieces)
