@@ -20,7 +20,8 @@ from memchat.language import secrets, text
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import purge, redaction
-from memchat.memory.gate import keys, value_comparison
+from memchat.memory.gate import keys
+from memchat.memory.gate.value_comparison import are_equivalent, contains_words, is_negated
 from memchat.store import (
     apps,
     embeddings,
@@ -117,11 +118,8 @@ class Auditor:
                 yield Finding("contradiction", (newest.id, *(m.id for m in others)), what, fix)
                 continue
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if value_comparison.is_negated(new.value) != value_comparison.is_negated(
-                    old.value
-                ) and (
-                    value_comparison.contains_words(new.value, old.value)
-                    and value_comparison.contains_words(old.value, new.value)
+                if is_negated(new.value) != is_negated(old.value) and (
+                    contains_words(new.value, old.value) and contains_words(old.value, new.value)
                 ):
                     what = f"{new.key}: {_values((new, old))} deny each other"
                     yield Finding("contradiction", (new.id, old.id), what, None)
@@ -130,7 +128,7 @@ class Auditor:
         reported: set[int] = set()
         for group in _by_slot(current):
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if old.id not in reported and value_comparison.are_equivalent(new.value, old.value):
+                if old.id not in reported and are_equivalent(new.value, old.value):
                     reported.add(old.id)
                     yield _duplicate(new, old)
         same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)

@@ -25,7 +25,8 @@ from memchat.memory.facts.in_force import (
     planned_target,
     values_of_key,
 )
-from memchat.memory.gate import keys, value_comparison
+from memchat.memory.gate import keys
+from memchat.memory.gate.value_comparison import are_equivalent, contains_words
 from memchat.store import evidence, inbox, memories, succession, values_in_force
 from memchat.store.events import Cause
 from memchat.store.inbox import Held
@@ -170,7 +171,7 @@ class Consolidation:
     def _merge_restatement(self, fact: Fact, known: Memory) -> Change:
         """Merge a fact with a memory that says the same in other words. Both rows stay, the fuller
         one active, so that it can be undone."""
-        if value_comparison.contains_words(known.value, fact.value) or self._confirm.is_user_owned(
+        if contains_words(known.value, fact.value) or self._confirm.is_user_owned(
             fact, known, pins=False
         ):
             return self._repeat(fact, known)
@@ -381,5 +382,5 @@ def may_merge(old: Memory, new: Fact) -> bool:
         and old.key == new.key
         and old.expires_at == new.expires_at
         and old.starts_at == new.starts_at
-        and value_comparison.are_equivalent(old.value, new.value)
+        and are_equivalent(old.value, new.value)
     )
