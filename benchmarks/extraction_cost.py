@@ -25,8 +25,8 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.memory.extraction.candidate import MAX_FACTS
-from memchat.memory.facts.consolidation import search_text
-from memchat.memory.facts.manual import VALUE_LIMIT
+from memchat.memory.facts.fact import search_text
+from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, memories, meta
 from memchat.store.database import Database

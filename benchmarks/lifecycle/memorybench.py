@@ -13,10 +13,12 @@ from zoneinfo import ZoneInfo
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
 from memchat.language.text import content_words, numbers
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.context import Context
+from memchat.memory.facts.fact import Fact, search_text
+from memchat.memory.facts.ingest import MANUAL, ingest
 from memchat.providers import Embedder
 from memchat.store import apps
-from memchat.store.events import Cause
+from memchat.store.apps import ScopeIds
 from memchat.types import Memory, Scope
 
 FILE = "memorybench_dev.json"
@@ -145,7 +147,7 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
     stage.clock.advance(days=1)
     now, words = stage.clock(), " ".join(case.current.split())
     with stage.mc._database.write() as tx:
-        own, shared = apps.ensure(tx, Scope(EVERYBODY), now)
+        ctx = Context(tx, ScopeIds(*apps.ensure(tx, Scope(EVERYBODY), now)), now, ZONE)
         fact = Fact(
             memory_type="fact",
             key="note",
@@ -157,7 +159,6 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
             relation="updates",
             target_id=old.id,
         )
-        cause = Cause(now, "user", "added by hand")
-        done = Consolidation(tx, own, shared, cause, 0.92, ZONE).apply(fact).memory
+        done = ingest(ctx, MANUAL, [fact], merge_threshold=0.92).changes[0].memory
         assert done is not None
     stage.mc.edit(done.id, user=EVERYBODY, expires_at=None)

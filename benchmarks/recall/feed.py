@@ -1,6 +1,6 @@
 """Putting the texts into a store in bulk, by the code that a session's end runs.
 
-Turns by ``messages.add``, facts by ``Consolidation``, then ``turn_texts`` with one batch of vectors
+Turns by ``messages.add``, facts by ``ingest``, then ``turn_texts`` with one batch of vectors
 a session, as a session's end does. No model reads anything: what it would have written, facts and
 summary, is the data set's own.
 """
@@ -19,12 +19,14 @@ from numpy.typing import NDArray
 
 from benchmarks.recall.data import Person, Talk
 from memchat import MemChat
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.facts.fact import Fact, search_text
+from memchat.memory.facts.ingest import ingest, session_end
 from memchat.memory.recall import turn_texts
 from memchat.providers import Embedder
 from memchat.store import apps, embeddings, messages, sessions
-from memchat.store.events import Cause
+from memchat.store.apps import ScopeIds
 from memchat.types import Scope, Service, Usage
 
 Vectors = NDArray[np.float32]
@@ -108,17 +110,18 @@ def _feed_talk(
             last = messages.add(tx, session_id, own, "user", turn.text, at, memory=what.turns)
             fed.ids[last], by_name[turn.id] = turn.id, (last, turn.text)
         sessions.end(tx, session_id, talk.at)
-        cause = Cause(talk.at, "model", "extracted", session_id)
-        work = Consolidation(tx, own, shared, cause, mc.settings.merge_threshold, zone)
+        facts = []
         for one in talk.observed if what.facts else ():
             proofs = tuple((by_name[i][0], 0, by_name[i][1]) for i in one.turns if i in by_name)
             key = one.about.lower()
             quote = proofs[0][2] if proofs and what.quotes else ""
             words = search_text(key, one.text, talk.at, zone, quote)
-            work.apply(Fact("fact", key, one.text, talk.at, words, "auto", True, proofs=proofs))
+            facts.append(Fact("fact", key, one.text, True, words, talk.at, "auto", proofs=proofs))
+        ctx = Context(tx, ScopeIds(own, shared), talk.at, zone)
+        done = ingest(ctx, session_end(session_id), facts, mc.settings.merge_threshold)
         summary = talk.summary if what.summaries else None
         sessions.mark_extracted(tx, session_id, last, None, summary)
-        rows = embeddings.missing(tx, meaning.service_id, work.written)
+        rows = embeddings.missing(tx, meaning.service_id, done.written)
         stored = turn_texts.stored(tx, session_id, zone)
     assert stored is not None
     vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.speed.peers.serving import Data, serve
 from memchat import MemChat, config
-from memchat.memory.facts.consolidation import search_text
+from memchat.memory.facts.fact import search_text
 from memchat.store import apps, embeddings, memories
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory, text_hash

@@ -23,7 +23,7 @@ class Inbox(Opened):
         from memchat.memory.facts import inbox_answers
 
         with self._database.read() as tx:
-            return inbox_answers.ask(tx, Scope(user, app), item)
+            return inbox_answers.current_question(tx, Scope(user, app), item)
 
     def accept(
         self, item_id: int, *, user: str, app: str = "default", value: str | None = None

@@ -283,4 +283,4 @@ class Sessions(Opened):
             return Undone(), set()
         ids, now = {turn.id for turn in turns}, self._clock()
         done = ConversationUndo(tx, apps.find(tx, scope).ids, ids, now, self.settings.zone).run()
-        return done, purge.forget(tx, done.gone, self.settings.zone, now, bury=False)
+        return done, purge.forget(tx, done.gone, self.settings.zone, now, tombstone=False)

@@ -61,7 +61,7 @@ class Conversation:
         """Read the turns of the session, and the facts drawn from them."""
         stored = messages.of_session(tx, session_id)
         self.turns = [turn for turn in stored if turn.id not in self.left_out]
-        self.drawn_facts = replies_in_flight.taught(tx, self.turns)
+        self.drawn_facts = replies_in_flight.facts_in_turns(tx, self.turns)
 
     def reload(self) -> None:
         """Read the turns again: some of their words may have been forgotten meanwhile."""

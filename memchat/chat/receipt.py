@@ -63,8 +63,12 @@ class Receipt:
         reply, zone = self.reply, self.parts.settings.zone
         hits = (*reply.shown.hits, *reply.by_code.hits)
         drawn_facts = self.conversation.drawn_facts
-        shown, content = replies_in_flight.leave_out(tx, hits, drawn_facts, reply.received, zone)
-        listed, content = replies_in_flight.leave_out(tx, reply.shown.listed, (), content, zone)
+        shown, content = replies_in_flight.drop_forgotten(
+            tx, hits, drawn_facts, reply.received, zone
+        )
+        listed, content = replies_in_flight.drop_forgotten(
+            tx, reply.shown.listed, (), content, zone
+        )
         message_id = messages.add(
             tx, session_id, own, "assistant", content, now, self.status, memory=learnable
         )

@@ -89,7 +89,7 @@ class Redo:
             turns = messages.by_ids(tx, sorted(message_ids))
             ids = apps.find(tx, self._conversation.scope).ids
             undone = ConversationUndo(tx, ids, set(turns), now, zone).run()
-            stale = purge.forget(tx, undone.gone, zone, now, bury=False)
+            stale = purge.forget(tx, undone.gone, zone, now, tombstone=False)
             for message_id in sorted(turns, reverse=True):
                 stale |= purge.forget_message(tx, turns[message_id], zone, now)
             parts.drop_vectors(tx, stale)

@@ -133,9 +133,9 @@ class Explaining:
         """The lines that a queued purge will remove, by kind and id."""
         held: set[tuple[str, int]] = set()
         for memory in self._hidden():
-            shown = redaction.shown_with(self.tx, memory.id)
+            shown = redaction.shown_together(self.tx, memory.id)
             held |= {("memory", i) for i in shown}
-            held |= {("message", i) for i in purge.told_with(self.tx, memory.id)}
+            held |= {("message", i) for i in purge.turns_that_may_mention(self.tx, memory.id)}
         return held
 
     def _hidden(self) -> list[Memory]:

@@ -24,7 +24,7 @@ from memchat.jobs.jobs_done import JobsDone
 from memchat.jobs.session_end import close_session
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.extraction.learner import Learner
-from memchat.memory.facts.in_force import settle, to_settle
+from memchat.memory.facts.in_force import apply_due_dates, has_due_dates
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
 from memchat.store import hidden, job_holders, jobs, memories, sessions
@@ -290,10 +290,10 @@ class Worker:
         today = now.astimezone(zone).date()
         with self._database.read() as tx:
             scopes = memories.due_anywhere(tx, today, user)
-            due = [app_ids for app_ids in scopes if to_settle(tx, app_ids, today)]
+            due = [app_ids for app_ids in scopes if has_due_dates(tx, app_ids, today)]
         for app_ids in due:
             with self._database.write() as tx:
-                settle(tx, app_ids, zone, now)
+                apply_due_dates(tx, app_ids, zone, now)
         purge.scrub(self._database)
 
 

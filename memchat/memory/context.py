@@ -1,4 +1,4 @@
-"""What almost every step over the memories needs: the transaction, the scope and the time."""
+"""What every step of one piece of work in a scope is given."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from memchat.store.apps import ScopeIds
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """One transaction over one scope, at one instant in the user's time zone."""
+    """One transaction over one scope. ``now`` is when the work is done, ``zone`` where its days
+    are counted."""
 
     tx: Connection
     scope: ScopeIds
     now: datetime
-    """An aware instant."""
     zone: ZoneInfo
 
     @property
     def today(self) -> date:
-        """The day that the user lives in."""
+        """The day of ``now`` in ``zone``."""
         return self.now.astimezone(self.zone).date()

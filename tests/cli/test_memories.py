@@ -10,9 +10,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
-from memchat.providers.hash_embedder import HashEmbedder
 
 from memchat import MemChat
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock
 from tests.support.cli import Run, add
 

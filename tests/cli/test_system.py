@@ -14,7 +14,8 @@ import pytest
 
 from memchat.cli import system
 from memchat.cli.system import VARIABLES
-from memchat.config import PROVIDERS, Settings
+from memchat.config import Settings
+from memchat.config.model_defaults import PROVIDERS
 from tests.support.cli import Run, add
 
 # --- apps, search, system

@@ -7,7 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memchat.config import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS, load
+from memchat.config import load
+from memchat.config.model_defaults import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT, PROVIDERS
 from memchat.errors import ConfigError
 
 

@@ -28,7 +28,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from memchat.store import apps, jobs, memories, meta
 from memchat.store.database import Database
-from memchat.store.events import Cause
+from memchat.store.apps import ScopeIds
 from memchat.store.memories import NewMemory
 from memchat.types import Scope
 home, name = Path(sys.argv[1]), sys.argv[2]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memchat.vectors.vector_index import VectorIndex
 
 from benchmarks import crash_checks
 from memchat import MemChat
@@ -16,6 +15,7 @@ from memchat.store import meta
 from memchat.store.database import Database
 from memchat.testing import ScriptedModel
 from memchat.types import Usage
+from memchat.vectors.vector_index import VectorIndex
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, Opener
 

@@ -11,7 +11,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.language.text import find_span, normal_value, numbers
-from memchat.memory.gate.checks.keys import normalise_key
+from memchat.memory.gate.keys import normalise_key
 from memchat.testing import same_answer
 from tests.support.answers import answer, fact
 

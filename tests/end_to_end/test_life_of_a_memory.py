@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
-from memchat.providers.hash_embedder import HashEmbedder
 
 from memchat import InputError, MemChat, NotFound, ProviderError
 from memchat.config import Settings
 from memchat.providers import minilm_embedder
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact

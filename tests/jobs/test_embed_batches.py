@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memchat.jobs.embedding_run import BATCH
 
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError
+from memchat.jobs.embedding_run import BATCH
 from memchat.memory.embedding.batch_split import (
     FAILURES_BEFORE_PROBE,
     BatchSplitter,

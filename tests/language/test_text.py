@@ -14,7 +14,7 @@ from memchat.language.text import (
     numbers,
     sentence_around,
 )
-from memchat.memory.gate.checks.quoted_text import mark_quoted, spans_of_others
+from memchat.memory.gate.quoted_text import mark_quoted, quoted_spans
 
 SENTENCES = [
     "I don't eat meat – it's been 3 years, mostly",
@@ -197,14 +197,14 @@ def test_content_words_leave_out_what_every_sentence_has() -> None:
     ],
 )
 def test_pasted_text_is_foreign(message: str, foreign: str) -> None:
-    assert any(foreign in message[a:b] for a, b in spans_of_others(message))
+    assert any(foreign in message[a:b] for a, b in quoted_spans(message))
 
 
 def test_ordinary_text_is_not_foreign() -> None:
-    assert spans_of_others('I read "Dune" and live in Bergen: it rains.') == ()
+    assert quoted_spans('I read "Dune" and live in Bergen: it rains.') == ()
 
 
 @given(st.text(alphabet='ab⟦⟧`>\n" :', max_size=40))
 def test_marks_of_the_text_s_own_cannot_close_a_foreign_part(text: str) -> None:
     marked = mark_quoted(text)
-    assert marked.count("⟦") == marked.count("⟧") == len(spans_of_others(text))
+    assert marked.count("⟦") == marked.count("⟧") == len(quoted_spans(text))

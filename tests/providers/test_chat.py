@@ -9,10 +9,11 @@ from email.utils import formatdate
 from typing import Any
 
 import pytest
-from memchat.providers.chat import ContextOverflow, LiteLLMChat
 
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.extraction import candidate
+from memchat.providers.litellm_chat import LiteLLMChat
+from memchat.providers.provider_errors import ContextOverflow
 from memchat.types import ChatMessage
 from tests.support.chat_providers import KEY, failure
 from tests.support.wire import (

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from memchat.config import Settings, load
+from memchat.providers.factory import chat_model, extract_model
 from memchat.providers.litellm_chat import LiteLLMChat
-from memchat.providers.choose import chat_model, explain, extract_model
+from memchat.providers.model_choice import explain
 from tests.support.chat_providers import KEY, failure
 from tests.support.wire import Fail, GeminiServer, OpenAIServer, WireServer
 from tests.support.wire.case import HELLO, chat_of

@@ -10,15 +10,20 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from memchat.providers.batches import BYTES_A_TOKEN, unit_vectors, windows
-from memchat.providers.choose import embedder, explain
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.remote_embed import LiteLLMEmbedder
 
 from memchat.config import Settings, load
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.providers import Embedder
-from memchat.providers.embedding_batches import embed_in_batches
+from memchat.providers.embedding_batches import (
+    BYTES_A_TOKEN,
+    embed_in_batches,
+    unit_vectors,
+    windows,
+)
+from memchat.providers.factory import embedder
+from memchat.providers.gemini_embedder import GeminiEmbedder
+from memchat.providers.litellm_embedder import LiteLLMEmbedder
+from memchat.providers.model_choice import explain
 from tests.support.wire import Fail, GeminiServer, Hang, OpenAIServer, Raw, Rows, WireServer
 from tests.support.wire.server import vector
 

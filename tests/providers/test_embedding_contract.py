@@ -11,8 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from memchat.providers.gemini import GeminiEmbedder
-from memchat.providers.remote_embed import LiteLLMEmbedder
 
 from memchat.config import Settings
 from memchat.config.model_defaults import MINILM
@@ -25,6 +23,8 @@ from memchat.providers import (
     fastembed_embedder,
     minilm_embedder,
 )
+from memchat.providers.gemini_embedder import GeminiEmbedder
+from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.store import services
 from memchat.store.database import Database
 from memchat.types import Usage

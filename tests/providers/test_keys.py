@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from memchat.providers.choose import chat_model, embedder, explain
 
 from memchat import MemChat
 from memchat.cli import main
@@ -19,6 +18,8 @@ from memchat.config import keys, load
 from memchat.config.names import without_secrets
 from memchat.errors import ConfigError, InputError, NotFound
 from memchat.providers import litellm_setup
+from memchat.providers.factory import chat_model, embedder
+from memchat.providers.model_choice import explain
 from tests.support.wire import Fail, GeminiServer, OpenAIServer
 from tests.support.wire.case import HELLO
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memchat.providers.remote_embed import LiteLLMEmbedder
 
 from memchat.config import load
 from memchat.errors import ConfigError, ProviderError
 from memchat.providers import rate_limiter
+from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.providers.rate_limiter import PauseRequested, RateLimiter
 from tests.support.wire import Fail, OpenAIServer
 

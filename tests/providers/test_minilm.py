@@ -17,10 +17,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memchat.providers.bert import BATCH_TOKENS, batches, gelu
 
 from memchat.errors import ConfigError, InputError
 from memchat.providers import minilm_embedder
+from memchat.providers.bert_encoder import BATCH_TOKENS, batches, gelu
 from tests.support.paths import DATA
 
 TEXTS: list[str] = json.loads((DATA / "minilm_texts.json").read_text("utf-8"))

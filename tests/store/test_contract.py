@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from memchat.providers.hash_embedder import SERVICE
 from sqlalchemy import select
 
 from memchat.errors import StoreError
+from memchat.providers.hash_embedder import SERVICE
 from memchat.store import (
     apps,
     embeddings,

@@ -9,10 +9,12 @@ from typing import Any
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.context import Context
+from memchat.memory.facts.fact import Fact, search_text
+from memchat.memory.facts.ingest import Source, ingest
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps
-from memchat.store.events import Cause
+from memchat.store.apps import ScopeIds
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.types import Change, Memory, Scope
 from tests.support import empty_store, private
@@ -33,12 +35,12 @@ def tell(
     """Put in a fact as a conversation does; ``where`` is its session and message."""
     zone, now = mc.settings.zone, mc.now
     with private.database(mc).write() as tx:
-        own, shared = apps.ensure(tx, ANA, now)
+        ctx = Context(tx, ScopeIds(*apps.ensure(tx, ANA, now)), now, zone)
         made: dict[str, Any] = {"memory_type": "profile", "created_by": "auto", "said_at": now}
         made |= {"search_text": search_text(key, value, now, zone)}
         fact = Fact(key=key, value=value, **{**made, **more})
-        cause = Cause(now, "model", "extracted", *where)
-        return Consolidation(tx, own, shared, cause, 0.95, zone).apply(fact)
+        source = Source("model", "extracted", *where)
+        return ingest(ctx, source, [fact], merge_threshold=0.95).changes[0]
 
 
 def known(change: Change) -> Memory:

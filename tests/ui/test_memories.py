@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.store import jobs, memories
 from memchat.types import Wanted
 from tests.support import private

@@ -9,6 +9,7 @@ import pytest
 
 from memchat.store.database import Database
 from memchat.vectors import vector_index as index_module
+from memchat.vectors.vector_index import FOLDER
 from tests.support import empty_store
 from tests.support.vectors import ANA, keep, opened, search
 

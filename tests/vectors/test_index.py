@@ -10,16 +10,16 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from memchat.providers.hash_embedder import HashEmbedder
-from memchat.vectors.index import FOLDER
 
 from memchat.errors import StoreError
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, events, memories
 from memchat.store.database import FILE, Database
 from memchat.store.memories import NewMemory
+from memchat.store.messages import index as index_module
 from memchat.types import Scope
-from memchat.vectors import index as index_module
 from memchat.vectors.shard import Shard
+from memchat.vectors.vector_index import FOLDER
 from tests.support import private
 from tests.support.vectors import (
     ANA,

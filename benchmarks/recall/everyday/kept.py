@@ -11,12 +11,14 @@ from typing import Literal
 from benchmarks.recall.everyday.lives import Life, Stated
 from benchmarks.recall.stores import store
 from memchat import MemChat
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
-from memchat.memory.gate.checks import keys
+from memchat.memory.context import Context
+from memchat.memory.facts.fact import Fact, search_text
+from memchat.memory.facts.ingest import Source, ingest
+from memchat.memory.gate import keys
 from memchat.memory.recall import render
 from memchat.providers import Embedder
 from memchat.store import apps
-from memchat.store.events import Cause
+from memchat.store.apps import ScopeIds
 from memchat.testing import ScriptedModel
 from memchat.types import ChatMessage, Hit, Memory, Scope
 
@@ -87,19 +89,18 @@ def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
     given = stated.cues if cues == "file" else ()
     words = search_text(key, stated.value, NOON, zone, stated.quote, given)
     fact = Fact(
-        stated.memory_type,
-        key,
-        stated.value,
-        NOON,
-        words,
-        "auto",
+        memory_type=stated.memory_type,
+        key=key,
+        value=stated.value,
+        said_at=NOON,
+        search_text=words,
+        created_by="auto",
         many=keys.cardinality(key) != "one",
         cues=given,
     )
     with mc._database.write() as tx:
-        own, shared = apps.ensure(tx, Scope(user), NOON)
-        cause = Cause(NOON, "model", "extracted")
-        work = Consolidation(tx, own, shared, cause, mc.settings.merge_threshold, zone)
-        memory = work.apply(fact).memory
+        ctx = Context(tx, ScopeIds(*apps.ensure(tx, Scope(user), NOON)), NOON, zone)
+        done = ingest(ctx, Source("model", "extracted"), [fact], mc.settings.merge_threshold)
+        memory = done.changes[0].memory
     assert memory is not None
     return memory

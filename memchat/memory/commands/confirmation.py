@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from memchat.language import text
 from memchat.memory.commands import parse
-from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate import quoted_text
 from memchat.types import Memory
 
 
@@ -152,7 +152,7 @@ def _split(message: str) -> tuple[str, str]:
     if found is None or not any(c.isalpha() for c in found["lead"]):
         return "", ""  # "2. I live in Porto" may be a list
     own = found["lead"][0].isalnum() or found["lead"][0] == "¡"
-    if not own or any(start == 0 for start, _ in quoted_text.spans_of_others(message)):
+    if not own or any(start == 0 for start, _ in quoted_text.quoted_spans(message)):
         return "", ""
     return found["lead"], found["rest"]
 

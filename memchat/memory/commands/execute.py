@@ -24,25 +24,26 @@ from memchat.memory.commands import parse, replies
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.commands.tools import arguments
+from memchat.memory.context import Context
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.extraction.proposals import held, known_fact, settle, to_fact
-from memchat.memory.extraction.second_look_verdicts import left_to_person
-from memchat.memory.extraction.session_reading import Reading, injected
-from memchat.memory.facts.consolidation import Consolidation, Fact
+from memchat.memory.extraction.second_look_verdicts import leave_to_person
+from memchat.memory.extraction.session_reading import SessionReading, shown_memory_lines
+from memchat.memory.extraction.verdict_outcomes import inbox_entry, known_fact
 from memchat.memory.facts.in_force import as_of
+from memchat.memory.facts.ingest import chat_command, ingest, queue_embedding
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.recall.search import Recall
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
-from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage, values_in_force
+from memchat.store import apps, inbox, memories, messages, sessions, usage, values_in_force
 from memchat.store import evidence as proofs
+from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
-from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
 from memchat.types import Elsewhere, Memory, Message, Scope
 
@@ -193,33 +194,33 @@ class Commands:
             if found is None:
                 return CodeReply()
             turns = messages.of_session(tx, place.session_id, learnable=True)
-            reading = Reading(*found, turns, 0, injected=injected(tx, turns))
+            reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
             judged = [self._judge(tx, item, reading, place) for item in proposals]
             # The second look comes when the conversation ends: nobody waits for it here.
             doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
-            verdicts = [left_to_person(verdict) for verdict in judged]
-            facts, changes = settle(verdicts, self._as_fact(reading, place.scope))
+            reading.verdicts = [leave_to_person(verdict) for verdict in judged]
+            facts, changes = reading.resolve(self.settings.zone)
             own, shared = apps.ensure(tx, place.scope, now)
-            cause = Cause(now, "model", "asked for", place.session_id, place.turn.id)
-            consolidation = Consolidation(
-                tx, own, shared, cause, self.settings.merge_threshold, self.settings.zone
-            )
-            changes = [consolidation.apply(fact) for fact in facts] + changes
-            for memory_id in consolidation.written if embeds else ():
-                app_id = memories.app_id_of(tx, memory_id)
-                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+            ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
+            source = chat_command(place.session_id, place.turn.id)
+            done = ingest(ctx, source, facts, self.settings.merge_threshold)
+            changes = done.changes + changes
+            if embeds:
+                queue_embedding(ctx, done.written)
             said = {turn.id: turn for turn in turns}
-            for verdict in verdicts:
+            for verdict in reading.verdicts:
                 if verdict.outcome == "review":
                     later = id(verdict.candidate) in doubts and self.settings.verify != "off"
-                    item = held(verdict, reading.known, said)
+                    item = inbox_entry(verdict, reading.known, said)
                     # Of words that a secret was masked in no model can be asked.
                     item = replace(item, unchecked=later and not item.masked)
                     inbox.add(tx, own, item, now)
         return replies.remembered(changes)
 
-    def _judge(self, tx: Connection, item: Candidate, reading: Reading, place: Place) -> Verdict:
-        turns = [replace(turn, text=parse.plain(turn.text)) for turn in reading.as_judged()]
+    def _judge(
+        self, tx: Connection, item: Candidate, reading: SessionReading, place: Place
+    ) -> Verdict:
+        turns = [replace(turn, text=parse.plain(turn.text)) for turn in reading.gate_turns()]
         here = next((turn.id for turn in turns if turn.message_id == place.turn.id), "")
         asks = parse.command(place.turn.content)
         whole = asks.sentence.rstrip(" .!…。！") if asks and asks.kind == "remember" else ""
@@ -241,11 +242,6 @@ class Commands:
             injected=reading.injected,
             zone=self.settings.zone,
         )
-
-    def _as_fact(self, reading: Reading, scope: Scope) -> Callable[[Verdict], Fact]:
-        said = {turn.id: turn for turn in reading.turns}
-        zone = self.settings.zone
-        return lambda verdict: to_fact(verdict, said, reading.known, zone)
 
     # Forget and list
 

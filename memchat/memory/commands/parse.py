@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from memchat.language import text
-from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate import quoted_text
 
 _READ = 2_000
 """Characters of a message in which a command is looked for."""
@@ -201,7 +201,7 @@ def everything(words: str) -> bool:
 def asks_to_forget(message: str) -> bool:
     """Whether the person's own words, pasted and quoted text aside, are about forgetting at all."""
     own, at = [], 0
-    for start, end in quoted_text.spans_of_others(message):
+    for start, end in quoted_text.quoted_spans(message):
         own.append(message[at:start])
         at = end
     return _FORGET_WORDS.search(" ".join([*own, message[at:]])) is not None

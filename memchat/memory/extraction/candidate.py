@@ -1,4 +1,4 @@
-"""What the extraction model answers: its shape, read with patience, and the schema for it."""
+"""The answer of the extraction model: its shape, tolerant parsing, and its JSON schema."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Ref(_Part):
 
 
 class Candidate(_Part):
-    """One proposed memory. Nothing in it is believed before ``evidence.judge`` has seen it."""
+    """One proposed memory. It is not believed before ``gate.judge`` has checked it."""
 
     quotes: tuple[Quote, ...] = Field(min_length=1, max_length=MAX_QUOTES)
     ref: Ref | None = None
@@ -77,12 +77,12 @@ class Candidate(_Part):
     until: str | None = None
     from_said: str | None = None
     starts: str | None = Field(None, alias="from")
-    """From when it holds, as a code like ``until``, where that lies ahead."""
+    """The first day it holds, where that lies ahead, as a code like ``until``."""
     to: str | None = None
     relation: Relation = Field("new", alias="is")
     flags: tuple[str, ...] = ()
     cues: tuple[str, ...] = ()
-    """Plain words for the situations that need the fact; for search alone, never evidence."""
+    """Plain words for the situations that need the fact. For search only, never evidence."""
 
     @model_validator(mode="before")
     @classmethod
@@ -174,8 +174,8 @@ class Forget(_Part):
 
 
 class ExtractionAnswer(_Part):
-    """One answer, its whole items. ``broken`` says which items were dropped and why; ``more`` that
-    the list was longer than MAX_FACTS or cut off, so that the rest is worth asking for."""
+    """One answer. ``broken`` says which items were dropped and why; ``more`` that the list was
+    longer than MAX_FACTS or cut off, so that the model should be asked for the rest."""
 
     facts: tuple[Candidate, ...] = ()
     forget: tuple[Forget, ...] = ()
@@ -186,10 +186,10 @@ class ExtractionAnswer(_Part):
 
 
 def parse(text: str) -> ExtractionAnswer:
-    """The answer in a model's reply, whatever stands around it.
+    """The answer in a model's reply, ignoring text around it.
 
-    Raises ExtractionError, whose one line can be sent back in a repair call, when the reply holds
-    no usable object.
+    Raises ExtractionError where there is no usable object; its one-line message can be sent back to
+    the model for a repair.
     """
     data, cut = find_object(text, {"facts", "forget", "title", "summary"})
     if data is None:
@@ -215,7 +215,7 @@ def parse(text: str) -> ExtractionAnswer:
 
 
 def json_schema() -> dict[str, Any]:
-    """The answer's schema as strict modes want it: every field required, absent ones null."""
+    """The schema of the answer for strict modes: every field required, absent ones null."""
 
     def record(**fields: Any) -> dict[str, Any]:
         return {
@@ -251,7 +251,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def plain_cues(value: Any) -> tuple[str, ...]:
-    """The first few of these that are plain short words."""
+    """The first MAX_CUES of these that are plain short words."""
     given = value if isinstance(value, (list, tuple)) else ()
     words = (clean_text(cue).strip().casefold() for cue in given if isinstance(cue, str))
     plain = (word for word in words if _is_plain(word) and len(word) <= CUE_LIMIT)
@@ -259,7 +259,8 @@ def plain_cues(value: Any) -> tuple[str, ...]:
 
 
 def _is_plain(word: str) -> bool:
-    """Letters alone, of any script, with the marks on them: no digits, links or markup."""
+    """Whether a word has only letters, of any script, with their marks: no digits, links or
+    markup."""
     return bool(word) and all(unicodedata.category(char)[0] in "LM" for char in word)
 
 
@@ -268,7 +269,7 @@ def _plain(value: Any) -> Any:
 
 
 def _said(value: Any) -> str:
-    """What a model gave for a text: text, or a number as one; nothing for anything else."""
+    """A field that should be text: text, or a number as text; empty for anything else."""
     number = isinstance(value, (int, float)) and not isinstance(value, bool)
     return clean_text(str(value)) if isinstance(value, str) or number else ""
 
@@ -292,7 +293,8 @@ def _valid(kind: type[Item], items: list[Any], where: str, broken: list[str]) ->
 
 
 def find_object(text: str, fields: set[str]) -> tuple[dict[str, Any] | None, bool]:
-    """The first object with one of these fields, and whether it had to be saved from a cut."""
+    """The first JSON object with one of these fields, and whether it was recovered from a reply
+    that was cut off."""
     decoder = json.JSONDecoder(strict=False)
     text = re.sub(r"<think>.*?</think>", "", text, flags=re.DOTALL)
     for candidate in (text, re.sub(r",(\s*[}\]])", r"\1", text)):

@@ -1,7 +1,7 @@
-"""Asking the cheap model what a conversation taught: one call a window, one repair, no more.
+"""Asks the extraction model what a conversation taught: one call for a window, and one repair.
 
-What the model sees is data in one fenced JSON object: the turns to read, the turns before them, the
-facts that may be meant, and the keys in use, each within its budget of characters.
+The model is given one fenced JSON object: the turns to read, the turns before them, known facts
+that may be meant, and the keys in use. Each part has a limit in characters.
 """
 
 from __future__ import annotations
@@ -9,15 +9,16 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 from zoneinfo import ZoneInfo
 
 from memchat.errors import ExtractionError
 from memchat.memory.extraction import candidate
 from memchat.memory.extraction.candidate import MAX_FACTS, ExtractionAnswer
-from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate import quoted_text
 from memchat.memory.gate.types import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
@@ -25,17 +26,19 @@ from memchat.types import ChatMessage, Usage
 
 log = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+
 KNOWN_LIMIT = 2_000
 KEYS_LIMIT = 1_000
 MORE_ROUNDS = 3
 """How often a full answer is asked for the rest."""
-REST = "Now the facts after these that are still missing, if any."
+ASK_FOR_MORE = "Now the facts after these that are still missing, if any."
 _BAD_ANSWER_SHOWN = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """One turn, or a piece of a very long one, as the model is shown it."""
+class TranscriptLine:
+    """One turn, or a part of a very long one, as the model is shown it."""
 
     id: str
     role: str
@@ -49,15 +52,15 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What one call is to read."""
+    """The turns that one call reads, and the turns before them as context."""
 
-    transcript: tuple[Line, ...]
-    context: tuple[Line, ...] = ()
+    transcript: tuple[TranscriptLine, ...]
+    context: tuple[TranscriptLine, ...] = ()
 
 
 @dataclass(slots=True)
 class Extraction:
-    """Answers of a call and its follow-ups, with what they took."""
+    """The answers of a call and its follow-ups, and their usage."""
 
     answers: list[ExtractionAnswer] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
@@ -93,7 +96,7 @@ class Extractor:
             done.answers.append(answer.model_copy(update={"facts": tuple(new)}))
             if not new or not (answer.more or len(answer.facts) >= MAX_FACTS):
                 break
-            chat += [ChatMessage("assistant", reply), ChatMessage("user", REST)]
+            chat += [ChatMessage("assistant", reply), ChatMessage("user", ASK_FOR_MORE)]
         return done
 
     def _system(self) -> str:
@@ -132,18 +135,18 @@ def _parsed(reply: str) -> ExtractionAnswer:
 
 
 def render_data(window: Window, known: Sequence[tuple[KnownFact, str]], keys: Sequence[str]) -> str:
-    """The fenced data object. No text in it can close the fence: ``<`` is written as an escape."""
+    """The fenced data object. No text in it can close the fence, because ``<`` is escaped."""
     data = {
         "transcript": [line.to_json() for line in window.transcript],
         "context": [line.to_json() for line in window.context],
         "known": _known(known),
-        "keys": _keys(keys),
+        "keys": _within(KEYS_LIMIT, keys, lambda key: len(key) + 4),
     }
     return fenced(data)
 
 
 def fenced(data: dict[str, Any]) -> str:
-    """Data as one JSON object between two marks that no text in it can know."""
+    """Data as one JSON object between two marks that no text in it can predict."""
     mark = secrets.token_hex(4)
     return f'<data mark="{mark}">\n{_sent(data)}\n</data mark="{mark}">'
 
@@ -153,8 +156,7 @@ def _sent(data: dict[str, Any]) -> str:
 
 
 def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
-    kept: list[dict[str, Any]] = []
-    room = KNOWN_LIMIT
+    items = []
     for fact, learned in known:
         item = {
             "id": fact.id,
@@ -166,19 +168,11 @@ def _known(known: Sequence[tuple[KnownFact, str]]) -> list[dict[str, Any]]:
         }
         if fact.starts is not None:
             item["starts"] = fact.starts.isoformat()
-        room -= len(_sent(item)) + 2
-        if room < 0:
-            break
-        kept.append(item)
-    return kept
+        items.append(item)
+    return _within(KNOWN_LIMIT, items, lambda item: len(_sent(item)) + 2)
 
 
-def _keys(keys: Sequence[str]) -> list[str]:
-    kept: list[str] = []
-    room = KEYS_LIMIT
-    for key in keys:
-        room -= len(key) + 4
-        if room < 0:
-            break
-        kept.append(key)
-    return kept
+def _within(limit: int, items: Sequence[Item], size: Callable[[Item], int]) -> list[Item]:
+    """The first of these items that together take no more than ``limit`` characters."""
+    used = accumulate(map(size, items))
+    return [item for item, total in zip(items, used, strict=True) if total <= limit]

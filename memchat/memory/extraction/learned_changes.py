@@ -1,4 +1,4 @@
-"""What a conversation taught, read back from the events it left."""
+"""What a conversation taught, read from its events."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _KINDS = {"add": "added", "restore": "revived", "merge": "merged", "end": "ended
 
 
 def of_session(tx: Connection, app_ids: Sequence[int], session_id: int) -> dict[int, list[Change]]:
-    """The changes that stand, by the message that caused them, each memory once.
+    """The changes that still stand, by the message that caused them, each memory once.
 
-    One that replaced another says what was there before.
+    A memory that replaced another has the value before.
     """
     past = [e for e in events.of_session(tx, session_id) if e.cause not in (DELETED, TAKEN_BACK)]
     ids = {e.memory_id for e in past} | {e.related_id for e in past if e.related_id}
@@ -44,7 +44,7 @@ def of_session(tx: Connection, app_ids: Sequence[int], session_id: int) -> dict[
 
 
 def _subject(event: Event, known: dict[int, Memory]) -> Memory | None:
-    """The memory that a person is told of: the one that took another's place, where one did."""
+    """The memory that the user is told of: of a replacement, the new one."""
     if event.kind == "supersede":
         return known.get(event.related_id or 0)
     return known.get(event.memory_id)

@@ -1,8 +1,8 @@
-"""The second look: one more call of the extraction model, for what only a reader can tell.
+"""The second look: one more call of the model, about candidates that code cannot decide.
 
-Each proposal is sent with the words it rests on and the conversation around them, as fenced data.
-The model answers ``holds``, ``not`` or ``unclear``; what it leaves out is unclear. It never sees
-what code refused or what only a person may decide.
+Each is sent with its sentences and the conversation around them, as fenced data. The model answers
+``holds``, ``not`` or ``unclear``; one that it leaves out is unclear. What code refused, or only the
+user may decide, is not sent.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from memchat.errors import ExtractionError
 from memchat.language.secrets import Secret, find_secrets, mask
 from memchat.memory.extraction.candidate import find_object
 from memchat.memory.extraction.extractor import fenced
-from memchat.memory.gate.checks.quoted_text import mark_quoted
+from memchat.memory.gate.quoted_text import mark_quoted
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.types import ChatMessage, Role, Usage
 
 log = logging.getLogger(__name__)
 
-BATCH = 20
-WHOLE = 2_400
-"""Characters of a conversation that is sent whole; of a longer one, what stands near the words."""
+BATCH_SIZE = 20
+WHOLE_CONVERSATION_LIMIT = 2_400
+"""Characters up to which a conversation is sent whole; of a longer one only the parts near the
+quotes are sent."""
 _NEAR = 500
 _BAD_ANSWER_SHOWN = 2_000
 Answer = Literal["holds", "not", "unclear"]
 
-WHY = {
+REFUSAL_REASONS = {
     "joke": "it was said in play or irony",
     "supposition": "it was an if, a wish or an idea",
     "somebody_else": "it is about somebody else, or in their words",
@@ -41,11 +42,11 @@ WHY = {
     "wrong_slot": "the words say something else than that",
     "wrong_target": "the words are about something else than what it would change",
 }
-"""What a person is told of each reason for a ``not``."""
+"""What the user is told for each reason of a ``not``."""
 
 
 @dataclass(frozen=True, slots=True)
-class SaidBefore:
+class ShownMessage:
     """One message as the second look is shown it."""
 
     id: str
@@ -54,11 +55,11 @@ class SaidBefore:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
-    """One proposal to look at again."""
+class LookRequest:
+    """One candidate to look at again."""
 
     said: tuple[tuple[str, int, int], ...]
-    """(message id, start, end) of each sentence that it rests on."""
+    """(message id, start, end) of each sentence that it was quoted from."""
     key: str
     value: str
     relation: str
@@ -70,11 +71,11 @@ class Doubt:
 
 @dataclass(frozen=True, slots=True)
 class LookAnswer:
-    """What the model said of one proposal."""
+    """The answer of the model about one candidate."""
 
     answer: Answer
     reason: str = ""
-    """Why not, in words for a person."""
+    """Why not, in words for the user."""
     now: str | None = None
     """The whole value that holds now, where a part of a list changed."""
 
@@ -84,41 +85,45 @@ UNCLEAR = LookAnswer("unclear")
 
 @dataclass(slots=True)
 class SecondLook:
-    """The call, for one model and set of prompts. ``usage`` is what it took; with ``masks`` the
-    model is shown no secrets."""
+    """The call, for one model and set of prompts. ``usage`` collects what it took; with ``masks``
+    secrets are masked before sending."""
 
     model: ChatModel
     prompts: Prompts
     masks: bool = False
     usage: list[Usage] = field(default_factory=list)
 
-    def ask(self, doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> list[LookAnswer]:
-        """A look for each doubt, in their order. Raises ProviderError where the provider fails."""
+    def ask(
+        self, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    ) -> list[LookAnswer]:
+        """An answer for each request, in order. Raises ProviderError where the provider fails."""
         if self.masks:
-            doubts, messages = masked(doubts, messages)
+            requests, messages = mask_requests(requests, messages)
         found: list[LookAnswer] = []
-        for start in range(0, len(doubts), BATCH):
-            found += self._batch(doubts[start : start + BATCH], messages)
+        for start in range(0, len(requests), BATCH_SIZE):
+            found += self._batch(requests[start : start + BATCH_SIZE], messages)
         return found
 
-    def _batch(self, doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> list[LookAnswer]:
+    def _batch(
+        self, requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+    ) -> list[LookAnswer]:
         chat = [
             ChatMessage("system", self._system()),
-            ChatMessage("user", fenced(_data(doubts, messages))),
+            ChatMessage("user", fenced(_data(requests, messages))),
         ]
-        ids = [f"c{number}" for number in range(1, len(doubts) + 1)]
+        ids = [f"c{number}" for number in range(1, len(requests) + 1)]
         reply = self._complete(chat)
         try:
-            return read(reply, ids)
+            return parse_answers(reply, ids)
         except ExtractionError as error:
             again = f"That could not be used: {error} Answer with the JSON object alone."
         shown = reply[:_BAD_ANSWER_SHOWN] or "(nothing)"
         chat += [ChatMessage("assistant", shown), ChatMessage("user", again)]
         try:
-            return read(self._complete(chat), ids)
+            return parse_answers(self._complete(chat), ids)
         except ExtractionError as error:
             log.warning("a second look could not be read: %s", error)
-            return [UNCLEAR] * len(doubts)
+            return [UNCLEAR] * len(requests)
 
     def _system(self) -> str:
         instructions = self.prompts.render("verify")
@@ -133,35 +138,35 @@ class SecondLook:
         return completion.text
 
 
-def read(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
-    """The looks in a model's reply, for these ids; raises ExtractionError where it holds none."""
+def parse_answers(reply: str, ids: Sequence[str]) -> list[LookAnswer]:
+    """The answers in a model's reply, for these ids. Raises ExtractionError where it holds none."""
     data, _ = find_object(reply, {"verdicts"})
     items = data.get("verdicts") if data else None
     if not isinstance(items, list):
         raise ExtractionError("the answer holds no JSON object with a list 'verdicts'.")
-    found = {str(item.get("id")): _look(item) for item in items if isinstance(item, dict)}
+    found = {str(item.get("id")): _answer(item) for item in items if isinstance(item, dict)}
     return [found.get(name, UNCLEAR) for name in ids]
 
 
-def masked(
-    doubts: Sequence[Doubt], messages: Sequence[SaidBefore]
-) -> tuple[list[Doubt], list[SaidBefore]]:
-    """The same with each secret replaced by its kind; the places of the words move along."""
+def mask_requests(
+    requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+) -> tuple[list[LookRequest], list[ShownMessage]]:
+    """The same with each secret replaced by its kind, and the places moved accordingly."""
     found = {message.id: find_secrets(message.text) for message in messages}
     hidden = [
         replace(
-            doubt,
-            said=tuple((name, *_moved(found[name], a, b)) for name, a, b in doubt.said),
-            value=mask(doubt.value),
-            known=doubt.known and mask(doubt.known),
+            request,
+            said=tuple((name, *_moved(found[name], a, b)) for name, a, b in request.said),
+            value=mask(request.value),
+            known=request.known and mask(request.known),
         )
-        for doubt in doubts
+        for request in requests
     ]
     return hidden, [replace(message, text=mask(message.text)) for message in messages]
 
 
 def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
-    """Where a span lies once secrets are masked. One that cuts a secret takes its whole mask."""
+    """Where a span lies after masking. One that cuts a secret covers its whole mask."""
     moved_start, moved_end = start, end
     for secret in found:
         longer = len(f"[{secret.kind}]") - (secret.end - secret.start)
@@ -177,12 +182,12 @@ def _moved(found: Sequence[Secret], start: int, end: int) -> tuple[int, int]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The answer's schema as strict modes want it."""
+    """The schema of the answer for strict modes."""
     maybe = {"type": ["string", "null"]}
     fields: dict[str, Any] = {
         "id": {"type": "string"},
         "answer": {"type": "string", "enum": ["holds", "not", "unclear"]},
-        "why": {"type": ["string", "null"], "enum": [*WHY, None]},
+        "why": {"type": ["string", "null"], "enum": [*REFUSAL_REASONS, None]},
         "now": maybe,
     }
     one = {
@@ -199,7 +204,7 @@ def json_schema() -> dict[str, Any]:
     }
 
 
-def _look(item: dict[str, Any]) -> LookAnswer:
+def _answer(item: dict[str, Any]) -> LookAnswer:
     answer = str(item.get("answer")).strip().casefold()
     if answer == "holds":
         now = item.get("now")
@@ -207,37 +212,43 @@ def _look(item: dict[str, Any]) -> LookAnswer:
         return LookAnswer("holds", now=None if now.casefold() in ("", "null", "none") else now)
     if answer == "not":
         return LookAnswer(
-            "not", WHY.get(str(item.get("why")).strip().casefold(), WHY["never_said"])
+            "not",
+            REFUSAL_REASONS.get(
+                str(item.get("why")).strip().casefold(), REFUSAL_REASONS["never_said"]
+            ),
         )
     return UNCLEAR
 
 
-def _data(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> dict[str, Any]:
+def _data(requests: Sequence[LookRequest], messages: Sequence[ShownMessage]) -> dict[str, Any]:
     by_id = {message.id: message for message in messages}
     candidates = []
-    for number, doubt in enumerate(doubts, 1):
-        words = (mark_quoted(by_id[name].text, start, end) for name, start, end in doubt.said)
+    for number, request in enumerate(requests, 1):
+        words = (mark_quoted(by_id[name].text, start, end) for name, start, end in request.said)
         fields = {
             "id": f"c{number}",
-            "from": ", ".join(dict.fromkeys(name for name, _, _ in doubt.said)),
+            "from": ", ".join(dict.fromkeys(name for name, _, _ in request.said)),
             "words": " … ".join(words),
-            "fact": f"{doubt.key}: {doubt.value}" if doubt.value else doubt.key,
-            "is": doubt.relation,
-            "known": doubt.known,
-            "starts": doubt.starts,
-            "until": doubt.until,
+            "fact": f"{request.key}: {request.value}" if request.value else request.key,
+            "is": request.relation,
+            "known": request.known,
+            "starts": request.starts,
+            "until": request.until,
         }
         candidates.append({name: value for name, value in fields.items() if value})
-    return {"messages": list(_shown(doubts, messages)), "candidates": candidates}
+    return {"messages": list(_shown(requests, messages)), "candidates": candidates}
 
 
-def _shown(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> Iterator[dict[str, str]]:
-    """The conversation, or of a long one the quoted messages with their neighbours."""
-    whole = sum(len(message.text) for message in messages) <= WHOLE
+def _shown(
+    requests: Sequence[LookRequest], messages: Sequence[ShownMessage]
+) -> Iterator[dict[str, str]]:
+    """The messages to send: all, or of a long conversation the quoted ones with their
+    neighbours."""
+    whole = sum(len(message.text) for message in messages) <= WHOLE_CONVERSATION_LIMIT
     places = {message.id: place for place, message in enumerate(messages)}
     spots: dict[int, list[tuple[int, int]]] = {}
-    for doubt in doubts:
-        for name, start, end in doubt.said:
+    for request in requests:
+        for name, start, end in request.said:
             spots.setdefault(places[name], []).append((start, end))
     beside = {at for place in spots for at in (place - 1, place + 1, place + 2)}
     for place, message in enumerate(messages):
@@ -251,7 +262,7 @@ def _shown(doubts: Sequence[Doubt], messages: Sequence[SaidBefore]) -> Iterator[
 
 
 def _near(text: str, spots: Sequence[tuple[int, int]]) -> str:
-    """The parts of a long message around some places, marked as the whole message tells."""
+    """The parts of a long message around some places, with quoted text marked."""
     windows: list[tuple[int, int]] = []
     for start, end in sorted(spots):
         first, last = max(0, start - _NEAR), min(len(text), end + _NEAR)

@@ -1,4 +1,4 @@
-"""A session while it is being read: its turns, what was shown with them, what was proposed."""
+"""The state of one reading of a session: its turns, the facts shown with them, the verdicts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from sqlalchemy import Connection
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.extraction.extractor import Line, Window
-from memchat.memory.extraction.proposals import known_fact
-from memchat.memory.extraction.second_look_verdicts import postponed
+from memchat.memory.extraction.extractor import TranscriptLine, Window
+from memchat.memory.extraction.second_look import REFUSAL_REASONS, SecondLook, ShownMessage
+from memchat.memory.extraction.second_look_verdicts import apply_answer, postponed, to_request
+from memchat.memory.extraction.verdict_outcomes import known_fact, resolve
+from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import tombstone_marks
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.memory.gate.types import KnownFact, Turn, Verdict
 from memchat.memory.recall.ranking import hybrid_score
 from memchat.store import (
@@ -32,23 +34,23 @@ from memchat.store import (
     succession,
 )
 from memchat.store.values_in_force import Standing
-from memchat.types import Memory, Message, Scope, Session, Usage
+from memchat.types import Change, Memory, Message, Scope, Session, Usage
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
 
-NEAREST = 5
-_COSINE_WEIGHT = 0.7
-_LOOKED_AT = 20
-"""Replaced values are found too: they point at the one in use, and take no place from it."""
+NEAREST_FACTS = 5
+_VECTOR_WEIGHT = 0.7
+_SEARCHED = 20
+"""How many hits are looked at. Replaced values are found too; each stands for the one in use."""
 PROFILE_MOST = 15
-MESSAGES_ASKED = 60
-"""User messages of a window whose neighbours are looked up: its first and last."""
+MESSAGES_SEARCHED = 60
+"""How many user messages of a window known facts are searched with: its first and last ones."""
 
 
-def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
-    """The lines of memory that the replies among these turns were given: what was found for each,
-    and the lists of facts that were sent whatever was asked."""
+def shown_memory_lines(tx: Connection, turns: Iterable[Message]) -> list[str]:
+    """The lines of memory that were shown for the replies among these turns: search results, and
+    lists of facts that were sent with every message."""
     lines: list[str] = []
     lists: set[int] = set()
     for turn in turns:
@@ -64,7 +66,7 @@ def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
 
 
 @dataclass(slots=True)
-class Reading:
+class SessionReading:
     """A session as far as it has been read."""
 
     session: Session
@@ -72,16 +74,16 @@ class Reading:
     turns: list[Message]
     first_unread: int
     known: dict[str, KnownFact] = field(default_factory=dict)
-    """Every fact that was shown, by the short id it keeps through all windows."""
+    """Every fact that was shown, by its short id, which is the same in all windows."""
     injected: list[str] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
     usage: list[Usage] = field(default_factory=list)
     vectors: dict[str, Vectors] = field(default_factory=dict)
-    """Of the user's messages in the window that is read now, by query hash."""
+    """By query hash, for the user messages of the present window."""
     title: str | None = None
     summary: str = ""
-    by_key: set[str] = field(default_factory=set)
-    """Short ids of the facts that were not shown, and that a proposal's key named."""
+    linked_by_key: set[str] = field(default_factory=set)
+    """Short ids of facts that were not shown, and were found by the key of a proposal."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
 
@@ -93,16 +95,16 @@ class Reading:
     def last_id(self) -> int:
         return self.turns[-1].id
 
-    def as_judged(self) -> list[Turn]:
-        """The turns as the gate wants them, unmarked."""
+    def gate_turns(self) -> list[Turn]:
+        """The turns as the gate takes them."""
         return [
             Turn(windows.turn_id(i, m), m.role, m.content, m.created_at, m.id)
             for i, m in enumerate(self.turns)
         ]
 
-    def linked(self, tx: Connection, item: Candidate) -> Candidate:
-        """A proposal that may be about a fact that was not shown, pointed at it by its very key:
-        an end at the one value, a new value of a slot that holds one at the value there is."""
+    def link_by_key(self, tx: Connection, item: Candidate) -> Candidate:
+        """A proposal linked to the stored fact of its key that was not shown: an end to the one
+        value, a new value of a key that holds one to the present value."""
         points = item.to in self.known
         alone = item.relation in ("new", "updates") and not points and not item.many
         if not alone and (item.relation != "ends" or points):
@@ -115,41 +117,61 @@ class Reading:
         short = {fact.memory_id: fact.id for fact in self.known.values()}
         fact = known_fact(short.get(rows[0].id, f"k{len(self.known) + 1}"), rows[0])
         self.known[fact.id] = fact
-        self.by_key.add(fact.id)
+        self.linked_by_key.add(fact.id)
         return item.model_copy(update={"to": fact.id, "relation": "updates" if alone else "ends"})
 
-    def unlinked(self, verdict: Verdict) -> Verdict:
-        """A verdict whose target only its key had named, as a fact of its own."""
+    def without_link(self, verdict: Verdict) -> Verdict:
+        """A verdict that was linked by its key alone, as a fact of its own."""
         item = verdict.candidate
-        if item.relation != "updates" or item.to not in self.by_key:
+        if item.relation != "updates" or item.to not in self.linked_by_key:
             return verdict
         alone = item.model_copy(update={"to": None, "relation": "new"})
         return replace(verdict, candidate=alone, outcome="accept", reasons=())
 
-    def in_force(self) -> list[int]:
-        """The places of the verdicts that no later one, of another window, has overtaken."""
+    def current_places(self) -> list[int]:
+        """The places of the verdicts that no later window changed or ended."""
         late = [v.candidate for v in self.verdicts if v.outcome in ("accept", "doubt")]
         gone = {item.to for item in late if item.relation in ("updates", "ends")}
         return [n for n in range(len(self.verdicts)) if f"p{n + 1}" not in gone]
 
     def postpone(self, places: Iterable[int]) -> None:
-        """Leave verdicts to a second look that comes later."""
+        """Leave these verdicts to a later second look."""
         for n in places:
             self.verdicts[n] = postponed(self.verdicts[n])
 
-    def stored(self) -> set[tuple[int, str, str]]:
-        """Id, key and value of the known facts that were in the store when they were shown."""
+    def resolve(self, zone: ZoneInfo) -> tuple[list[Fact], list[Change]]:
+        """The facts to store, and the changes that the other verdicts are reported as."""
+        turns = {turn.id: turn for turn in self.turns}
+        return resolve(self.verdicts, turns, self.known, zone)
+
+    def look_again(self, places: Sequence[int], look: SecondLook) -> None:
+        """Replace these verdicts by those after a second look."""
+        turns = {turn.id: turn for turn in self.gate_turns()}
+        shown = [ShownMessage(turn.id, turn.role, turn.text) for turn in turns.values()]
+        requests = [to_request(self.verdicts[n], turns, self.known) for n in places]
+        try:
+            for n, answer in zip(places, look.ask(requests, shown), strict=True):
+                verdict = self.verdicts[n]
+                after = apply_answer(verdict, answer, *self.value_sources(verdict), look.model.name)
+                if answer.reason == REFUSAL_REASONS["wrong_target"]:
+                    after = self.without_link(after)
+                self.verdicts[n] = after
+        finally:
+            self.usage += look.usage
+
+    def stored_facts(self) -> set[tuple[int, str, str]]:
+        """(id, key, value) of the known facts that were stored when they were shown."""
         known = self.known.values()  # what the session proposed itself has a negative id
         return {(f.memory_id, f.key, f.value) for f in known if f.memory_id > 0}
 
-    def sources(self, verdict: Verdict) -> tuple[list[str], str]:
+    def value_sources(self, verdict: Verdict) -> tuple[list[str], str]:
         """What the value of a verdict may take its words from: the messages, the known fact."""
         by_id = {turn.id: turn.content for turn in self.turns}
         target = self.known.get(verdict.candidate.to or "")
         messages = [by_id[proof.message_id] for proof in verdict.spans]
         return messages, target.value if target is not None else ""
 
-    def only_unread(self, verdict: Verdict) -> Verdict:
+    def refuse_if_read_before(self, verdict: Verdict) -> Verdict:
         """Refuse proof from turns that an earlier extraction has read; they are context now."""
         read_to = self.session.extracted_to
         new = any(p.role == "user" and p.message_id > read_to for p in verdict.spans)
@@ -158,7 +180,9 @@ class Reading:
         reason = "its words were read by an earlier extraction"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
-    def unless_forgotten(self, tx: Connection, app_ids: Sequence[int], verdict: Verdict) -> Verdict:
+    def refuse_if_forgotten(
+        self, tx: Connection, app_ids: Sequence[int], verdict: Verdict
+    ) -> Verdict:
         """Refuse what would only wait for a person who had it forgotten after it was said."""
         if verdict.outcome != "review":
             return verdict
@@ -166,15 +190,15 @@ class Reading:
         said = {turn.id: turn.created_at for turn in self.turns}
         proofs = [(p.message_id, p.quote) for p in verdict.spans]
         said_at = max((said[i] for i, _ in proofs), default=self.turns[-1].created_at)
-        if tombstone_marks.stand(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
+        if tombstone_marks.match(tx, app_ids, item.key, item.value, proofs, said_at) != "refuse":
             return verdict
         reason = "it was forgotten on request"
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
-    def show(
+    def show_facts(
         self,
         tx: Connection,
-        meaning: EmbeddingSpace | None,
+        space: EmbeddingSpace | None,
         window: Window,
         today: date,
         zone: ZoneInfo,
@@ -184,7 +208,7 @@ class Reading:
         What earlier windows proposed, then the stored ones: nearest to each user message, profile.
         """
         ids = apps.find(tx, self.scope).ids
-        near = self._near(tx, meaning, ids, window)
+        near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
         standing = as_of(tx, ids, today)
         now = self._present(tx, ids, list(near), standing)
@@ -214,15 +238,15 @@ class Reading:
         self.known |= {fact.id: fact for fact, _ in shown}
         return shown
 
-    def ask(self, meaning: EmbeddingSpace | None, window: Window) -> None:
+    def embed_questions(self, space: EmbeddingSpace | None, window: Window) -> None:
         """Have the vectors of the user's messages, before ``show`` and outside of any transaction.
 
         The chat waits only so long for them: those that it did without are made here, so that what
         is shown does not depend on how busy the machine was.
         """
         self.vectors = {}
-        if meaning is not None:
-            self.vectors, spent = meaning.questions(self._asked(window))
+        if space is not None:
+            self.vectors, spent = space.questions(self._question_texts(window))
             self.usage += [replace(one, purpose="embed") for one in spent]
 
     @staticmethod
@@ -236,17 +260,17 @@ class Reading:
         return {i: standing.seen(rows[place]) for i, place in places.items()}
 
     def _near(
-        self, tx: Connection, meaning: EmbeddingSpace | None, ids: Sequence[int], window: Window
+        self, tx: Connection, space: EmbeddingSpace | None, ids: Sequence[int], window: Window
     ) -> dict[int, float]:
         """Memory id → how near it is to any of the user's messages."""
         near: dict[int, float] = {}
-        for words in self._asked(window):
+        for words in self._question_texts(window):
             vector = self.vectors.get(embeddings.query_hash(words))
-            found = self._found(tx, meaning, ids, words, vector)
+            found = self._found(tx, space, ids, words, vector)
             in_use = succession.present(tx, ids, [i for i, _ in found])
             nearest: dict[int, float] = {}
             for found_id, score in found:
-                if found_id in in_use and len(nearest) < NEAREST:
+                if found_id in in_use and len(nearest) < NEAREST_FACTS:
                     nearest.setdefault(in_use[found_id].id, score)
             for memory_id, score in nearest.items():
                 near[memory_id] = max(near.get(memory_id, 0.0), score)
@@ -255,7 +279,7 @@ class Reading:
     def _found(
         self,
         tx: Connection,
-        meaning: EmbeddingSpace | None,
+        space: EmbeddingSpace | None,
         ids: Sequence[int],
         words: str,
         vector: Vectors | None,
@@ -263,24 +287,24 @@ class Reading:
         """Memory ids with their scores, best first. By meaning and by words: a long message that
         says one short thing among others is near to none, and still names what it changes."""
         terms = keywords.query_terms(words)
-        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_LOOKED_AT))
+        bm25 = dict(keywords.matches(tx, "memories", ids, terms).best(_SEARCHED))
         best = max(bm25.values(), default=0.0)
         cosine: dict[int, float] = {}
-        if meaning is not None and vector is not None:
-            cosine = dict(meaning.index.search(tx, ids, vector, _LOOKED_AT))
+        if space is not None and vector is not None:
+            cosine = dict(space.index.search(tx, ids, vector, _SEARCHED))
             unscored = [i for i in bm25 if i not in cosine]
-            cosine |= meaning.index.scores(tx, ids, vector, unscored)
+            cosine |= space.index.scores(tx, ids, vector, unscored)
         scores = {
-            i: hybrid_score(cosine.get(i, 0.0), bm25.get(i, 0.0), best, _COSINE_WEIGHT)
+            i: hybrid_score(cosine.get(i, 0.0), bm25.get(i, 0.0), best, _VECTOR_WEIGHT)
             for i in bm25.keys() | cosine.keys()
         }
         return sorted(scores.items(), key=lambda hit: (-hit[1], hit[0]))
 
-    def _asked(self, window: Window) -> list[str]:
+    def _question_texts(self, window: Window) -> list[str]:
         by_id = {windows.turn_id(i, m): m for i, m in enumerate(self.turns)}
-        asked: list[Line] = [line for line in window.transcript if line.role == "user"]
-        if len(asked) > MESSAGES_ASKED:
-            asked = asked[: MESSAGES_ASKED // 2] + asked[-MESSAGES_ASKED // 2 :]
+        asked: list[TranscriptLine] = [line for line in window.transcript if line.role == "user"]
+        if len(asked) > MESSAGES_SEARCHED:
+            asked = asked[: MESSAGES_SEARCHED // 2] + asked[-MESSAGES_SEARCHED // 2 :]
         return [shortened(by_id[line.id].content) for line in asked]
 
     def _proposed(self) -> list[tuple[KnownFact, str]]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from memchat.memory.extraction.extractor import Line, Window
+from memchat.memory.extraction.extractor import TranscriptLine, Window
 from memchat.tokens import estimate_tokens
 from memchat.types import Message
 
@@ -37,7 +37,7 @@ def cut(
         for line in _pieces(position, turns[position], room, zone)
     ]
     windows: list[Window] = []
-    batch: list[tuple[int, Line]] = []
+    batch: list[tuple[int, TranscriptLine]] = []
     used = 0
     for position, line in lines:
         cost = estimate_tokens(line.words) + 20
@@ -51,7 +51,9 @@ def cut(
     return windows
 
 
-def _window(turns: Sequence[Message], batch: list[tuple[int, Line]], zone: ZoneInfo) -> Window:
+def _window(
+    turns: Sequence[Message], batch: list[tuple[int, TranscriptLine]], zone: ZoneInfo
+) -> Window:
     start = batch[0][0]
     before = range(max(0, start - CONTEXT_TURNS), start)
     context = tuple(
@@ -61,7 +63,7 @@ def _window(turns: Sequence[Message], batch: list[tuple[int, Line]], zone: ZoneI
     return Window(tuple(line for _, line in batch), context)
 
 
-def _pieces(position: int, message: Message, room: int, zone: ZoneInfo) -> Iterator[Line]:
+def _pieces(position: int, message: Message, room: int, zone: ZoneInfo) -> Iterator[TranscriptLine]:
     content = message.content
     if estimate_tokens(content) <= room:
         yield _line(position, message, zone, content)
@@ -73,8 +75,10 @@ def _pieces(position: int, message: Message, room: int, zone: ZoneInfo) -> Itera
             return
 
 
-def _line(position: int, message: Message, zone: ZoneInfo, words: str) -> Line:
-    return Line(turn_id(position, message), message.role, _said(message.created_at, zone), words)
+def _line(position: int, message: Message, zone: ZoneInfo, words: str) -> TranscriptLine:
+    return TranscriptLine(
+        turn_id(position, message), message.role, _said(message.created_at, zone), words
+    )
 
 
 def _said(at: datetime, zone: ZoneInfo) -> str:

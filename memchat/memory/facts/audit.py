@@ -1,8 +1,8 @@
-"""Looking through what is remembered for what should not be there, or not like this.
+"""Looks through the stored memories for what should not be there.
 
-Every finding names the memories, says in words what is wrong, and how it would be mended; nothing
-is changed by looking. ``mend`` does what a finding says, always so that it can be undone, but for
-secrets, which are forgotten.
+A finding names the memories, says what is wrong and how it would be repaired; looking changes
+nothing. ``mend`` carries out a finding. All of that can be undone, except for secrets, which are
+forgotten.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from memchat.language import secrets, text
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import purge, redaction
-from memchat.memory.gate.checks import guards, keys
+from memchat.memory.gate import keys
+from memchat.memory.gate.value_comparison import are_equivalent, contains_words, is_negated
 from memchat.store import (
     apps,
     embeddings,
@@ -41,10 +42,10 @@ SOON = timedelta(days=7)
 OLD_PLAN = timedelta(days=90)
 NEVER_USED = timedelta(days=30)
 PLANS = frozenset({"appointment", "event", "next_step", "plan", "trip"})
-"""Slots whose values are over some day, said or not."""
+"""Keys whose values end at some day, whether that day was said or not."""
 REASONS = {"duplicate": "merged", "contradiction": "superseded"}
 GROUP_MOST = 60
-"""Memories of one key that are compared with each other, the newest."""
+"""How many memories of one key, the newest, are compared with each other."""
 
 
 @dataclass(slots=True)
@@ -60,7 +61,7 @@ class Auditor:
     proofs: dict[int, list[Evidence]] = field(default_factory=dict)
 
     def look(self) -> Audit:
-        """Everything that was found, the worst first."""
+        """All findings, the most serious first."""
         found = apps.find(self.tx, self.scope)
         now = as_of(self.tx, found.ids, self._today)
         self.rows = memories.listed(
@@ -94,7 +95,7 @@ class Auditor:
             own = memory.created_by == "manual"
             if kinds - (secrets.PERSONAL if own else frozenset()):
                 what = f"memory {memory.id} ({memory.key}) holds {', '.join(sorted(kinds))}"
-                # What a person entered is theirs to judge: it may only look like a secret.
+                # The user decides about what they entered: it may only look like a secret.
                 yield Finding("secret", (memory.id,), what, None if own else "forget it for good")
         if found.own is not None:
             for item_id, words in inbox.texts(self.tx, found.own).items():
@@ -108,7 +109,7 @@ class Auditor:
                     yield Finding("secret", (), what, fix)
 
     def _contradictions(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        """Several values where there is place for one, or a value beside its denial."""
+        """Several values of a key that holds one, or a value beside its negation."""
         for group in _by_slot(current):
             if keys.cardinality(group[0].key) == "one" and len(group) > 1:
                 newest, *others = group
@@ -117,18 +118,18 @@ class Auditor:
                 yield Finding("contradiction", (newest.id, *(m.id for m in others)), what, fix)
                 continue
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if guards.negated(new.value) != guards.negated(old.value) and (
-                    guards.covers(new.value, old.value) and guards.covers(old.value, new.value)
+                if is_negated(new.value) != is_negated(old.value) and (
+                    contains_words(new.value, old.value) and contains_words(old.value, new.value)
                 ):
                     what = f"{new.key}: {_values((new, old))} deny each other"
                     yield Finding("contradiction", (new.id, old.id), what, None)
 
     def _duplicates(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        told: set[int] = set()
+        reported: set[int] = set()
         for group in _by_slot(current):
             for new, old in combinations(group[:GROUP_MOST], 2):
-                if old.id not in told and guards.agree(new.value, old.value):
-                    told.add(old.id)
+                if old.id not in reported and are_equivalent(new.value, old.value):
+                    reported.add(old.id)
                     yield _duplicate(new, old)
         same: defaultdict[tuple[str, str], list[Memory]] = defaultdict(list)
         for memory in current:
@@ -136,8 +137,8 @@ class Auditor:
         for group in same.values():
             new, *rest = group
             for old in rest:
-                if old.key != new.key and old.id not in told:
-                    told.add(old.id)
+                if old.key != new.key and old.id not in reported:
+                    reported.add(old.id)
                     yield _duplicate(new, old)
 
     def _stale(self, held: Sequence[Memory]) -> Iterator[Finding]:
@@ -195,7 +196,7 @@ class Auditor:
                 yield Finding("never recalled", (memory.id,), what, None)
 
     def _drift(self, app_ids: Sequence[int]) -> Iterator[Finding]:
-        """Where what is searched differs from the rows."""
+        """Keyword rows, index or vectors that differ from the rows of the memories."""
         for app_id in app_ids:
             wanted = memories.searched_texts(self.tx, app_id).keys()
             if keywords.ids(self.tx, "memories", app_id) != wanted:
@@ -219,8 +220,8 @@ class Auditor:
 def mend(
     tx: Connection, scope: Scope, finding: Finding, zone: ZoneInfo, now: datetime
 ) -> tuple[bool, set[int]]:
-    """Do what a finding says, unless things have changed since; whether that was done, and the
-    scope rows whose saved vectors are to be dropped."""
+    """Carry out a finding, unless the memories have changed since. Gives whether that was done, and
+    the scope rows whose saved vector index must be dropped."""
     ids = apps.find(tx, scope).ids
     if finding.kind == "index drift":
         return True, _rebuild(tx, ids, now)
@@ -252,7 +253,7 @@ def _retire(tx: Connection, memory: Memory, today: date, cause: Cause) -> None:
 
 
 def _rebuild(tx: Connection, ids: Iterable[int], now: datetime) -> set[int]:
-    """Write the keyword rows anew, and queue what lacks a vector."""
+    """Write the keyword rows again, and queue the embedding of memories without a vector."""
     for app_id in ids:
         keywords.remove(tx, "memories", sorted(keywords.ids(tx, "memories", app_id)))
         for memory_id, words in memories.searched_texts(tx, app_id).items():

@@ -1,7 +1,8 @@
-"""Cues for facts that have none, as facts of older versions: asked of the extraction model.
+"""Asks the extraction model for the cues of facts that have none, such as facts of older versions.
 
-Each batch is written before the next is asked for, so a run that was broken off goes on where it
-was. Sensitive facts and those with a secret are sent to nobody; they get the cues of their key.
+Each batch is written before the next is asked for, so an interrupted run continues where it
+stopped. Sensitive facts and those with a secret are sent to no model; they get the cues of their
+key.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, CuePlan, Usage
 
 BATCH = 20
-"""Facts of one app that are asked about together."""
+"""How many facts of one app are asked about in one request."""
 ANSWER_TOKENS = 45
-"""About what the answer takes for one fact."""
+"""Roughly how many tokens the answer takes for one fact."""
 
 
 class _Answer(BaseModel):
@@ -52,7 +53,8 @@ class CueBackfill:
     model: ChatModel
 
     def plan(self) -> CuePlan:
-        """How many facts have no cues, and what asking for these takes about."""
+        """How many facts have no cues, and about how many tokens and dollars it takes to ask for
+        them."""
         lacking = self._lacking()
         sent = [batch for batch in _batches(lacking) if self._asks(batch[0])]
         asked = sum(len(batch) for batch in sent)
@@ -112,12 +114,12 @@ class CueBackfill:
 
 
 def _private(fact: Lacking) -> bool:
-    """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
+    """Whether a fact is sensitive or holds a secret, and so is sent to no model."""
     return fact.sensitive or bool(find_secrets(f"{fact.key}: {fact.value}"))
 
 
 def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
-    """Facts of one app together, private ones by themselves."""
+    """Batches of facts of one app; private facts have batches of their own."""
     groups: dict[tuple[int, bool], list[Lacking]] = {}
     for fact in lacking:
         groups.setdefault((fact.app_id, _private(fact)), []).append(fact)
@@ -127,7 +129,7 @@ def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
 
 
 def _read(text: str, batch: Sequence[Lacking]) -> dict[int, tuple[str, ...]]:
-    """The cues of an answer by the fact's id; of one that cannot be read, none."""
+    """The cues in an answer, by the id of the fact; none where it cannot be read."""
     try:
         answer = _Answer.model_validate_json(text[text.find("{") : text.rfind("}") + 1])
     except ValidationError:

@@ -1,6 +1,6 @@
-"""Cues: words for the situations that need a fact, which stand in the text it is searched by.
+"""Cues: words for the situations that need a fact. They are part of the text that search indexes.
 
-A model gives them with a fact. For one entered by hand they come from a table of known keys. They
+The model gives them with a fact; for a fact entered by hand a table gives those of its key. They
 are never shown, and prove nothing.
 """
 
@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 from memchat.store import keywords, memories, mentions
 
 COMMON_FROM = 10
-"""Facts from which on a person's cues are looked at for those that stand nearly everywhere."""
+"""From how many facts on cues that most of them share are left out."""
 COMMON_SHARE = 5
-"""A word that stands in more than one of so many facts tells none of them from another."""
+"""A cue of more than one in this many facts does not tell them apart."""
 
 _TABLE = {
     "name": "greeting signature introduction letter form booking called",
@@ -83,12 +83,12 @@ _TABLE = {
 
 
 def of_key(key: str) -> tuple[str, ...]:
-    """The cues of a key that the table knows."""
+    """The cues of a key in the table; none for other keys."""
     return tuple(_TABLE.get(key, "").split())
 
 
-def telling(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
-    """These cues without those that stand in over a fifth of the person's facts."""
+def distinctive(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
+    """These cues without those that more than a fifth of the user's facts have."""
     if not cues:
         return []
     scopes = mentions.scopes(tx, app_id)

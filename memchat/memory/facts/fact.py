@@ -1,41 +1,41 @@
-"""A fact on its way into the store, and as a question to the person."""
+"""A fact on its way into the store, and what is kept of one that waits or is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from memchat.memory.extraction.candidate import Relation
 from memchat.store.inbox import Held
-from memchat.types import CreatedBy, Memory, MemoryType
+from memchat.store.memories import NewMemory
+from memchat.store.refusals import Refused
+from memchat.types import InboxItem, Memory, Refusal
 
+if TYPE_CHECKING:
+    from memchat.memory.facts.proposal import Proposal
+
+ADDED_BY_HAND = "added by hand"
 REJECTED = "you said no to it before"
+FORGOTTEN = "it was forgotten on request"
+BLANKED = "its words were forgotten meanwhile"
+WITHOUT_WORDS = (FORGOTTEN, BLANKED)
+"""Reasons of refusals that keep no word of what was proposed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A fact that passed the gate, or that a person entered by hand, on its way into the store."""
+class Fact(NewMemory):
+    """A new memory that passed the gate, or that the user entered, with what it does to others."""
 
-    memory_type: MemoryType
-    key: str
-    value: str
-    said_at: datetime
-    search_text: str
-    created_by: CreatedBy
-    many: bool = False
-    expires_at: date | None = None
     relation: Relation = "new"
     target_id: int | None = None
-    """The known fact that ``relation`` speaks of."""
+    """The stored memory that ``relation`` speaks of."""
     proofs: tuple[tuple[int, int, str], ...] = ()
     """(message id, start, quote)."""
     near: tuple[tuple[int, float], ...] = ()
     """(memory id, cosine) of its nearest neighbours."""
-    starts_at: date | None = None
-    cues: tuple[str, ...] = ()
-    sensitive: bool = False
     detail: dict[str, str] | None = None
     """What a second look said of it, for its events."""
     sentence: str | None = None
@@ -46,6 +46,10 @@ class Fact:
         return tuple(quote for _, _, quote in self.proofs)
 
 
+_PROPOSED = {one.name for one in fields(Fact)} & {one.name for one in fields(Refused)}
+"""The fields that say what is proposed, whatever is kept of it."""
+
+
 def search_text(
     key: str,
     value: str,
@@ -54,7 +58,7 @@ def search_text(
     quote: str = "",
     cues: Sequence[str] = (),
 ) -> str:
-    """What is embedded and indexed: when it was said, ``key: value``, how it was said, and cues."""
+    """The text that is embedded and indexed: the day, ``key: value``, the quote, and the cues."""
     day = said_at.astimezone(zone)
     said = f"[{day.day} {day:%B %Y}] {_slot(key)}{value}\n{quote or value}"
     return f"{said}\n{' '.join(cues)}" if cues else said
@@ -64,32 +68,36 @@ def _slot(key: str) -> str:
     return f"{key.replace('_', ' ')}: "
 
 
-def proposal(fact: Fact, reason: str, target: Memory | None = None) -> Held:
+def proposed(source: Fact | Held | InboxItem | Refusal | Proposal) -> dict[str, Any]:
+    """The fields that say what is proposed, by name, as keyword arguments for another of these
+    types."""
+    return {name: getattr(source, name) for name in _PROPOSED}
+
+
+def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> Held:
     """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
-    ends = target if fact.relation == "ends" else None
-    return Held(
-        reason,
-        message_id=message_id,
-        memory_type=fact.memory_type if ends is None else ends.memory_type,
-        key=fact.key if ends is None else ends.key,
-        value=fact.value if ends is None else ends.value,
-        quote=quote,
-        start=start,
-        expires_at=fact.expires_at,
-        many=fact.many,
-        relation=fact.relation if target is not None else "new",
-        target_id=target.id if target is not None else None,
-        starts_at=fact.starts_at,
-        sentence=fact.sentence,
-        cues=fact.cues,
-        sensitive=fact.sensitive,
-    )
+    entry = proposed(fact) | {"relation": "new", "target_id": None}
+    if target is not None:
+        entry |= {"relation": fact.relation, "target_id": target.id}
+        if fact.relation == "ends":
+            entry |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
+    entry |= {"message_id": message_id, "start": start, "quote": quote}
+    return Held(reason, sentence=fact.sentence, **entry)
+
+
+def refusal_entry(fact: Fact, reason: str) -> Refused:
+    """What is kept of a fact that passed the gate, and that the store did not take."""
+    if reason in WITHOUT_WORDS:
+        return Refused(reason)
+    message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, "")
+    end = None if start is None else start + len(quote)
+    return Refused(reason, message_id=message_id, start=start, end=end, **proposed(fact))
 
 
 def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:
-    """The last day of a memory that is said to end; None where it is over now. An end is never put
-    off by that."""
+    """The last day of a memory that is said to end; None where it is over now. It is never later
+    than the last day that the memory already has."""
     said = [until] if until is not None else []
     if over_from is not None:
         said.append(over_from - timedelta(days=1))
@@ -99,13 +107,14 @@ def last_day(over_from: date | None, until: date | None, known: Memory, today: d
 
 
 def in_the_slot_of(fact: Fact, target: Memory) -> Fact:
-    """A change keeps to the slot that it changes."""
+    """The fact under the key of the memory that it updates."""
     text = fact.search_text.replace(_slot(fact.key), _slot(target.key), 1)
     return replace(fact, key=target.key, many=target.many, search_text=text)
 
 
 def without_cues(fact: Fact, common: Collection[str]) -> Fact:
-    """The fact as it is searched for without some of its cues; the row keeps them all."""
+    """The fact with a search text that leaves out the ``common`` cues. The row keeps all of
+    them."""
     words = fact.search_text.removesuffix(f"\n{' '.join(fact.cues)}")
     left = [cue for cue in fact.cues if cue not in common]
     return replace(fact, search_text="\n".join([words, *([" ".join(left)] if left else [])]))

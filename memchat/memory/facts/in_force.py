@@ -1,7 +1,8 @@
-"""What holds today. A value may begin and end on a day, and nobody need have written that down.
+"""Which memories hold today, by their first and last days.
 
-Of the values of a key that holds one, that which was said last holds, once its first day has come
-and until its last day is over. ``as_of`` finds that out for whoever reads; ``settle`` writes it.
+Of the values of a key that holds one, the one said last holds, from its first day to its last. Days
+pass without anything being written: ``as_of`` computes the state for readers, and
+``apply_due_dates`` writes it down.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.fact import REJECTED
-from memchat.memory.gate.checks import keys
+from memchat.memory.context import Context
+from memchat.memory.facts.fact import REJECTED, proposed
+from memchat.memory.gate import keys
 from memchat.store import (
     events,
     evidence,
@@ -30,71 +32,80 @@ from memchat.store.refusals import Refused
 from memchat.store.values_in_force import Standing
 from memchat.types import EVERY_APP, Memory
 
-OVER = "its day is over"
-BEGUN = "its day has come"
+EXPIRED = "its day is over"
+STARTED = "its day has come"
 
 
 def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
-    """How the memories of these scope rows stand today."""
+    """Which memories of these scope rows are replaced or back in use today, though it is not
+    written down yet."""
     due = values_in_force.due(tx, app_ids, today) if app_ids else []
     if not due:
         return Standing(today)
     displaced: dict[int, int] = {}
     back: dict[int, int] = {}
-    for app, key in dict.fromkeys((m.app, m.key) for m in due if holds_one(m.key)):
+    for app, key in dict.fromkeys((m.app, m.key) for m in due if is_single_valued(m.key)):
         rows = [m for m in values_in_force.of_key(tx, app_ids, key) if m.app == app]
-        _stand(rows, today, displaced, back)
+        _decide_values(rows, today, displaced, back)
     for memory in due:
-        if not holds_one(memory.key) and values_in_force.on(memory, today):
+        if not is_single_valued(memory.key) and values_in_force.on(memory, today):
             target = _target(tx, app_ids, memory, displaced, today)
             if target is not None:
-                loser, winner = sorted((memory, target), key=said)
-                if _keeps_its_place(loser, winner):
+                loser, winner = sorted((memory, target), key=said_order)
+                if _needs_confirmation(loser, winner):
                     loser, winner = winner, loser
                 displaced[loser.id] = winner.id
     return Standing(today, displaced, back)
 
 
-def to_settle(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
-    """Whether the days that have come since did anything to these scope rows."""
+def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
+    """Whether a first or last day has passed that is not written down yet."""
     due = values_in_force.due(tx, app_ids, today)
-    return any(_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
+    return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
-def settle(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
-    """Write down what the days that have come since did to these scope rows."""
+def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
+    """Write down what the first and last days that have passed change in these scope rows."""
     today = now.astimezone(zone).date()
     found = as_of(tx, app_ids, today)
     ids = [
         *found.displaced,
-        *(m.id for m in values_in_force.due(tx, app_ids, today) if _over(m, today)),
+        *(m.id for m in values_in_force.due(tx, app_ids, today) if _is_over(m, today)),
     ]
     for memory in memories.by_ids(tx, app_ids, ids).values():
         app_id = memories.app_id_of(tx, memory.id)
         if memory.id not in found.displaced:
-            memories.deactivate(tx, memory, app_id, "expired", Cause(now, "system", OVER))
+            memories.deactivate(tx, memory, app_id, "expired", Cause(now, "system", EXPIRED))
             continue
         winner = memories.by_ids(tx, app_ids, [found.displaced[memory.id]])[
             found.displaced[memory.id]
         ]
-        begun = Cause(now, "system", BEGUN)
+        begun = Cause(now, "system", STARTED)
         memories.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, zone):
-            _ask(tx, app_id, memory, winner, now)
+            _ask_user(tx, app_id, memory, winner, now)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         app_id = memories.app_id_of(tx, memory.id)
-        memories.reactivate(tx, memory, app_id, Cause(now, "system", OVER))
-        drop_question(tx, app_id, memory)
+        memories.reactivate(tx, memory, app_id, Cause(now, "system", EXPIRED))
+        drop_replacement_question(tx, app_id, memory)
 
 
-def holds_one(key: str) -> bool:
+def is_single_valued(key: str) -> bool:
     """Whether a key is known to hold one value at a time."""
     return keys.cardinality(key) == "one"
 
 
-def said(memory: Memory) -> tuple[datetime, date, int]:
-    """By what the later said of two values is told; of one moment, that which begins later."""
+def said_order(memory: Memory) -> tuple[datetime, date, int]:
+    """Sort key of values by when they were said; said at one time, by their first day."""
     return memory.said_at, memory.starts_at or date.min, memory.id
+
+
+def values_of_key(ctx: Context, app_id: int, key: str) -> list[Memory]:
+    """The values that hold today under a key that holds one at a time; none of another key."""
+    if not is_single_valued(key):
+        return []
+    found = memories.with_key(ctx.tx, (app_id,), key)
+    return [memory for memory in found if values_in_force.on(memory, ctx.today)]
 
 
 def first_day(memory: Memory, zone: ZoneInfo) -> date:
@@ -102,44 +113,44 @@ def first_day(memory: Memory, zone: ZoneInfo) -> date:
     return memory.starts_at or memory.said_at.astimezone(zone).date()
 
 
-def link_of(tx: Connection, memory_id: int) -> int | None:
-    """The memory whose place one that is still to come was said to take, or None."""
+def planned_target(tx: Connection, memory_id: int) -> int | None:
+    """The memory that one with a later first day was said to replace, or None."""
     past = [e for e in events.of_memory(tx, memory_id) if e.kind in ("add", "restore")]
     return past[-1].related_id if past else None
 
 
-def _stand(
+def _decide_values(
     rows: Sequence[Memory], today: date, displaced: dict[int, int], back: dict[int, int]
 ) -> None:
-    """Decide on the rows of one slot."""
+    """Decide which of the values of one key holds."""
     active = [m for m in rows if m.active]
-    holding = sorted((m for m in active if values_in_force.on(m, today)), key=said)
+    holding = sorted((m for m in active if values_in_force.on(m, today)), key=said_order)
     if holding:
-        kept = [m for m in holding[:-1] if _keeps_its_place(m, holding[-1])]
+        kept = [m for m in holding[:-1] if _needs_confirmation(m, holding[-1])]
         winner = (kept or holding)[-1]
         for memory in (m for m in holding if m is not winner):
             if winner.starts_at is not None or memory.starts_at is not None:
                 displaced[memory.id] = winner.id
         return
-    over = [m for m in active if _over(m, today)]
+    over = [m for m in active if _is_over(m, today)]
     before = [
-        m for m in rows if values_in_force.on(m, today) and _gave_way_to_the_past(m, rows, today)
+        m for m in rows if values_in_force.on(m, today) and _replaced_by_expired(m, rows, today)
     ]
     if over and before:
-        # "In Porto until the end of the month" must not cost the city that was there before.
-        back[max(over, key=said).id] = max(before, key=said).id
+        # After "in Porto until the end of the month" the city before it holds again.
+        back[max(over, key=said_order).id] = max(before, key=said_order).id
 
 
-def _keeps_its_place(memory: Memory, newer: Memory) -> bool:
-    """Whether a value stays until its person is asked, though the day of a newer one has come: it
-    is pinned or kept for every app, and the newer one was learned from a chat."""
+def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
+    """Whether a value stays until the user is asked, although a newer one has started: it is pinned
+    or kept for every app, and the newer one was learned from a conversation."""
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
     learned = newer.starts_at is not None and newer.created_by == "auto"
     return mine and learned and not newers
 
 
-def _gave_way_to_the_past(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
-    """Whether a memory was replaced, and all that stood in its place since is over by its date."""
+def _replaced_by_expired(memory: Memory, rows: Sequence[Memory], today: date) -> bool:
+    """Whether a memory was replaced, and all that replaced it has expired."""
     by_id = {m.id: m for m in rows}
     seen: set[int] = set()
     found: Memory | None = memory
@@ -148,7 +159,7 @@ def _gave_way_to_the_past(memory: Memory, rows: Sequence[Memory], today: date) -
         found = by_id.get(found.replaced_by or 0)
     if found is None or found is memory:
         return False
-    return found.inactive_reason == "expired" or (found.active and _over(found, today))
+    return found.inactive_reason == "expired" or (found.active and _is_over(found, today))
 
 
 def _target(
@@ -158,8 +169,8 @@ def _target(
     displaced: dict[int, int],
     today: date,
 ) -> Memory | None:
-    """What a memory whose day has come was said to replace, as long as that is still to be done."""
-    linked = link_of(tx, memory.id)
+    """The memory that one whose first day has come was said to replace, unless that is done."""
+    linked = planned_target(tx, memory.id)
     if linked is None:
         return None
     done = any(
@@ -175,13 +186,13 @@ def _target(
     return found
 
 
-def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datetime) -> None:
-    """What was to begin found something newer in its place: a person decides."""
+def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datetime) -> None:
+    """Ask the user whether a memory that starts now replaces one that was said later."""
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
     held = Held(
-        question("updates", quote, winner),
+        change_question("updates", quote, winner),
         message_id=proof.message_id if proof is not None else None,
         memory_type=memory.memory_type,
         key=memory.key,
@@ -197,42 +208,27 @@ def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datet
     )
     if inbox.add(tx, app_id, held, now) == "rejected" and proof is not None:
         said_in = messages.by_ids(tx, [proof.message_id])[proof.message_id].session_id
-        refusals.add(tx, app_id, said_in, [_not_asked(held)], now)
+        end = proof.start + len(proof.quote)
+        refused = Refused(
+            REJECTED, message_id=proof.message_id, start=proof.start, end=end, **proposed(held)
+        )
+        refusals.add(tx, app_id, said_in, [refused], now)
 
 
-def _not_asked(held: Held) -> Refused:
-    """What is listed of a question that got a no before."""
-    return Refused(
-        REJECTED,
-        message_id=held.message_id,
-        start=held.start,
-        end=(held.start or 0) + len(held.quote or ""),
-        memory_type=held.memory_type,
-        key=held.key,
-        value=held.value,
-        relation=held.relation,
-        target_id=held.target_id,
-        expires_at=held.expires_at,
-        many=held.many,
-        cues=held.cues,
-        sensitive=held.sensitive,
-    )
-
-
-def drop_question(tx: Connection, app_id: int, memory: Memory) -> None:
-    """Whether a value is to take another's place is not to be asked once it is in use."""
+def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> None:
+    """Remove the question whether a value replaces another, once the value is in use."""
     asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
     inbox.drop(tx, same)
 
 
-def question(relation: str, quote: str, target: Memory) -> str:
-    """What a person is asked about a change that may not be made unasked, in plain words."""
+def change_question(relation: str, quote: str, target: Memory) -> str:
+    """The question about a change that needs the user's yes."""
     asked = f"You said “{' '.join(quote.split())}”. "
     if relation == "ends":
         return f"{asked}Is {target.key}: {target.value} over?"
     return f"{asked}Replace {target.key}: {target.value}?"
 
 
-def _over(memory: Memory, today: date) -> bool:
+def _is_over(memory: Memory, today: date) -> bool:
     return memory.expires_at is not None and memory.expires_at < today

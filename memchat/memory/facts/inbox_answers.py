@@ -1,44 +1,35 @@
-"""A person's answer to what was held back, or not kept. A yes counts as their own word."""
+"""The user's answer to what waits in the inbox, or was refused. A yes counts as their own word."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import date, datetime
-from typing import cast
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
-from memchat.memory.extraction.candidate import Relation
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
-from memchat.memory.facts.fact import last_day
-from memchat.memory.facts.manual import VALUE_LIMIT
+from memchat.memory.context import Context
+from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
+from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
 from memchat.memory.facts.proposal import Proposal, of_item, of_refusal, target_of
-from memchat.memory.forgetting import purge, tombstone_marks
-from memchat.memory.gate.checks import keys
+from memchat.memory.forgetting import tombstone_marks
+from memchat.memory.gate import keys
+from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.store import (
     apps,
     evidence,
     inbox,
-    jobs,
     memories,
     messages,
     refusals,
     succession,
     tombstones,
 )
+from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.tombstones import Mark
-from memchat.types import (
-    EVERY_APP,
-    InboxItem,
-    Memory,
-    Message,
-    Refusal,
-    Scope,
-    one_line,
-)
+from memchat.types import EVERY_APP, InboxItem, Memory, Refusal, Scope, one_line
 
 
 def accept(
@@ -51,13 +42,13 @@ def accept(
     *,
     embeds: bool = True,
 ) -> Memory:
-    """Do what an item proposes, with ``value`` in place of its own, or let a pair's newer memory
-    replace the other; ``embeds`` says whether there is something to make its vector with.
+    """Do what an item proposes, with ``value`` in place of its own; of a pair, the newer memory
+    replaces the other. With ``embeds`` its vector is queued.
 
-    What would replace a memory that is gone or has other words by now is kept as new. Raises
-    InputError for a masked value that nobody filled in, NotFound where there is nothing to end.
+    Where the memory that it would replace is gone or was reworded, it is stored as new. Raises
+    InputError for a masked value without ``value``, NotFound where there is nothing to end.
     """
-    cause = Cause(now, "user", "accepted from the inbox")
+    cause = Cause(now, INBOX.actor, INBOX.cause)
     if item.memory_id is not None and item.related_id is not None:
         return _replace(tx, scope, item.memory_id, item.related_id, item.id, cause)
     if item.memory_id is not None:
@@ -66,8 +57,9 @@ def accept(
         raise InputError(f"item {item.id} proposes nothing; reject it")
     if value is None and item.masked and item.relation != "ends":
         raise InputError("its value is hidden; say it again with --value to keep it")
-    yes = _Yes(tx, scope, settings, cause, of_item(item, value), value is not None, embeds)
-    memory = yes.carry_out()
+    ctx = _context(tx, scope, settings, now)
+    yes = _Acceptance(ctx, settings, INBOX, of_item(item, value), value is not None, embeds)
+    memory = yes.apply()
     inbox.decide(tx, item.id, "accepted")
     return memory
 
@@ -81,7 +73,7 @@ def keep_refused(
     *,
     embeds: bool = True,
 ) -> Memory:
-    """Do what was proposed and not kept, on the person's own word; the refusal is gone then.
+    """Do what a refusal proposed, on the user's word, and remove the refusal.
 
     Raises InputError where only the reason was noted, NotFound where there is nothing to end.
     """
@@ -90,17 +82,17 @@ def keep_refused(
             f"its words were not noted, because {refused.reason}; to keep it all the same, enter "
             "it yourself with memchat memories add"
         )
-    cause = Cause(now, "user", "kept anyway")
-    memory = _Yes(tx, scope, settings, cause, of_refusal(refused), False, embeds).carry_out()
+    ctx, proposal = _context(tx, scope, settings, now), of_refusal(refused)
+    memory = _Acceptance(ctx, settings, KEPT_REFUSAL, proposal, False, embeds).apply()
     refusals.drop(tx, [refused.id])
     return memory
 
 
 def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None:
-    """Say no: the same is not asked again. What was forgotten before is forgotten anew, and its
-    words do not stay behind as a rejected item."""
+    """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
+    the item is removed with its words."""
     own, shared = apps.ensure(tx, scope, now)
-    marks = _marks(item)
+    marks = _marks(item.key, item.value, item.quote, item.message_id)
     if tombstones.buried(tx, (own, shared), marks):
         tombstones.bury(tx, own, 0, marks, now)
         inbox.drop(tx, [item.id])
@@ -108,8 +100,8 @@ def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None
         inbox.decide(tx, item.id, "rejected")
 
 
-def ask(tx: Connection, scope: Scope, item: InboxItem) -> str:
-    """What an item asks, as the memories are now."""
+def current_question(tx: Connection, scope: Scope, item: InboxItem) -> str:
+    """The question of an item, for the memories as they are now."""
     ids = apps.find(tx, scope).ids
     if item.key is not None:
         return question(item, target_of(tx, ids, of_item(item)))
@@ -121,8 +113,8 @@ def ask(tx: Connection, scope: Scope, item: InboxItem) -> str:
 
 
 def question(item: InboxItem, target: Memory | None, newer: Memory | None = None) -> str:
-    """What a yes to an item does, in plain words. ``target`` is the memory that it would replace or
-    end, None where that is gone or changed; of a pair, ``newer`` takes its place."""
+    """What a yes to an item does, as a question. ``target`` is the memory that it would replace or
+    end, None where that is gone or changed; of a pair, ``newer`` replaces it."""
     known = f"{target.key}: {target.value}" if target is not None else ""
     if item.key is None:
         if target is None or (item.related_id is not None and newer is None):
@@ -146,151 +138,134 @@ def question(item: InboxItem, target: Memory | None, newer: Memory | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Yes:
-    """A person's yes to a proposal, inside the caller's transaction."""
+class _Acceptance:
+    """A yes to a proposal, inside the caller's transaction."""
 
-    tx: Connection
-    scope: Scope
+    ctx: Context
     settings: Settings
-    cause: Cause
+    source: Source
     proposal: Proposal
-    in_their_words: bool
-    """Whether the value was given with the yes, and so was said now."""
+    reworded: bool
+    """Whether the user gave the value with the yes, and so says it now."""
     embeds: bool
 
-    def carry_out(self) -> Memory:
-        """Store, replace, end or repeat, as proposed; the memory that this is about."""
-        what, now = self.proposal, self.cause.at
-        own, shared = apps.ensure(self.tx, self.scope, now)
-        target = target_of(self.tx, (own, shared), what)
+    def apply(self) -> Memory:
+        """Store, replace, end or repeat, as proposed; the memory in question."""
+        what, ctx = self.proposal, self.ctx
+        target = target_of(ctx.tx, ctx.scope.ids, what)
         if what.relation == "ends":
-            return self._end(own, shared, target)
-        if what.expires_at is not None and what.expires_at < self._today:
+            return self._end(target)
+        if what.expires_at is not None and what.expires_at < ctx.today:
             raise InputError(f"{what.name} was over on {what.expires_at}; reject it")
-        here = shared if target is not None and target.app == EVERY_APP else own
-        fact = self._fact(here, target)
-        marks = tombstone_marks.marks_of_words(fact.key, fact.value) | self._marks()
-        tombstones.lift(self.tx, [own, shared], marks)
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
-        purge.make_way(self.tx, here, sha1, self.settings.zone, now)
-        done = self._writer(here, shared).apply(fact)
-        if done.memory is None:
-            raise InputError(f"{what.name} cannot be kept: {done.reason}")
+        fact = self._fact(target)
+        marks = _marks(what.key, what.value, self._proof()[2], what.message_id)
+        marks |= tombstone_marks.wording_marks(fact.key, fact.value)
+        tombstones.lift(ctx.tx, list(ctx.scope.ids), marks)
+        done = ingest(self._writing_to(target), self.source, [fact], self.settings.merge_threshold)
+        memory = done.changes[0].memory
+        if memory is None:
+            raise InputError(f"{what.name} cannot be kept: {done.changes[0].reason}")
         if what.relation == "updates" and target is not None:
-            self._retire(target, done.memory)
-        self._queue(done.memory.id)
-        return done.memory
+            self._retire(target, memory)
+        if self.embeds:
+            queue_embedding(ctx, [memory.id])
+        return memory
 
     @property
-    def _today(self) -> date:
-        return self.cause.at.astimezone(self.settings.zone).date()
+    def _cause(self) -> Cause:
+        return Cause(self.ctx.now, self.source.actor, self.source.cause)
 
-    def _writer(self, here: int, shared: int) -> Consolidation:
-        zone, threshold = self.settings.zone, self.settings.merge_threshold
-        return Consolidation(self.tx, here, shared, self.cause, threshold, zone)
+    def _writing_to(self, target: Memory | None) -> Context:
+        """The context that writes to the scope row of the target."""
+        _, shared = self.ctx.scope
+        in_every_app = target is not None and target.app == EVERY_APP
+        return replace(self.ctx, scope=ScopeIds(shared, shared)) if in_every_app else self.ctx
 
-    def _end(self, own: int, shared: int, target: Memory | None) -> Memory:
+    def _end(self, target: Memory | None) -> Memory:
         if target is None:
             raise NotFound("what it would end is gone or has other words by now; reject it")
-        scope = shared if target.app == EVERY_APP else own
+        tx, app_id = self.ctx.tx, memories.app_id_of(self.ctx.tx, target.id)
         said_at, proofs, _ = self._proof()
-        last = last_day(self.proposal.starts_at, self.proposal.expires_at, target, self._today)
-        if last is not None:
-            memories.set_expiry(self.tx, target, scope, last, self.cause)
-        else:
-            memories.deactivate(self.tx, target, scope, "ended", self.cause, said_at=said_at)
-        evidence.add(self.tx, target.id, proofs)
-        ended = memories.get(self.tx, (own, shared), target.id)
-        assert ended is not None
-        return ended
-
-    def _fact(self, here: int, target: Memory | None) -> Fact:
-        """The proposal as a fact; one that speaks of a memory takes that one's place as it is."""
         what = self.proposal
-        kind, key, many = what.memory_type, what.key, what.many
-        value, until = one_line(what.value, "value", VALUE_LIMIT), what.expires_at
-        if target is not None:
-            kind, key, many = target.memory_type, target.key, target.many
-        if target is not None and what.relation == "same" and not self.in_their_words:
-            value, until = target.value, until or target.expires_at
+        last = last_day(what.starts_at, what.expires_at, target, self.ctx.today)
+        if last is not None:
+            memories.set_expiry(tx, target, app_id, last, self._cause)
+        else:
+            memories.deactivate(tx, target, app_id, "ended", self._cause, said_at=said_at)
+        evidence.add(tx, target.id, proofs)
+        return memories.by_ids(tx, [app_id], [target.id])[target.id]
+
+    def _fact(self, target: Memory | None) -> Fact:
+        """The proposal as a fact; one that speaks of a memory takes over its type and key."""
+        what = self.proposal
+        fields = proposed(what) | {"value": one_line(what.value, "value", VALUE_LIMIT)}
+        if target is None:
+            fields |= {"relation": "new", "target_id": None}
+        else:
+            names = ("memory_type", "key", "many")
+            fields |= {name: getattr(target, name) for name in names}
+            fields["target_id"] = target.id
+        if target is not None and what.relation == "same" and not self.reworded:
+            fields["value"] = target.value
+            fields["expires_at"] = what.expires_at or target.expires_at
+        key, value = fields["key"], fields["value"]
+        if (cardinality := keys.cardinality(key)) is not None:
+            fields["many"] = cardinality == "many"
         said_at, proofs, quote = self._proof()
-        said_at = self._after_what_it_replaces(said_at, here, key, target)
-        zone = self.settings.zone
-        return Fact(
-            memory_type=kind,
-            key=key,
-            value=value,
-            said_at=said_at,
-            search_text=search_text(key, value, said_at, zone, quote, what.cues),
-            created_by="manual",
-            many=many if keys.cardinality(key) is None else keys.cardinality(key) == "many",
-            expires_at=until,
-            relation=cast(Relation, what.relation) if target is not None else "new",
-            target_id=target.id if target is not None else None,
-            proofs=proofs,
-            starts_at=what.starts_at,
-            cues=what.cues,
-            sensitive=what.sensitive,
-        )
+        said_at = self._after_what_it_replaces(said_at, key, target)
+        text = search_text(key, value, said_at, self.ctx.zone, quote, what.cues)
+        return Fact(said_at=said_at, search_text=text, created_by="manual", proofs=proofs, **fields)
 
     def _after_what_it_replaces(
-        self, said_at: datetime, here: int, key: str, target: Memory | None
+        self, said_at: datetime, key: str, target: Memory | None
     ) -> datetime:
-        """When it counts as said: as it was, but now where something newer gives way to the yes."""
+        """When it counts as said: as before, but now where it replaces something newer."""
         if self.proposal.relation == "same":
             return said_at
         rivals = [target] if target is not None else []
         if keys.cardinality(key) == "one":
-            rivals += memories.with_key(self.tx, [here], key)
+            own = self._writing_to(target).scope.own
+            rivals += memories.with_key(self.ctx.tx, [own] if own is not None else [], key)
         newer = any(rival.said_at > said_at for rival in rivals)
-        return self.cause.at if newer else said_at
+        return self.ctx.now if newer else said_at
 
     def _proof(self) -> tuple[datetime, tuple[tuple[int, int, str], ...], str]:
         """When it was said, the words that prove it, and the quote by itself."""
-        what, turn = self.proposal, _turn(self.tx, self.proposal.message_id)
-        said_at = turn.created_at if turn is not None and not self.in_their_words else self.cause.at
+        what = self.proposal
+        wanted = [what.message_id] if what.message_id is not None else []
+        turn = next(iter(messages.by_ids(self.ctx.tx, wanted).values()), None)
+        said_at = turn.created_at if turn is not None and not self.reworded else self.ctx.now
         if turn is None or what.start is None or what.end is None:
             return said_at, (), ""
         quote = turn.content[what.start : what.end]
         return said_at, ((turn.id, what.start, quote),) if quote else (), quote
 
-    def _marks(self) -> set[Mark]:
-        what = self.proposal
-        marks = tombstone_marks.marks_of(what.key, what.value)
-        if what.message_id is not None:
-            marks |= tombstone_marks.marks_of_proof(what.key, self._proof()[2], what.message_id)
-        return marks
-
     def _retire(self, target: Memory, new: Memory) -> None:
-        """Take the replaced memory out of use, where that is not done: its new words were known in
-        another row. What starts later replaces nothing yet."""
-        starts = self.proposal.starts_at
-        if starts is not None and starts > self._today:
+        """Retire the replaced memory where consolidation did not, because another row had the new
+        words already. A fact that starts later replaces nothing yet."""
+        starts, tx = self.proposal.starts_at, self.ctx.tx
+        if starts is not None and starts > self.ctx.today:
             return
-        ids = apps.find(self.tx, self.scope).ids
-        left = memories.get(self.tx, ids, target.id)
+        left = memories.get(tx, self.ctx.scope.ids, target.id)
         if left is not None and left.active and left.id != new.id:
-            scope = memories.app_id_of(self.tx, left.id)
-            memories.deactivate(self.tx, left, scope, "superseded", self.cause, replaced_by=new.id)
-
-    def _queue(self, memory_id: int) -> None:
-        if self.embeds:
-            app_id = memories.app_id_of(self.tx, memory_id)
-            jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.cause.at)
+            app_id = memories.app_id_of(tx, left.id)
+            memories.deactivate(tx, left, app_id, "superseded", self._cause, replaced_by=new.id)
 
 
-def _marks(item: InboxItem) -> set[Mark]:
-    """By what a proposal is recognised as forgotten."""
-    if item.key is None or item.value is None:
+def _context(tx: Connection, scope: Scope, settings: Settings, now: datetime) -> Context:
+    return Context(tx, ScopeIds(*apps.ensure(tx, scope, now)), now, settings.zone)
+
+
+def _marks(
+    key: str | None, value: str | None, quote: str | None, message_id: int | None
+) -> set[Mark]:
+    """The tombstone marks of a proposal."""
+    if key is None or value is None:
         return set()
-    marks = tombstone_marks.marks_of(item.key, item.value)
-    if item.quote is not None and item.message_id is not None:
-        marks |= tombstone_marks.marks_of_proof(item.key, item.quote, item.message_id)
+    marks = tombstone_marks.fact_marks(key, value)
+    if quote is not None and message_id is not None:
+        marks |= tombstone_marks.proof_marks(key, quote, message_id)
     return marks
-
-
-def _turn(tx: Connection, message_id: int | None) -> Message | None:
-    return messages.by_ids(tx, [message_id]).get(message_id) if message_id is not None else None
 
 
 def _replace(

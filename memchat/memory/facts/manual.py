@@ -1,4 +1,4 @@
-"""What a person does to their memories by hand. The evidence is the actor; no quote is needed."""
+"""What the user does to memories by hand. Their own word is the evidence; no quote is needed."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from memchat.config import Settings
 from memchat.errors import InputError, NotFound, SecretError
 from memchat.language import secrets
 from memchat.language.sensitive import is_sensitive
+from memchat.memory.context import Context
 from memchat.memory.facts import cues
-from memchat.memory.facts.consolidation import ADDED_BY_HAND, Consolidation, Fact, search_text
-from memchat.memory.facts.in_force import settle
-from memchat.memory.forgetting import purge, tombstone_marks
-from memchat.memory.gate.checks import keys
+from memchat.memory.facts.fact import Fact, search_text
+from memchat.memory.facts.in_force import apply_due_dates
+from memchat.memory.facts.ingest import MANUAL, allow_again, ingest, queue_embedding
+from memchat.memory.forgetting import purge
+from memchat.memory.gate import keys
+from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.memory.recall import turn_texts
-from memchat.store import apps, embeddings, evidence, jobs, memories, meta, tombstones
+from memchat.store import apps, embeddings, evidence, memories, services
+from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.memories import NewMemory
 from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
 
-VALUE_LIMIT = 280
-
 
 @dataclass(frozen=True, slots=True)
 class ManualChanges:
-    """Add, edit and restore, inside the caller's writer's transaction."""
+    """Add, edit and restore memories in the caller's transaction."""
 
     tx: Connection
     scope: Scope
     settings: Settings
     now: datetime
     embeds: bool = True
-    """Whether there is something to make vectors with; else nothing waits for one."""
+    """Whether there is an embedding service; without one no embedding is queued."""
 
     def add(
         self,
@@ -47,9 +49,10 @@ class ManualChanges:
         starts_at: date | None = None,
         keep_secret: bool = False,
     ) -> Memory:
-        """A fact as entered. One that is known already is confirmed; the newest of a key wins.
+        """Store a fact as entered. A known one is confirmed; of a key that holds one value the
+        newest wins.
 
-        A secret that is kept is sensitive, so that not every prompt has it.
+        A secret that is kept is marked sensitive, so that it is not part of every prompt.
         """
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         app_id = shared if all_apps else own
@@ -63,7 +66,6 @@ class ManualChanges:
                 f"it would end on {expires_at.isoformat()}, before it starts on "
                 f"{starts_at.isoformat()}; give a later last day"
             )
-        self._clear_the_way(app_id, kind, name, words)
         given = cues.of_key(name)
         fact = Fact(
             memory_type=kind,
@@ -78,15 +80,12 @@ class ManualChanges:
             cues=given,
             sensitive=secret,
         )
-        cause = Cause(self.now, "user", ADDED_BY_HAND)
-        done = Consolidation(
-            self.tx, app_id, shared, cause, self.settings.merge_threshold, self.settings.zone
-        )
-        memory = done.apply(fact).memory
+        ctx = self._context(app_id, shared)
+        memory = ingest(ctx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
         assert memory is not None
         if secret and not memory.sensitive:
             memories.amend(self.tx, memory.id, sensitive=1)  # it was known before
-            memory = self._fresh(memory.id)
+            memory = self._reload(memory.id)
         self._queue(memory.id)
         return memory
 
@@ -102,7 +101,8 @@ class ManualChanges:
         sensitive: bool | None = None,
         keep_secret: bool = False,
     ) -> Memory:
-        """New words, type, day or reach. Raises InputError where it would be another's twin."""
+        """Change words, type, last day or reach. Raises InputError where another memory says the
+        same."""
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         here = memories.app_id_of(self.tx, memory.id)
         app_id = here if all_apps is None else shared if all_apps else own
@@ -119,7 +119,7 @@ class ManualChanges:
         twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
-        # New words are said now: an older session that is read later must not override them.
+        # New words count as said now, so that an older session read later does not override them.
         said_at = memory.said_at if same else self.now
         given = memory.cues if words == memory.value else cues.of_key(name)
         new = NewMemory(
@@ -127,15 +127,17 @@ class ManualChanges:
             key=name,
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
-            search_text=self._search_text(name, words, said_at, cues.telling(self.tx, here, given)),
+            search_text=self._search_text(
+                name, words, said_at, cues.distinctive(self.tx, here, given)
+            ),
             said_at=said_at,
             created_by=memory.created_by,
             expires_at=until,
             starts_at=memory.starts_at,
             cues=given,
-            sensitive=_as_it_is(memory, name) or secret if sensitive is None else sensitive,
+            sensitive=_is_sensitive_now(memory, name) or secret if sensitive is None else sensitive,
         )
-        self._clear_the_way(app_id, kind, name, words)
+        allow_again(self._context(app_id, shared), new)
         old = memories.hash_of(self.tx, memory.id)
         cause = Cause(self.now, "user", "edited by hand")
         memories.rewrite(self.tx, memory, app_id, new, cause)
@@ -144,14 +146,15 @@ class ManualChanges:
         embeddings.drop_unused(self.tx, [old])
         self._queue(memory.id)
         if not same:
-            self._rewrite_moments(memory.id)
-        return self._fresh(memory.id)
+            self._reindex_turns(memory.id)
+        return self._reload(memory.id)
 
     def restore(self, memory: Memory) -> Memory:
-        """Bring back a superseded, merged, ended or expired memory; a rival value gives way."""
+        """Restore a superseded, merged, ended or expired memory; the value that replaced it is
+        retired."""
         cause = Cause(self.now, "user", "restored by hand")
-        settle(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
-        memory = self._fresh(memory.id)
+        apply_due_dates(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
+        memory = self._reload(memory.id)
         app_id = memories.app_id_of(self.tx, memory.id)
         over = memory.inactive_reason == "expired"
         if memory.active:
@@ -162,27 +165,20 @@ class ManualChanges:
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
-        return self._fresh(memory.id)
+        return self._reload(memory.id)
 
     def undelete(self, memory: Memory) -> Memory:
-        """Undo a deletion whose purge is held back; a value given meanwhile gives way."""
-        purge.bring_back(self.tx, memory, self.now)
-        back = self._fresh(memory.id)
+        """Undo a deletion that is not purged yet; a value stored meanwhile is retired."""
+        purge.unhide(self.tx, memory, self.now)
+        back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
             app_id = memories.app_id_of(self.tx, back.id)
             cause = Cause(self.now, "user", "deletion undone")
             self._retire_rivals(back.id, app_id, back.key, cause)
         return back
 
-    def _clear_the_way(self, app_id: int, kind: MemoryType, key: str, value: str) -> None:
-        """A person's own word counts, also for what they had forgotten before."""
-        if tombstones.any_in(self.tx, app_id):
-            tombstones.lift(self.tx, [app_id], tombstone_marks.marks_of_words(key, value))
-        sha1 = memories.sha1_of(kind, key, value)
-        purge.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
-
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
-        """A value that holds now leaves no place to others that do; what is to come comes."""
+        """Retire the other values that hold now; those that start later stay."""
         there = memories.with_key(self.tx, [app_id], key)
         begun = [m for m in there if m.starts_at is None or m.starts_at <= self._today]
         if memory_id not in {m.id for m in begun}:
@@ -193,12 +189,11 @@ class ManualChanges:
                     self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
                 )
 
-    def _rewrite_moments(self, memory_id: int) -> None:
-        """The turns that taught a memory are found by what it says now."""
-        service_id = meta.get(self.tx, "service_id")
+    def _reindex_turns(self, memory_id: int) -> None:
+        """Index the turns that taught a memory with what it says now."""
+        service = services.in_use(self.tx)
         for session_id in sorted({p.session_id for p in evidence.of_memory(self.tx, memory_id)}):
-            zone, service = self.settings.zone, int(service_id) if service_id else None
-            turn_texts.write(self.tx, session_id, zone, service, {}, self.now)
+            turn_texts.write(self.tx, session_id, self.settings.zone, service, {}, self.now)
 
     def _search_text(self, key: str, value: str, said_at: datetime, given: Sequence[str]) -> str:
         return search_text(key, value, said_at, self.settings.zone, cues=given)
@@ -213,20 +208,22 @@ class ManualChanges:
     def _today(self) -> date:
         return self.now.astimezone(self.settings.zone).date()
 
+    def _context(self, own: int, shared: int) -> Context:
+        return Context(self.tx, ScopeIds(own, shared), self.now, self.settings.zone)
+
     def _queue(self, memory_id: int) -> None:
         if self.embeds:
-            app_id = memories.app_id_of(self.tx, memory_id)
-            jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.now)
+            queue_embedding(self._context(0, 0), [memory_id])
 
-    def _fresh(self, memory_id: int) -> Memory:
+    def _reload(self, memory_id: int) -> Memory:
         found = memories.get(self.tx, apps.find(self.tx, self.scope).ids, memory_id)
         if found is None:
             raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
         return found
 
 
-def _as_it_is(memory: Memory, key: str) -> bool:
-    """Whether a memory is sensitive that nobody says so of; another key may tell."""
+def _is_sensitive_now(memory: Memory, key: str) -> bool:
+    """Whether a memory is sensitive where the user does not say: as before, or by its new key."""
     return memory.sensitive or (key != memory.key and is_sensitive(key))
 
 
@@ -239,8 +236,8 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
 
 
 def _is_secret(key: str, value: str, keep: bool) -> bool:
-    """Whether it looks like a secret; not an e-mail or a phone number. Raises SecretError where the
-    person should be asked first."""
+    """Whether a value looks like a secret other than an e-mail address or a phone number. Raises
+    SecretError unless ``keep``."""
     kinds = {secret.kind for _words, secret in secrets.find_filed(key, value)}
     grave = sorted(kinds - secrets.PERSONAL)
     if grave and not keep:

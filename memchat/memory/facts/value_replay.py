@@ -1,4 +1,4 @@
-"""What a key that holds one value holds, had only some of what was said about it been said."""
+"""Which value of a key that holds one would hold, had some messages never been sent."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.in_force import drop_question, said
+from memchat.memory.facts.in_force import drop_replacement_question, said_order
 from memchat.store import events, memories, messages, values_in_force
 from memchat.store.events import Cause
 from memchat.types import Event, Memory
 
 
 @dataclass(frozen=True, slots=True)
-class Saying:
-    """That a value was said: when, from which day it was to hold, and on which day it was read."""
+class Statement:
+    """One statement of a value: when it was said, its first day, and the day on which it was
+    read."""
 
     memory_id: int
     said_at: datetime
@@ -25,20 +26,22 @@ class Saying:
     starts_at: date | None
 
 
-def starts(sayings: Iterable[Saying], until: dict[int, date | None]) -> dict[int, date | None]:
-    """From when each value holds after all of this was said; ``until`` are the last days.
+def start_dates(
+    statements: Iterable[Statement], until: dict[int, date | None]
+) -> dict[int, date | None]:
+    """The first day of each value after these statements; ``until`` are the last days.
 
-    What holds already goes on holding, whatever later day it is said to begin on once more.
+    A value that holds already keeps its first day, whatever later day is said.
     """
     values: dict[int, tuple[datetime, date | None]] = {}
-    for saying in sayings:
-        i, start = saying.memory_id, saying.starts_at
-        if start is not None and start <= saying.read_on:
+    for statement in statements:
+        i, start = statement.memory_id, statement.starts_at
+        if start is not None and start <= statement.read_on:
             start = None
-        said_at, before = values.get(i, (saying.said_at, start))
-        if saying.said_at >= said_at:
-            said_at = saying.said_at
-            holds = _in_force(values, until, saying.read_on) == i
+        said_at, before = values.get(i, (statement.said_at, start))
+        if statement.said_at >= said_at:
+            said_at = statement.said_at
+            holds = _in_force(values, until, statement.read_on) == i
             before = before if start is not None and holds else start
         values[i] = said_at, before
     return {i: start for i, (_, start) in values.items()}
@@ -57,42 +60,47 @@ def _in_force(
 
 @dataclass(frozen=True, slots=True)
 class ValueReplay:
-    """The values of a key that holds one, in a scope row, while something that was said goes."""
+    """The values of a key that holds one, in a scope row, while messages are deleted."""
 
     tx: Connection
     app_id: int
     key: str
-    without: Collection[int]
-    """The messages that go."""
-    gone: Collection[int]
-    """The memories that go."""
+    deleted_messages: Collection[int]
+    """Ids of the messages that are deleted."""
+    deleted_memories: Collection[int]
+    """Ids of the memories that are deleted with them."""
     zone: ZoneInfo
     cause: Cause
 
-    def settle(self, theirs: Collection[int]) -> list[Memory]:
-        """Put in force what holds by all that is still said; what came back.
+    def apply(self, user_owned: Collection[int]) -> list[Memory]:
+        """Activate the value that holds by the remaining messages; the memories that are active
+        again.
 
-        The days of ``theirs``, which a person has in their own hands, stay as they are.
+        The days of ``user_owned`` memories, which the user set, stay as they are.
         """
-        self._date(theirs)
+        self._update_start_dates(user_owned)
         rows = self._rows()
         today = self._today
         coming = [m for m in rows if m.starts_at is not None and m.starts_at > today]
-        back = [m for m in coming if m.inactive_reason == "superseded" and not self._dropped(m)]
+        back = [
+            m
+            for m in coming
+            if m.inactive_reason == "superseded" and not self._replaced_before_start(m)
+        ]
         begun = [m for m in rows if m not in coming]
-        chain = sorted((m for m in begun if _in_turn(m)), key=said)
+        chain = sorted((m for m in begun if _takes_part(m)), key=said_order)
         holding = [m for m in chain if values_in_force.on(m, today)]
         ended = [m for m in begun if m.inactive_reason == "ended"]
-        if holding and all(said(m) < said(holding[-1]) for m in ended):
+        if holding and all(said_order(m) < said_order(holding[-1]) for m in ended):
             back += [m for m in holding[-1:] if not m.active]
-            self._retire(chain[: chain.index(holding[-1]) + 1])
+            self._link_successors(chain[: chain.index(holding[-1]) + 1])
         for memory in back:
             memories.reactivate(self.tx, memory, self.app_id, self.cause)
-            drop_question(self.tx, self.app_id, memory)
+            drop_replacement_question(self.tx, self.app_id, memory)
         return back
 
-    def _retire(self, chain: Sequence[Memory]) -> None:
-        """Each value gives its place to the one that was said next; the last holds."""
+    def _link_successors(self, chain: Sequence[Memory]) -> None:
+        """Let each value be replaced by the one that was said next; the last one holds."""
         place = {m.id: n for n, m in enumerate(chain)}
         for n, memory in enumerate(chain[:-1]):
             heir = chain[n + 1]
@@ -103,26 +111,28 @@ class ValueReplay:
             elif place.get(memory.replaced_by or 0, -1) <= n:
                 memories.amend(self.tx, memory.id, replaced_by=heir.id)
 
-    def _date(self, theirs: Collection[int]) -> None:
-        """Give each value the first day that what is still said gives it."""
-        rows = {m.id: m for m in self._rows() if m.id not in theirs}
+    def _update_start_dates(self, user_owned: Collection[int]) -> None:
+        """Give each value the first day that the remaining messages give it."""
+        rows = {m.id: m for m in self._rows() if m.id not in user_owned}
         until = {i: m.expires_at for i, m in rows.items()}
-        for i, start in starts(self._sayings(rows), until).items():
+        for i, start in start_dates(self._statements(rows), until).items():
             if start != rows[i].starts_at:
                 memories.set_start(self.tx, rows[i], self.app_id, start, self.cause)
 
-    def _sayings(self, ids: Iterable[int]) -> list[Saying]:
-        """What was said of these memories and is not about to go, in the order it was read."""
+    def _statements(self, ids: Iterable[int]) -> list[Statement]:
+        """The remaining statements of these memories, in the order in which they were read."""
         past = [
             e
             for i in ids
             for e in events.of_memory(self.tx, i)
-            if e.kind in ("add", "repeat") and e.message_id and e.message_id not in self.without
+            if e.kind in ("add", "repeat")
+            and e.message_id
+            and e.message_id not in self.deleted_messages
         ]
         turns = messages.by_ids(self.tx, sorted({e.message_id for e in past if e.message_id}))
         found = sorted((e for e in past if e.message_id in turns), key=lambda e: e.id)
         return [
-            Saying(e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start(e))
+            Statement(e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start(e))
             for e in found
             if e.message_id is not None
         ]
@@ -130,15 +140,17 @@ class ValueReplay:
     def _rows(self) -> list[Memory]:
         found = values_in_force.of_key(self.tx, [self.app_id], self.key)
         out = ("merged", "forgotten", "expired")
-        return [m for m in found if m.id not in self.gone and m.inactive_reason not in out]
+        return [
+            m for m in found if m.id not in self.deleted_memories and m.inactive_reason not in out
+        ]
 
-    def _dropped(self, memory: Memory) -> bool:
-        """Whether a value was replaced while it was still to come, by words that stay."""
+    def _replaced_before_start(self, memory: Memory) -> bool:
+        """Whether a value was replaced before its first day, by a message that remains."""
         past = [e for e in events.of_memory(self.tx, memory.id) if e.kind == "supersede"]
-        if not past or past[-1].related_id in self.gone:
+        if not past or past[-1].related_id in self.deleted_memories:
             return False
         first = _start_of(past[-1].old)
-        stays = past[-1].message_id is not None and past[-1].message_id not in self.without
+        stays = past[-1].message_id is not None and past[-1].message_id not in self.deleted_messages
         return stays and first is not None and first > self._day(past[-1].at)
 
     @property
@@ -149,7 +161,7 @@ class ValueReplay:
         return at.astimezone(self.zone).date()
 
 
-def _in_turn(memory: Memory) -> bool:
+def _takes_part(memory: Memory) -> bool:
     return memory.active or memory.inactive_reason == "superseded"
 
 

@@ -1,11 +1,11 @@
-"""Forgetting for good: the row, its vector, keyword rows, quotes, and its words wherever they echo.
+"""Forgetting for good: the row, its vector, keyword rows, quotes, and its words in conversations.
 
-``hide`` takes a fact out of everybody's sight at once and queues the purge, which ``forget`` is.
-What stays is a tombstone of keyed hashes, which recognises the fact when it comes again, and an
-event without words. What is to be blanked is gathered first, from the text as it was said, and each
-conversation is then read and blanked once, with a filler of the same length, so that the quotes of
-other facts keep their place. The bytes leave the file in a last step, ``scrub``, which waits for
-readers and is repeated until it is done.
+``hide`` takes a memory out of sight at once and queues the purge, which is ``forget``. What stays
+is a tombstone of keyed hashes, which recognises the fact when it comes again, and an event without
+words. What is to be blanked is collected first, from the unchanged text; then each conversation is
+read and blanked once, with a filler of the same length, so that the quotes of other facts keep
+their place. The last step, ``scrub``, removes the bytes from the file. It waits for readers and is
+repeated until it succeeds.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from memchat.types import Memory, Message
 
 SCRUB_PENDING = "scrub_pending"
 KEEP_TRANSCRIPT = "keep-transcript"
-"""How a purge is queued that leaves people's words where they stand."""
+"""The kind of a purge that leaves the users' messages as they are."""
 
 
 def hide(
@@ -56,15 +56,16 @@ def hide(
 ) -> set[int]:
     """Take a memory, and those merged into it, out of sight, and queue the purge.
 
-    Nothing said until now brings it back. Gives the scope rows whose saved vectors know too much.
+    Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
+    dropped.
     """
     gone = with_merged(tx, [memory])
     for one in gone.values():
         if one.inactive_reason == FORGOTTEN:
-            continue  # on its own, before: its own purge and undoing stand
+            continue  # it was deleted by itself, and has a purge of its own
         app_id = memories.app_id_of(tx, one.id)
-        facts = redaction.facts_of(one, events.of_memory(tx, one.id))
-        tombstones.bury(tx, app_id, one.id, _marks(tx, one.id, facts), now)
+        facts = redaction.all_wordings(one, events.of_memory(tx, one.id))
+        tombstones.bury(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
         hidden.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
     app_id = memories.app_id_of(tx, memory.id)
@@ -72,8 +73,8 @@ def hide(
     return events.scopes(tx, list(gone))
 
 
-def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
-    """Undo ``hide`` while the purge is still held back."""
+def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
+    """Undo ``hide`` while the purge is not done yet."""
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
@@ -82,8 +83,10 @@ def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
             hidden.show(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
 
 
-def make_way(tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime) -> None:
-    """Purge a hidden row at once where the very same fact is about to be written by hand.
+def purge_hidden_duplicate(
+    tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime
+) -> None:
+    """Purge a hidden row at once where the same fact is about to be stored by hand.
 
     Its vector left the saved index when it was hidden.
     """
@@ -99,41 +102,43 @@ def forget(
     now: datetime,
     *,
     keep_transcript: bool = False,
-    bury: bool = True,
+    tombstone: bool = True,
 ) -> set[int]:
     """Purge memories, and those merged into them, from every table, in the caller's transaction.
 
-    ``keep_transcript`` leaves what people wrote, but lets nothing be found in it or learnt from it.
-    Without ``bury`` it is these memories alone, the same may be learnt again, and what other
-    conversations were called stays. Gives the scope rows whose saved vectors know too much now.
+    ``keep_transcript`` leaves the messages, but lets nothing be found in them or learned from them.
+    Without ``tombstone`` only these memories are purged, the same may be learned again, and titles
+    of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
-    gone = with_merged(tx, chosen) if bury else {memory.id: memory for memory in chosen}
+    gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
     ids = list(gone)
     stale = events.scopes(tx, ids)
     homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
-    traces = redaction.Traces()
+    occurrences = redaction.Occurrences()
     for memory in gone.values():
-        if bury:
-            # What was said between hiding and purging was said after it was forgotten.
+        if tombstone:
+            # What was said between hiding and purging counts as said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
-            facts = redaction.facts_of(memory, events.of_memory(tx, memory.id))
-            tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
-        redaction.gather(tx, memory, homes[memory.id], traces)
-        redaction.drop_shown(tx, redaction.shown_with(tx, memory.id))
+            facts = redaction.all_wordings(memory, events.of_memory(tx, memory.id))
+            tombstones.bury(
+                tx, homes[memory.id], memory.id, _tombstone_marks(tx, memory.id, facts), when
+            )
+        redaction.collect_occurrences(tx, memory, homes[memory.id], occurrences)
+        redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory.id))
     jobs.cancel(tx, "embed", ids)
     memories.remove(tx, ids)
     reworded: set[int] = set()
-    if bury:
-        for app_id, every in traces.scopes.items():
+    if tombstone:
+        for app_id, every in occurrences.scopes.items():
             _drop_proposals(tx, app_id, every)
             reworded |= strip_cues(tx, app_id, every)
-    rewritten = redaction.blank_sessions(tx, traces, keep_transcript, describe=bury)
-    # What was drawn from a turn stands in its searched text.
+    rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
+    # The search text of a turn holds the facts that were learned from it.
     in_use = services.in_use(tx)
-    for session_id in traces.values:
+    for session_id in occurrences.values:
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(evidence.proved_by(tx, rewritten))
@@ -142,14 +147,14 @@ def forget(
     cause = Cause(now, "user")
     for memory_id, app_id in homes.items():
         events.record(tx, memory_id, app_id, "forget", cause)
-    to_scrub(tx)
+    request_scrub(tx)
     return stale | redaction.reindex(
         tx, touched, zone, cause, without=rewritten if keep_transcript else ()
     )
 
 
-def told_with(tx: Connection, memory_id: int) -> set[int]:
-    """The turns whose lines may hold the words of this memory, or a title that speaks of it."""
+def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
+    """The turns whose receipt lines may hold words of this memory, or a title that mentions it."""
     proofs = evidence.of_memory(tx, memory_id)
     titled = sessions.titles(tx, [proof.session_id for proof in proofs])
     turns = {proof.message_id for proof in proofs}
@@ -159,32 +164,34 @@ def told_with(tx: Connection, memory_id: int) -> set[int]:
 
 
 def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: datetime) -> set[int]:
-    """Remove one turn; title and summary of its conversation go with it where they speak of it.
+    """Remove one turn, and title and summary of its conversation where they mention it.
 
-    Gives the scope rows whose saved vectors know too much now.
+    Gives the scope rows whose saved vector index must be dropped.
     """
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
     refusals.drop_unplaced(tx, message.session_id)
     refused = refusals.texts_of(tx, message.session_id)
-    said = redaction.said_words(message.content)
+    said = redaction.meaningful_words(message.content)
     refusals.drop(
-        tx, [one_id for one_id, words in refused.items() if redaction.said_words(words) & said]
+        tx,
+        [one_id for one_id, words in refused.items() if redaction.meaningful_words(words) & said],
     )
     waiting = inbox.values_of(tx, message.session_id)
     inbox.drop(
-        tx, [item_id for item_id, value in waiting.items() if redaction.said_words(value) & said]
+        tx,
+        [item_id for item_id, value in waiting.items() if redaction.meaningful_words(value) & said],
     )
     redaction.blank_description(tx, message.session_id, [message.content])
-    to_scrub(tx)
+    request_scrub(tx)
     return {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetime) -> set[int]:
-    """Remove a conversation. What was learnt from it stays, but without its words as proof.
+    """Remove a conversation. What it taught stays, but without its quotes as proof.
 
-    Gives the scope rows whose saved vectors know too much now.
+    Gives the scope rows whose saved vector index must be dropped.
     """
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
@@ -193,48 +200,47 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
         jobs.cancel(tx, kind, [session_id])
     sessions.remove(tx, session_id)
     events.detach_session(tx, session_id)
-    to_scrub(tx)
+    request_scrub(tx)
     return {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tuple[int, set[int]]:
-    """Remove an app with all it holds: how many memories, and the scope rows whose saved vectors
-    know too much now. What the user's other apps were shown of it, and their cues that tell it, go
-    too."""
+    """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
+    many memories it had, and the scope rows whose saved vector index must be dropped."""
     rows = memories.of_app(tx, app_id)
-    facts, shown = _words_of(tx, app_id, rows)
+    facts, shown = _contents_of_app(tx, app_id, rows)
     others = apps.beside(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
     sessions.drop_summaries(tx, app_id)
     apps.remove(tx, app_id)
-    # From here on only what other apps hold is left to look at.
+    # Only what other apps hold is left now.
     left = fact_lists.sent_anywhere(tx, {i for every in shown for i in every})
     for every in shown:
         if not left.isdisjoint(every):
-            redaction.drop_shown(tx, every)
+            redaction.drop_receipt_lines(tx, every)
     if others:
         touched |= strip_cues(tx, others[0], facts)
     events.drop_app(tx, app_id)
     embeddings.drop_unused(tx, list(rows.values()))
-    to_scrub(tx)
+    request_scrub(tx)
     return len(rows), {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
-def _words_of(
+def _contents_of_app(
     tx: Connection, app_id: int, ids: Collection[int]
 ) -> tuple[set[tuple[str, str]], list[list[int]]]:
-    """The keys and values of an app's memories, now and before, and for each of them the memories
-    whose lines may hold its words."""
+    """The keys and values of an app's memories, now and before, and for each memory those whose
+    lines may hold its words."""
     there = [*memories.by_ids(tx, [app_id], list(ids)).values(), *hidden.listed(tx, [app_id])]
     facts: set[tuple[str, str]] = set()
     for memory in there:
-        facts |= redaction.facts_of(memory, events.of_memory(tx, memory.id))
-    return facts, [redaction.shown_with(tx, memory.id) for memory in there]
+        facts |= redaction.all_wordings(memory, events.of_memory(tx, memory.id))
+    return facts, [redaction.shown_together(tx, memory.id) for memory in there]
 
 
 def scrub(database: Database) -> bool:
-    """Make deleted words leave the file's bytes. False while a reader still holds them back."""
+    """Remove deleted words from the bytes of the file. False while a reader still prevents that."""
     with database.read() as tx:
         pending = meta.get(tx, SCRUB_PENDING)
     if pending is None:
@@ -244,20 +250,20 @@ def scrub(database: Database) -> bool:
     if not database.truncate_wal():
         return False
     with database.write() as tx:
-        # Only now: a process killed before leaves the work to the next. And only this mark: what
-        # another forgot meanwhile is not scrubbed yet.
+        # Only after truncating, so that another process repeats it if this one is killed; and only
+        # this mark: what was forgotten meanwhile is not scrubbed yet.
         if meta.get(tx, SCRUB_PENDING) == pending:
             meta.drop(tx, SCRUB_PENDING)
     return True
 
 
-def to_scrub(tx: Connection) -> None:
-    """Note that words were deleted whose bytes are still in the file."""
+def request_scrub(tx: Connection) -> None:
+    """Note that the file still holds the bytes of deleted words."""
     meta.put(tx, SCRUB_PENDING, secrets.token_hex(8))
 
 
 def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
-    """Memories that are to go, and those merged into them, by id."""
+    """These memories and those merged into them, by id."""
     gone: dict[int, Memory] = {}
     todo = list(chosen)
     while todo:
@@ -269,22 +275,21 @@ def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
     return gone
 
 
-def _marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
-    """By what a fact, in all these words, is recognised when it comes again."""
+def _tombstone_marks(tx: Connection, memory_id: int, facts: Iterable[tuple[str, str]]) -> set[Mark]:
+    """The marks by which a fact, in all these wordings, is recognised when it comes again."""
     marks: set[Mark] = set()
     proofs = [p for p in evidence.of_memory(tx, memory_id) if p.role == "user"]
     for key, value in facts:
-        marks |= tombstone_marks.marks_of(key, value)
+        marks |= tombstone_marks.fact_marks(key, value)
         for proof in proofs:
-            marks |= tombstone_marks.marks_of_proof(key, proof.quote, proof.message_id)
+            marks |= tombstone_marks.proof_marks(key, proof.quote, proof.message_id)
     return marks
 
 
 def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, str]]) -> None:
-    """Take what waits, and what was not kept, out where it has the words of any of these facts, or
-    is one of them, however short."""
+    """Remove inbox items and refusals that propose one of these facts or hold its words."""
     gone = {(key, text.normal_value(value)) for key, value in facts}
-    lines = redaction.lines(facts)
+    lines = redaction.searched_wordings(facts)
     for store in (inbox, refusals):
         same = {
             one_id
@@ -292,31 +297,34 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
             if (key, text.normal_value(value)) in gone
         }
         echoes = {
-            i for i, words in store.texts(tx, app_id).items() if redaction.places(lines, words)
+            i for i, words in store.texts(tx, app_id).items() if redaction.spans_of(lines, words)
         }
         store.drop(tx, sorted(same | echoes))
 
 
 def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
-    """No cue of anything else tells what is forgotten; the memories that had such cues."""
+    """Remove the cues of other memories that reveal any of these facts; the memories that had such
+    cues."""
     words = {
-        w for key, value in facts for w in redaction.said_words(f"{key.replace('_', ' ')} {value}")
+        w
+        for key, value in facts
+        for w in redaction.meaningful_words(f"{key.replace('_', ' ')} {value}")
     }
 
-    def telling(every: set[str]) -> set[str]:
-        return {cue for cue in every if _holds(cue, words)} | _same_stem(every, words)
+    def reveals_fact(every: set[str]) -> set[str]:
+        return {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
 
-    return cues.strip(tx, app_id, telling)
+    return cues.strip(tx, app_id, reveals_fact)
 
 
-def _holds(cue: str, words: Iterable[str]) -> bool:
+def _cue_contains(cue: str, words: Iterable[str]) -> bool:
     said = text.fold(cue).text
-    return any(w == said or (len(w) >= _shortest(w) and w in said) for w in words)
+    return any(w == said or (len(w) >= _shortest_match(w) and w in said) for w in words)
 
 
 def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
-    """The cues that the search holds for another form of any of these words."""
-    # Times and decimals ("day:2") are no words of their own to the index.
+    """The cues that the search index treats as another form of any of these words."""
+    # The index does not hold times and decimals ("day:2") as words.
     wanted = {keywords.folded(word) for word in words if word.isalpha()}
     said = {cue: keywords.folded(cue) for cue in every}
     stems = keywords.stems(wanted.union(said.values()))
@@ -324,15 +332,15 @@ def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
     return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}
 
 
-def _shortest(word: str) -> int:
+def _shortest_match(word: str) -> int:
     unspaced = text.UNSPACED.search(word)
     return redaction.SHORTEST_UNSPACED if unspaced else redaction.SHORTEST_ECHO
 
 
 def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
-    """Take turns about to go out of search; the memories that their words prove."""
+    """Remove turns from search before they are deleted; the memories that their quotes prove."""
     ids = [turn.id for turn in turns]
     messages.unindex(tx, ids)
-    redaction.drop_lines(tx, ids)
-    redaction.drop_questions(tx, turns)
+    redaction.drop_turn_lines(tx, ids)
+    redaction.drop_query_vectors(tx, turns)
     return set(evidence.proved_by(tx, ids))

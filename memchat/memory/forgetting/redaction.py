@@ -1,4 +1,4 @@
-"""Taking the words of forgotten facts out of conversations, wherever they stand there.
+"""Blanking the words of forgotten facts in conversations.
 
 Each conversation is read and blanked once, with a filler of the same length, so that the quotes of
 other facts keep their place.
@@ -38,130 +38,135 @@ from memchat.types import Event, Memory, Message
 FILLER = "·"
 SHORTEST_ECHO = 3
 SHORTEST_UNSPACED = 2
-"""Characters from which a value is blanked wherever it stands; with a digit in it, too."""
+"""From how many characters on a value is blanked wherever it stands: in scripts without spaces, and
+for values with a digit."""
 
 
 @dataclass(slots=True)
-class Traces:
-    """Where the words of forgotten facts stand, gathered before anything is changed."""
+class Occurrences:
+    """Where the words of forgotten facts stand, collected before anything is changed."""
 
     spans: defaultdict[int, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))
-    """Message id → the places of the quotes that proved them."""
+    """Message id → (start, end) of the quotes that proved the facts."""
     quotes: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Session id → those quotes: one that taught a fact."""
+    """Session id → those quotes, for sessions that taught a fact."""
     values: defaultdict[int, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Session id → values now and before: one that taught a fact, or was given it."""
+    """Session id → values now and before, for sessions that taught a fact or were shown it."""
     scopes: defaultdict[int, set[tuple[str, str]]] = field(default_factory=lambda: defaultdict(set))
     """Scope row → keys and values now and before."""
 
 
-def facts_of(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
-    """Key and value in all the words a memory ever had."""
+def all_wordings(memory: Memory, past: Sequence[Event]) -> set[tuple[str, str]]:
+    """(key, value) in all the wordings that a memory ever had."""
     states = [state for event in past for state in (event.old, event.new) if state]
     return {(s["key"], s["value"]) for s in states if "value" in s} | {(memory.key, memory.value)}
 
 
-def shown_with(tx: Connection, memory_id: int) -> list[int]:
-    """The memories whose lines may hold the words of this one, which is the first of them: a value
-    that was replaced is shown behind all that took its place, one after another."""
+def shown_together(tx: Connection, memory_id: int) -> list[int]:
+    """The memories whose lines may hold words of this one, itself first: a replaced value is shown
+    with the values that replaced it."""
     past = events.of_memory(tx, memory_id)
     related = [event.related_id for event in past if event.related_id is not None]
     return [memory_id, *related, *succession.after(tx, memory_id)]
 
 
-def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
-    """Note where the words of a fact stand."""
+def collect_occurrences(
+    tx: Connection, memory: Memory, app_id: int, occurrences: Occurrences
+) -> None:
+    """Add where the words of a memory stand to ``occurrences``."""
     proofs = evidence.of_memory(tx, memory.id)
-    facts = facts_of(memory, events.of_memory(tx, memory.id))
-    # However short a value is, memchat's own lines give it away behind its key.
-    values = lines(facts)
-    traces.scopes[app_id] |= facts
+    facts = all_wordings(memory, events.of_memory(tx, memory.id))
+    # However short a value is, a line "key: value" of memchat reveals it.
+    values = searched_wordings(facts)
+    occurrences.scopes[app_id] |= facts
     for proof in proofs:
-        traces.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
-        traces.quotes[proof.session_id].add(proof.quote)
-        traces.values[proof.session_id] |= values
+        occurrences.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
+        occurrences.quotes[proof.session_id].add(proof.quote)
+        occurrences.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
-    told = {*messages.sessions_given(tx, "memory", shown_with(tx, memory.id))}
-    told.update(messages.sessions_given(tx, "message", said))
+    session_ids = {*messages.sessions_given(tx, "memory", shown_together(tx, memory.id))}
+    session_ids.update(messages.sessions_given(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
-    words = [[word] for value in bare for word in said_words(value)]
+    words = [[word] for value in bare for word in meaningful_words(value)]
     for session_id, content, describes in fact_lists.texts_beside(tx, memory.id):
-        # It was sent whatever was asked: only what says it is to be blanked. Of a title or a
-        # summary one word of the value is enough, of a reply it takes the whole value.
-        if session_id in told or not _may_say(words if describes else pieces, content):
+        # The list was sent with every message, so only texts that say the value are blanked: for a
+        # title or summary one word of it is enough, for a reply it takes the whole value.
+        if session_id in session_ids or not _may_say(words if describes else pieces, content):
             continue
-        if speaks_of(content, bare) if describes else places(values, content):
-            told.add(session_id)
-    for session_id in told:
-        traces.values[session_id] |= values
+        if mentions_any(content, bare) if describes else spans_of(values, content):
+            session_ids.add(session_id)
+    for session_id in session_ids:
+        occurrences.values[session_id] |= values
 
 
 def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
-    """Whether a text may hold all the words of one of these; of plain English this is known
-    without folding it, which takes twenty times as long."""
+    """Whether a text may hold all the words of one of these. For ASCII this is known without
+    folding, which takes twenty times as long."""
     if not content.isascii():
         return True
     low = content.lower()
     return any(all(word in low for word in words) for words in pieces)
 
 
-def drop_shown(tx: Connection, shown: Sequence[int]) -> None:
-    """Take a fact's lines out of every receipt and list, and the prompts they were in; ``shown``
+def drop_receipt_lines(tx: Connection, shown: Sequence[int]) -> None:
+    """Remove a memory's lines from every receipt and list, and the prompts that had them. ``shown``
     are the memories whose lines may hold its words, itself first."""
     prompts.drop_given(tx, "memory", shown)
     messages.drop_receipts(tx, "memory", shown)
     fact_lists.drop(tx, shown[0])
 
 
-def lines(facts: Collection[tuple[str, str]]) -> set[str]:
-    """Facts as they are said, and as memchat writes them."""
+def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
+    """The values, and the lines "key: value" that memchat writes."""
     return {value for _, value in facts} | {f"{key}: {value}" for key, value in facts}
 
 
 def blank_sessions(
-    tx: Connection, traces: Traces, keep_transcript: bool, *, describe: bool
+    tx: Connection, occurrences: Occurrences, keep_transcript: bool, *, describe: bool
 ) -> list[int]:
-    """Take the words out of every conversation; the turns that held any."""
+    """Blank the words in every conversation; the ids of the turns that held any."""
     every: list[int] = []
-    for session_id, values in traces.values.items():
-        if describe and session_id in traces.quotes:
-            describe_anew(tx, session_id, None, None)  # in whatever words they tell of it
+    for session_id, values in occurrences.values.items():
+        if describe and session_id in occurrences.quotes:
+            set_description(tx, session_id, None, None)  # they may mention it in other words
         elif describe:
             blank_description(tx, session_id, values)
         turns = messages.of_session(tx, session_id)
         prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
         held = {
-            turn.id: content for turn in turns if (content := left_of(turn, traces)) != turn.content
+            turn.id: content
+            for turn in turns
+            if (content := redacted_text(turn, occurrences)) != turn.content
         }
-        every += rewrite(tx, session_id, turns, held, keep_transcript)
-        if session_id in traces.quotes:
-            refusals.drop_unplaced(tx, session_id)  # whatever words they are drawn from
+        every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
+        if session_id in occurrences.quotes:
+            refusals.drop_unplaced(tx, session_id)  # they may come from its words
     return every
 
 
-def left_of(turn: Message, traces: Traces) -> str:
-    """What forgetting leaves of a turn."""
-    values = traces.values.get(turn.session_id)
+def redacted_text(turn: Message, occurrences: Occurrences) -> str:
+    """A turn's text after forgetting."""
+    values = occurrences.values.get(turn.session_id)
     if values is None:
         return turn.content
-    taught = traces.quotes.get(turn.session_id)
-    spans = set(traces.spans.get(turn.id, ()))
-    # Where it was only shown, the replies echo it; the user's own words are another matter.
+    taught = occurrences.quotes.get(turn.session_id)
+    spans = set(occurrences.spans.get(turn.id, ()))
+    # Where the fact was only shown, replies may repeat it; the user's words came from elsewhere.
     if taught or turn.role == "assistant":
-        spans |= places(values | (taught or set()), turn.content)
-    return blanked(turn.content, spans)
+        spans |= spans_of(values | (taught or set()), turn.content)
+    return blank(turn.content, spans)
 
 
-def rewrite(
+def rewrite_turns(
     tx: Connection,
     session_id: int,
     turns: Sequence[Message],
     texts: Mapping[int, str],
     keep_transcript: bool = False,
 ) -> list[int]:
-    """Give turns of a conversation their blanked texts, or bar them as they are, and drop all that
-    was made of their words; their ids."""
+    """Store the blanked texts of turns, or bar the turns from search and learning, and remove
+    everything derived from their words; their ids."""
     ids = list(texts)
     if keep_transcript:
         messages.bar(tx, ids)
@@ -169,58 +174,60 @@ def rewrite(
         messages.rewrite(tx, session_id, texts)
         for message_id, content in texts.items():
             evidence.requote(tx, message_id, content)
-    drop_questions(tx, [turn for turn in turns if turn.id in texts])
-    drop_lines(tx, ids)
+    drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
+    drop_turn_lines(tx, ids)
     inbox.drop_messages(tx, ids)
     refusals.drop_messages(tx, ids)
     return ids
 
 
 def blank_description(tx: Connection, session_id: int, values: Iterable[str]) -> None:
-    """Clear title and summary of a conversation where they speak of any of these values."""
+    """Clear title and summary of a conversation where they mention any of these values."""
     title, summary = sessions.description(tx, session_id)
-    describe_anew(
+    set_description(
         tx,
         session_id,
-        None if title and speaks_of(title, values) else title,
-        None if summary and speaks_of(summary, values) else summary,
+        None if title and mentions_any(title, values) else title,
+        None if summary and mentions_any(summary, values) else summary,
     )
 
 
-def speaks_of(described: str, values: Iterable[str]) -> bool:
+def mentions_any(described: str, values: Iterable[str]) -> bool:
     """Whether a title or a summary shares a word with any of these values."""
     every = set(values)
-    forgotten = {word for value in every for word in said_words(value)}
-    return bool(said_words(described) & forgotten or places(every, described))
+    forgotten = {word for value in every for word in meaningful_words(value)}
+    return bool(meaningful_words(described) & forgotten or spans_of(every, described))
 
 
-def describe_anew(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
-    """Set title and summary; where the title changes, the lines that name it go."""
+def set_description(
+    tx: Connection, session_id: int, title: str | None, summary: str | None
+) -> None:
+    """Set title and summary; where the title changes, the receipt lines with the old one go."""
     if sessions.description(tx, session_id)[0] != title:
-        drop_lines(tx, messages.ids_of(tx, session_id))
+        drop_turn_lines(tx, messages.ids_of(tx, session_id))
     sessions.describe(tx, session_id, title, summary)
 
 
-def drop_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
-    """Take the lines about these turns out of every receipt, and the prompts they were in."""
+def drop_turn_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
+    """Remove the lines about these turns from every receipt, and the prompts that had them."""
     prompts.drop_given(tx, "message", turn_ids)
     messages.drop_receipts(tx, "message", turn_ids)
 
 
-def said_words(value: str) -> set[str]:
-    """The words and numbers of a text that carry meaning."""
+def meaningful_words(value: str) -> set[str]:
+    """The content words and numbers of a text."""
     return text.content_words(value) | text.numbers(value)
 
 
-def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
-    """Where any of these words stand in a text."""
+def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
+    """(start, end) of each place where one of ``wanted`` stands in a text."""
     hay = text.fold(content)
     found: set[tuple[int, int]] = set()
     for words in wanted:
         needle = text.normal_value(words)
         if needle not in hay.text:
             continue
-        # Without spaces there are no word boundaries; Korean hangs its particles on the word.
+        # Without spaces there are no word boundaries; Korean appends particles to the word.
         running = text.UNSPACED.search(needle) or "\uac00" <= needle[-1:] <= "\ud7af"
         short = running or any(c.isdigit() for c in needle)
         if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
@@ -236,16 +243,16 @@ def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
     return found
 
 
-def blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
-    """A text with a filler in these places."""
+def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
+    """A text with these places replaced by the filler."""
     chars = list(content)
     for start, end in spans:
         chars[start:end] = FILLER * len(chars[start:end])
     return "".join(chars)
 
 
-def drop_questions(tx: Connection, turns: Iterable[Message]) -> None:
-    """Drop the vectors that these turns were searched with."""
+def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
+    """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
     embeddings.drop_unused(tx, hashes)
 
@@ -258,14 +265,14 @@ def reindex(
     *,
     without: Collection[int] = (),
 ) -> set[int]:
-    """Write the searched text of memories anew, from the quotes as they are now but for those of
-    the messages ``without``; their scopes."""
+    """Write the search text of memories again, from their present quotes except those of the
+    messages ``without``; their scope rows."""
     scopes = set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
         if memory is None:
-            continue  # hidden: its own purge is on its way
+            continue  # it is hidden, and its purge is queued
         old = memories.hash_of(tx, memory_id)
         proofs = [
             proof
@@ -273,7 +280,7 @@ def reindex(
             if FILLER not in proof.quote and proof.message_id not in without
         ]
         quote = proofs[0].quote if proofs else ""
-        left = cues.telling(tx, app_id, memory.cues)
+        left = cues.distinctive(tx, app_id, memory.cues)
         words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
         memories.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:

@@ -1,8 +1,9 @@
 """How a forgotten fact is recognised when it comes again, in the same words or in others.
 
 A tombstone is a set of keyed hashes: of key and value, of the quotes, of the key with each message
-that proved it, of the value's words under that key, and of the names and numbers in it. Words said
-before the forgetting never bring it back. Said later, the same is a question for the person.
+that proved it, of each word of the value with its key, and of the names and numbers in it. Words
+said before the forgetting never bring the fact back. Said later, the same is a question for the
+user.
 """
 
 from __future__ import annotations
@@ -17,46 +18,47 @@ from memchat.language import text
 from memchat.store import tombstones
 from memchat.store.tombstones import Mark
 
-Stand = Literal["refuse", "ask"]
+TombstoneMatch = Literal["refuse", "ask"]
 _SHORT = 3
-"""Words of a value that is a bare name: a capital at its start means something there."""
+"""Up to so many words a value may be a bare name, whose first capital means something."""
 
 
-def marks_of(key: str, value: str) -> set[Mark]:
-    """What of a fact is recognised, wherever it was said."""
-    return marks_of_words(key, value) | {("name", word) for word in _distinctive(value)}
+def fact_marks(key: str, value: str) -> set[Mark]:
+    """The marks of a fact, wherever it was said."""
+    return wording_marks(key, value) | {("name", word) for word in _distinctive(value)}
 
 
-def marks_of_words(key: str, value: str) -> set[Mark]:
-    """What is lifted when a person says it by hand: this fact, not others that share a name."""
+def wording_marks(key: str, value: str) -> set[Mark]:
+    """The marks that are lifted when the user enters it by hand: those of this fact, not of others
+    that share a name."""
     return {
         ("value", f"{key}|{text.normal_value(value)}"),
         *(("word", f"{key}|{word}") for word in _words(value)),
     }
 
 
-def marks_of_proof(key: str, quote: str, message_id: int) -> set[Mark]:
-    """What of a fact's proof is recognised."""
+def proof_marks(key: str, quote: str, message_id: int) -> set[Mark]:
+    """The marks of a quote that proves a fact."""
     return {("quote", text.normal_value(quote)), ("source", f"{key}|{message_id}")}
 
 
-def stand(
+def match(
     tx: Connection,
     app_ids: Iterable[int],
     key: str,
     value: str,
     proofs: Iterable[tuple[int, str]],
     said_at: datetime,
-) -> Stand | None:
-    """What a forgotten fact says to a new one: nothing, refuse it, or ask the person.
+) -> TombstoneMatch | None:
+    """What the tombstones say to a new fact: None, refuse it, or ask the user.
 
     ``proofs`` are (message id, quote). What was said before the forgetting is refused where it
     shares a quote, a message under the same key, a word under the same key, or a name or number.
     """
-    # A forgotten name is one in small letters too.
-    marks = marks_of(key, value) | {("name", word) for word in _words(value)}
+    # A forgotten name is recognised in lower case too.
+    marks = fact_marks(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
-        marks |= marks_of_proof(key, quote, message_id)
+        marks |= proof_marks(key, quote, message_id)
     found = tombstones.buried(tx, app_ids, marks)
     if any(said_at <= at for at in found.values()):
         return "refuse"
@@ -73,7 +75,7 @@ def _words(value: str) -> set[str]:
 
 
 def _distinctive(value: str) -> set[str]:
-    """Names, and numbers of some length: a "2" is in everything."""
+    """Names, and numbers of more than two characters."""
     short = len(value.split()) <= _SHORT
     named = {text.fold(name).text for name in text.names(value, from_start=short)}
     return named | {number for number in text.numbers(value) if len(number) > 2}

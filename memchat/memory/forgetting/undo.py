@@ -1,9 +1,9 @@
-"""Taking back what a conversation taught, exactly: its events undone, the last one first.
+"""Undoing what a conversation taught: its events are undone, the last one first.
 
-What it added goes, unless words said elsewhere prove it too or a person took it into their own
-hands; what it retired comes back, unless something newer stands in that place; what it revived is
-retired again; a day it changed is as before. Of the values of a key that holds one, that one holds
-afterwards which would, had the deleted words never been said (``slot``).
+Memories that it added go, unless other messages prove them too or the user changed them by hand.
+What it retired is restored, unless something newer replaced it; what it restored is retired again;
+a day it changed is set back. Of a key that holds one value, the value holds that would hold had the
+deleted messages never been sent (``value_replay``).
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.consolidation import ADDED_BY_HAND
-from memchat.memory.facts.in_force import holds_one
+from memchat.memory.facts.fact import ADDED_BY_HAND
+from memchat.memory.facts.in_force import is_single_valued
 from memchat.memory.facts.value_replay import ValueReplay
 from memchat.store import events, evidence, memories, succession, values_in_force
 from memchat.store.events import Cause
@@ -34,9 +34,9 @@ _REASONS = RETIRING | {"expire": "expired"}
 
 @dataclass(slots=True)
 class ConversationUndo:
-    """One conversation, or some of its messages, about to be deleted in the caller's transaction.
+    """A conversation, or some of its messages, that is deleted in the caller's transaction.
 
-    The memories of ``gone`` are left for the caller to forget.
+    The caller forgets the memories of ``gone``.
     """
 
     tx: Connection
@@ -49,58 +49,58 @@ class ConversationUndo:
     kept: dict[int, Memory] = field(default_factory=dict)
 
     def run(self) -> Undone:
-        """Undo it all; what that did."""
+        """Undo all of it; the memories that are gone, restored and kept."""
         for memory_id in evidence.proved_by(self.tx, list(self.message_ids)):
             memory = memories.get(self.tx, self.app_ids, memory_id)
             if memory is not None:
-                stays = self._proved_since(memory_id, 0) or self._is_their_own(memory)
+                stays = self._proved_since(memory_id, 0) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
         past = events.of_messages(self.tx, self.message_ids)
-        slots = self._slots({*self.gone, *self.kept, *(e.memory_id for e in past)})
+        slots = self._single_valued_keys({*self.gone, *self.kept, *(e.memory_id for e in past)})
         for event in reversed(past):
             if event.memory_id not in self.gone and self._undo(event):
                 events.explain(self.tx, event.id, TAKEN_BACK)
-        self._reinstate_the_rest()
+        self._restore_replaced()
         for memory_id in self.kept:
-            self._date_anew(memory_id)
+            self._update_said_at(memory_id)
         for app_id, key in slots:
-            self._settle(app_id, key)
+            self._replay_values(app_id, key)
         return Undone(*(tuple(d.values()) for d in (self.gone, self.back, self.kept)))
 
     @property
     def _cause(self) -> Cause:
         return Cause(self.now, "user", DELETED)
 
-    def _slots(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
-        """The keys that hold one value, with their scope row, of these memories."""
+    def _single_valued_keys(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
+        """(scope row, key) of these memories, for keys that hold one value."""
         rows = memories.by_ids(self.tx, self.app_ids, sorted(memory_ids)).values()
-        found = ((self._scope(m), m.key) for m in rows if holds_one(m.key))
+        found = ((self._scope(m), m.key) for m in rows if is_single_valued(m.key))
         return sorted(set(found))
 
-    def _settle(self, app_id: int, key: str) -> None:
+    def _replay_values(self, app_id: int, key: str) -> None:
         rows = values_in_force.of_key(self.tx, [app_id], key)
-        theirs = {m.id for m in rows if self._is_their_own(m)}
-        slot = ValueReplay(
+        user_owned = {m.id for m in rows if self._is_user_owned(m)}
+        replay = ValueReplay(
             self.tx, app_id, key, self.message_ids, self.gone, self.zone, self._cause
         )
-        self.back |= {memory.id: memory for memory in slot.settle(theirs)}
+        self.back |= {memory.id: memory for memory in replay.apply(user_owned)}
         still = memories.by_ids(self.tx, self.app_ids, list(self.back))
         self.back = {i: m for i, m in self.back.items() if still[i].active}
 
     def _undo(self, event: Event) -> bool:
-        """Undo one event; False where that is not to be done."""
+        """Undo one event; False where that must not be done."""
         memory = memories.get(self.tx, self.app_ids, event.memory_id)
         if memory is None:
             return False
         if event.kind == "repeat":
             memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
             return True
-        if holds_one(memory.key) and self._is_settled_later(event):
+        if is_single_valued(memory.key) and self._is_replayed(event):
             return True
-        if self._overtaken(event):
-            return self._leave_out(event)
+        if self._changed_since(event):
+            return self._remove_old_day(event)
         if event.kind in RETIRING and memory.inactive_reason == RETIRING[event.kind]:
-            self._reinstate(memory)
+            self._restore(memory)
         elif event.kind == "restore" and memory.active:
             return self._retire_again(memory, event)
         elif event.kind == "edit" and event.old is not None and event.new is not None:
@@ -109,8 +109,8 @@ class ConversationUndo:
             return False
         return True
 
-    def _is_settled_later(self, event: Event) -> bool:
-        """Whether the values of the key, taken together, say what undoing an event comes to."""
+    def _is_replayed(self, event: Event) -> bool:
+        """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
         if event.kind == "restore":
             before = self._retired_before(event)
             return before is not None and before.kind == "supersede"
@@ -119,7 +119,7 @@ class ConversationUndo:
         )
 
     def _set_day(self, memory: Memory, old: dict[str, Any]) -> None:
-        """The first or last day as it was before."""
+        """Set the first or last day back."""
         scope = self._scope(memory)
         for name, change in (
             ("expires_at", memories.set_expiry),
@@ -129,8 +129,9 @@ class ConversationUndo:
                 day = date.fromisoformat(old[name]) if old[name] else None
                 change(self.tx, memory, scope, day, self._cause)
 
-    def _overtaken(self, event: Event) -> bool:
-        """Whether the memory changed since, by other words or hands: that is not ours to undo."""
+    def _changed_since(self, event: Event) -> bool:
+        """Whether a later event changed the memory that is not of this conversation: then it
+        stays."""
         changes = {*RETIRING, "restore", "edit", "expire"}
         later = [
             e
@@ -139,9 +140,9 @@ class ConversationUndo:
         ]
         return any(e.message_id not in self.message_ids for e in later)
 
-    def _leave_out(self, event: Event) -> bool:
-        """A last day that was changed again since: undoing that change must not bring this one
-        back, which only the deleted words prove."""
+    def _remove_old_day(self, event: Event) -> bool:
+        """Where a last day was changed again later, undoing the later change must not restore this
+        one, which only deleted messages prove."""
         if event.kind != "edit" or event.old is None or event.new is None:
             return False
         for later in events.of_memory(self.tx, event.memory_id):
@@ -150,27 +151,27 @@ class ConversationUndo:
                 return True
         return False
 
-    def _reinstate_the_rest(self) -> None:
-        """What something that goes had retired, by whatever words or hands that was done."""
+    def _restore_replaced(self) -> None:
+        """Restore what a memory that goes had replaced, whoever caused that."""
         for goes in self.gone:
             for memory in succession.replaced_by(self.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
-                settled = holds_one(memory.key) and memory.inactive_reason == "superseded"
+                settled = is_single_valued(memory.key) and memory.inactive_reason == "superseded"
                 if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
-                    self._reinstate(memory)
+                    self._restore(memory)
 
-    def _reinstate(self, memory: Memory) -> None:
-        """What was retired comes back, or is retired by what stands in its place by now."""
-        winner = self._winner(memory)
+    def _restore(self, memory: Memory) -> None:
+        """Restore a retired memory, or link it to the memory that replaces it now."""
+        winner = self._successor(memory)
         if winner is None:
             memories.reactivate(self.tx, memory, self._scope(memory), self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
             memories.amend(self.tx, memory.id, replaced_by=winner.id)
 
-    def _winner(self, memory: Memory) -> Memory | None:
-        """What stands in a retired memory's place and is not about to go: one in use, or one that
-        came to its own end there."""
+    def _successor(self, memory: Memory) -> Memory | None:
+        """The memory that replaces a retired one and does not go: an active one, or one that ended
+        or expired."""
         seen, next_id = {memory.id}, memory.replaced_by
         while next_id is not None and next_id not in seen:
             seen.add(next_id)
@@ -183,7 +184,7 @@ class ConversationUndo:
         return None
 
     def _retire_again(self, memory: Memory, event: Event) -> bool:
-        """What was revived is retired as it was before; False where it was said again since."""
+        """Retire a restored memory as before; False where it was said again since."""
         before = self._retired_before(event)
         if before is None or self._proved_since(memory.id, max(self.message_ids)):
             return False
@@ -198,29 +199,29 @@ class ConversationUndo:
         return True
 
     def _retired_before(self, event: Event) -> Event | None:
-        """The event that had retired what this one brought back."""
+        """The event that had retired what this one restored."""
         past = reversed(events.of_memory(self.tx, event.memory_id))
         return next(
             (e for e in past if e.id < event.id and e.kind in _REASONS and e.cause not in _UNDONE),
             None,
         )
 
-    def _date_anew(self, memory_id: int) -> None:
-        """When it was said is when the words that still prove it were, or a person's own hand."""
-        left = [p.said_at for p in self._others(memory_id)]
+    def _update_said_at(self, memory_id: int) -> None:
+        """Date a memory by the messages that still prove it, or by what the user did by hand."""
+        left = [p.said_at for p in self._other_proofs(memory_id)]
         past = events.of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
         if left:
             memories.amend(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
 
-    def _others(self, memory_id: int) -> list[Evidence]:
+    def _other_proofs(self, memory_id: int) -> list[Evidence]:
         proofs = evidence.of_memory(self.tx, memory_id)
         return [p for p in proofs if p.role == "user" and p.message_id not in self.message_ids]
 
     def _proved_since(self, memory_id: int, message_id: int) -> bool:
-        return any(p.message_id > message_id for p in self._others(memory_id))
+        return any(p.message_id > message_id for p in self._other_proofs(memory_id))
 
-    def _is_their_own(self, memory: Memory) -> bool:
+    def _is_user_owned(self, memory: Memory) -> bool:
         past = events.of_memory(self.tx, memory.id)
         by_hand = any(
             e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past

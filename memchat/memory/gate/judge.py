@@ -1,7 +1,8 @@
-"""The gate: what code can know about a candidate, decided by an ordered list of checks.
+"""The gate: an ordered list of checks decides about a candidate what code can decide.
 
-Whether the words quoted stand there and are the user's own, whether numbers and names were said,
-secrets, orders and repeats are decided here. What only a reader can tell becomes a signal.
+They check that the quote stands in a message and is the user's own words, that numbers and names
+were said, and look for secrets, instructions and repeats. What only a reader can tell becomes a
+signal, for the second look.
 """
 
 from __future__ import annotations
@@ -14,36 +15,37 @@ from memchat.language.secrets import mask
 from memchat.language.text import normal_value
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.checks import (
-    content,
-    link,
-    orders,
+    ambiguity,
+    consent,
+    instructions,
+    key_and_value,
+    known_fact_relation,
     quotes,
     references,
     repeats,
-    shape,
-    signals,
+    secret_content,
     timing,
-    withheld,
+    value_evidence,
 )
 from memchat.memory.gate.types import Case, KnownFact, Outcome, Proof, Turn, Verdict
 
 _SAMPLE = 20_000
-"""Characters of the session from which its languages are told."""
+"""How many characters of the session are read to tell its languages."""
 
 Check = Callable[[Case], None]
 CHECKS: tuple[Check, ...] = (
-    shape.check,
+    key_and_value.check,
     quotes.check,
     references.check,
-    link.check,
-    content.check,
-    withheld.check,
-    orders.check,
+    known_fact_relation.check,
+    value_evidence.check,
+    consent.check,
+    instructions.check,
     repeats.check,
     timing.check,
-    signals.check,
+    ambiguity.check,
 )
-"""In this order; once a candidate is refused the rest is not asked."""
+"""In this order. After a refusal the others are skipped."""
 
 
 def judge(
@@ -55,21 +57,22 @@ def judge(
     injected: Collection[str],
     zone: ZoneInfo | None = None,
 ) -> Verdict:
-    """Decide on one candidate. ``prompt_text`` and ``injected`` are what the models were told and
-    shown, which proves nothing; ``zone`` is where the user's days are counted (default UTC)."""
+    """Decide about one candidate. ``prompt_text`` and ``injected`` are the instructions and memory
+    lines that models were given, which prove nothing; days are counted in ``zone`` (default UTC).
+    """
     sample = "\n".join(t.text[:_SAMPLE] for t in turns if t.role == "user")[:_SAMPLE]
-    languages = signals.languages_in(sample, 0, len(sample))
+    languages = ambiguity.languages_in(sample, 0, len(sample))
     case = Case(candidate, turns, known, prompt_text, injected, zone or ZoneInfo("UTC"), languages)
     for check in CHECKS:
         if not case.refusals:
             check(case)
-    withheld.check_secrets(case)
+    secret_content.check(case)
     return _verdict(case)
 
 
 def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts of one session without slips of the tongue: of two for one key that holds one
-    value the later message wins. Where the later one waits for a person, so does the earlier."""
+    """The verdicts without slips of the tongue: of two for one key that holds one value the later
+    message wins. Where the later one waits for the user, so does the earlier."""
     kept: list[Verdict] = []
     latest: dict[str, Verdict] = {}
     for verdict in sorted(verdicts, key=_said_order, reverse=True):
@@ -83,7 +86,7 @@ def dedupe_session(verdicts: Sequence[Verdict]) -> list[Verdict]:
         elif later.outcome != "review":
             continue
         elif normal_value(later.candidate.value) == normal_value(item.value):
-            # The same again, and less certainly: what was certain stays.
+            # The same was said again, less certainly: the certain one stays.
             kept = [one for one in kept if one is not later]
             kept.append(verdict)
             latest[item.key] = verdict
@@ -109,8 +112,8 @@ def _verdict(case: Case) -> Verdict:
     if case.wordless:
         _hide(case)
         spans = tuple(replace(span, quote="[secret]") for span in spans)
-    told = [] if case.wordless else [*case.holds, *case.signals, *case.notes]
-    reasons = dict.fromkeys((*case.refusals, *told))
+    remarks = [] if case.wordless else [*case.reviews, *case.signals, *case.notes]
+    reasons = dict.fromkeys((*case.refusals, *remarks))
     return Verdict(
         _outcome(case),
         tuple(reasons),
@@ -119,7 +122,7 @@ def _verdict(case: Case) -> Verdict:
         case.until,
         case.starts,
         tuple(dict.fromkeys(case.signals)),
-        not case.refusals and signals.beside(case),
+        not case.refusals and ambiguity.has_marker_nearby(case),
         case.wordless,
     )
 
@@ -127,7 +130,7 @@ def _verdict(case: Case) -> Verdict:
 def _outcome(case: Case) -> Outcome:
     if case.refusals:
         return "refuse"
-    return "review" if case.holds else "doubt" if case.signals else "accept"
+    return "review" if case.reviews else "doubt" if case.signals else "accept"
 
 
 def _hide(case: Case) -> None:

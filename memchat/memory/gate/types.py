@@ -1,4 +1,4 @@
-"""What the gate is given and what it says: turns, known facts, a candidate's case, a verdict."""
+"""What the gate takes and gives: turns, known facts, the case of a candidate, a verdict."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from zoneinfo import ZoneInfo
 
 from memchat.language.text import Span, sentence_around
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks.quoted_text import own_words
+from memchat.memory.gate.quoted_text import own_words
 from memchat.types import MemoryType, Role
 
 Outcome = Literal["accept", "doubt", "review", "refuse"]
-"""Store it; ask the model once more; ask the person; do not keep it."""
+"""Store it; ask the model for a second look; ask the user; do not keep it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message as the model was shown it, unmarked."""
+    """One message of the conversation."""
 
     id: str
     role: Role
@@ -31,7 +31,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """One stored fact as the model was shown it."""
+    """One stored fact that the model was shown."""
 
     id: str
     memory_id: int
@@ -45,7 +45,7 @@ class KnownFact:
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A span that proves something; offsets count characters of the stored message."""
+    """A span that proves a candidate. Offsets count characters of the stored message."""
 
     message_id: int
     turn_id: str
@@ -57,7 +57,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What to do with a candidate, and why."""
+    """The decision about a candidate, and its reasons."""
 
     outcome: Outcome
     reasons: tuple[str, ...]
@@ -69,19 +69,20 @@ class Verdict:
     starts: date | None = None
     """The first day it holds, where that lies ahead."""
     signals: tuple[str, ...] = ()
-    """What may turn the meaning of its words, which only a reader can tell."""
+    """What may change the meaning of the quote, which only a reader can tell."""
     beside: bool = False
-    """Whether something stands in the quoted messages, or next to them, that might."""
+    """Whether a word near the quote may change its meaning."""
     wordless: bool = False
-    """Whether nothing of it may be kept but the reason: a secret, or what is not to be kept."""
+    """Whether only the reason may be kept: for secrets, and what the user asked not to keep."""
     detail: dict[str, str] | None = None
     """What a second look said: ``verdict``, ``reason`` and ``model``."""
 
 
 @dataclass
 class Case:
-    """One candidate while it is judged. A check reads it, corrects ``candidate``, and adds to one
-    of the lists: what refuses it, what a person must decide, what a reader must, and remarks."""
+    """One candidate while it is judged. A check reads it, may correct ``candidate``, and adds to
+    one of four lists: ``refusals``; ``reviews``, which the user must decide; ``signals``, which
+    need a second look; and ``notes``."""
 
     candidate: Candidate
     turns: Sequence[Turn]
@@ -90,9 +91,9 @@ class Case:
     injected: Collection[str]
     zone: ZoneInfo
     languages: tuple[str, ...]
-    """Those of the session, likeliest first."""
+    """The languages of the session, likeliest first."""
     refusals: list[str] = field(default_factory=list)
-    holds: list[str] = field(default_factory=list)
+    reviews: list[str] = field(default_factory=list)
     signals: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     proofs: list[tuple[Turn, Span]] = field(default_factory=list)
@@ -106,23 +107,23 @@ class Case:
         """The known fact that the candidate points at."""
         return next((fact for fact in self.known if fact.id == self.candidate.to), None)
 
-    def quoted(self) -> list[Turn]:
-        """The messages quoted, each once."""
+    def quoted_turns(self) -> list[Turn]:
+        """The quoted messages, each once."""
         return list({turn.id: turn for turn, _ in self.proofs}.values())
 
-    def said(self) -> str:
+    def quoted_words(self) -> str:
         """The words of all quotes together."""
         return " \n".join(turn.text[a:b] for turn, span in self.proofs for a, b in span.pieces)
 
     def sentences(self) -> list[str]:
-        """The sentence that each quote stands in."""
+        """The sentence around each quote."""
         return [sentence_around(turn.text, span.start, span.end).text for turn, span in self.proofs]
 
-    def messages(self) -> str:
+    def own_message_words(self) -> str:
         """The user's own words in the quoted messages."""
-        return " \n".join(own_words(turn.text) for turn in self.quoted())
+        return " \n".join(own_words(turn.text) for turn in self.quoted_turns())
 
-    def cited(self) -> str:
+    def cited_words(self) -> str:
         """The assistant's words that the user took up; empty for none."""
         return self.ref[1].text if self.ref else ""
 

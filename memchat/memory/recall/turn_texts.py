@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.memory.facts.consolidation import Fact
+from memchat.memory.facts.fact import Fact
 from memchat.memory.recall import render
 from memchat.store import changes, embeddings, evidence, jobs, messages, services, sessions
 from memchat.store.memories import FORGOTTEN, text_hash

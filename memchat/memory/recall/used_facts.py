@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memchat.language import text
-from memchat.memory.forgetting.redaction import places
+from memchat.memory.forgetting.redaction import spans_of
 from memchat.types import Hit
 
 
@@ -14,4 +14,4 @@ def echoed(hits: Iterable[Hit], reply: str) -> set[int]:
     folded = text.fold(reply).text
     facts = [hit.memory for hit in hits if hit.memory is not None]
     near = [fact for fact in facts if text.normal_value(fact.value) in folded]
-    return {fact.id for fact in near if places({fact.value}, reply)}
+    return {fact.id for fact in near if spans_of({fact.value}, reply)}

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sqlite3
 
 import pytest
-from memchat.providers.hash_embedder import HashEmbedder
 
 from memchat import MemChat
 from memchat.errors import InputError, SchemaError
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, services, unembedded
 from memchat.store.database import FILE
 from memchat.testing import FakeClock, ScriptedModel

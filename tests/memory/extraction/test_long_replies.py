@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from memchat.memory.gate.checks.quoted_text import spans_of_others
+from memchat.memory.gate.quoted_text import quoted_spans
 from memchat.testing import ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.store import Opener
@@ -79,7 +79,7 @@ def test_closing_costs_no_more_looks_at_the_replies_for_each_fact(open_store: Op
 @pytest.mark.parametrize("mark", ["“", "„", "«", "「", "『", "»"])
 def test_quotation_marks_that_nothing_closes_are_passed_over(mark: str) -> None:
     started = time.process_time()
-    assert spans_of_others(mark * 400_000) == ()
+    assert quoted_spans(mark * 400_000) == ()
     assert time.process_time() - started < 20, "it took minutes"
 
 
@@ -94,4 +94,4 @@ def test_quotation_marks_that_nothing_closes_are_passed_over(mark: str) -> None:
 def test_quotation_marks_that_are_closed_are_found_beside_others(
     text: str, foreign: list[str]
 ) -> None:
-    assert [text[a:b] for a, b in spans_of_others(text)] == foreign
+    assert [text[a:b] for a, b in quoted_spans(text)] == foreign

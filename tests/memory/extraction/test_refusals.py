@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from memchat.errors import InputError, NotFound
-from memchat.memory.extraction import proposals
+from memchat.memory.extraction import verdict_outcomes
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks.withheld import NOT_KEPT
+from memchat.memory.gate.checks.consent import NOT_KEPT
 from memchat.memory.gate.types import KnownFact, Proof, Verdict
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -147,15 +147,18 @@ def test_what_only_repeats_is_told_from_what_was_lost() -> None:
     city = {"city": KnownFact("k1", 7, "profile", "city", "Lisbon", False)}
     item = Candidate.model_validate(fact("I live in Lisbon", "city", "lisbon"))
     read = Verdict("refuse", ("its words were read by an earlier extraction",), (), item)
-    assert proposals.refusal(read, city).reason == proposals.REPEATED
-    assert proposals.refusal(read, {}).reason == "its words were read by an earlier extraction"
+    assert verdict_outcomes.refusal_entry(read, city).reason == verdict_outcomes.REPEATED
+    assert (
+        verdict_outcomes.refusal_entry(read, {}).reason
+        == "its words were read by an earlier extraction"
+    )
 
 
 def test_a_refusal_with_a_secret_in_its_quote_leaves_no_word() -> None:
     item = Candidate.model_validate(fact("mail ana@example.org", "contact", "by mail"))
     proof = Proof(1, "u1", "user", 0, 20, "mail ana@example.org")
     verdict = Verdict("refuse", ("somebody else's words",), (proof,), item)
-    refused = proposals.refusal(verdict, {})
+    refused = verdict_outcomes.refusal_entry(verdict, {})
     assert refused.key is None and "example" not in repr(refused)
 
 

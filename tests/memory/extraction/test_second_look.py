@@ -35,7 +35,7 @@ def test_what_holds_is_stored_with_verdict_reason_and_model_in_its_history(
     assert [proof.quote for proof in mc.evidence(memory.id, user="ana")] == ["I keep an owl"]
 
 
-@pytest.mark.parametrize(("why", "told"), second_look.WHY.items())
+@pytest.mark.parametrize(("why", "told"), second_look.REFUSAL_REASONS.items())
 def test_what_does_not_hold_is_listed_with_a_plain_reason_and_can_be_kept_anyway(
     mc, extract_model, why: str, told: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_broken_json_twice_leaves_all_that_was_asked_to_the_person(mc, extract_m
 def test_more_than_twenty_are_asked_in_batches_and_each_gets_its_own_answer(
     mc, extract_model
 ) -> None:
-    lamps = [f"lamp{chr(97 + n)}" for n in range(second_look.BATCH + 6)]
+    lamps = [f"lamp{chr(97 + n)}" for n in range(second_look.BATCH_SIZE + 6)]
     facts = [fact(f"I own a {x}", x, x, many=True, **NOT_SURE) for x in lamps]
     extract_model.replies.extend([answer(*facts[:MAX_FACTS]), answer(*facts[MAX_FACTS:])])
     extract_model.second_look = judge(**{x: "not" if x in lamps[18:22] else "holds" for x in lamps})

@@ -9,7 +9,12 @@ import pytest
 
 from memchat.errors import ExtractionError
 from memchat.memory.extraction import second_look
-from memchat.memory.extraction.second_look import Doubt, LookAnswer, SaidBefore, read
+from memchat.memory.extraction.second_look import (
+    LookAnswer,
+    LookRequest,
+    ShownMessage,
+    parse_answers,
+)
 
 REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"}]}'
 
@@ -17,14 +22,14 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        (REPLY, [LookAnswer("unclear"), LookAnswer("not", second_look.WHY["joke"])]),
+        (REPLY, [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])]),
         (
             f"```json\n{REPLY}\n```",
-            [LookAnswer("unclear"), LookAnswer("not", second_look.WHY["joke"])],
+            [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])],
         ),
         (
             f"Sure. {REPLY} Done.",
-            [LookAnswer("unclear"), LookAnswer("not", second_look.WHY["joke"])],
+            [LookAnswer("unclear"), LookAnswer("not", second_look.REFUSAL_REASONS["joke"])],
         ),
         ('{"verdicts": []}', [LookAnswer("unclear")] * 2),
         ('{"verdicts": ["holds", null, 3]}', [LookAnswer("unclear")] * 2),
@@ -34,39 +39,41 @@ REPLY = '{"verdicts": [{"id": "c2", "answer": "not", "why": "joke"}, {"id": "c1"
         ),
         (
             '{"verdicts": [{"id": "c1", "answer": "not", "why": null}]}',
-            [LookAnswer("not", second_look.WHY["never_said"]), LookAnswer("unclear")],
+            [LookAnswer("not", second_look.REFUSAL_REASONS["never_said"]), LookAnswer("unclear")],
         ),
         ('{"verdicts": [{"id": "c9", "answer": "holds"}]}', [LookAnswer("unclear")] * 2),
     ],
 )
 def test_an_answer_is_read_by_its_ids(reply: str, expected: list[LookAnswer]) -> None:
-    assert read(reply, ["c1", "c2"]) == expected
+    assert parse_answers(reply, ["c1", "c2"]) == expected
 
 
 @pytest.mark.parametrize("reply", ["", "They hold.", "{}", "[]", '{"verdicts": "holds"}', "{"])
 def test_an_answer_without_a_list_of_verdicts_cannot_be_read(reply: str) -> None:
     with pytest.raises(ExtractionError):
-        read(reply, ["c1"])
+        parse_answers(reply, ["c1"])
 
 
 def test_the_schema_lists_every_reason() -> None:
     one = second_look.json_schema()["properties"]["verdicts"]["items"]
-    assert one["properties"]["why"]["enum"] == [*second_look.WHY, None]
+    assert one["properties"]["why"]["enum"] == [*second_look.REFUSAL_REASONS, None]
     assert set(one["required"]) == set(one["properties"])
 
 
-U1 = SaidBefore("u1", "user", "I keep an owl. I ski.")
-A2 = SaidBefore("a2", "assistant", "Fine.")
+U1 = ShownMessage("u1", "user", "I keep an owl. I ski.")
+A2 = ShownMessage("a2", "assistant", "Fine.")
 
 
-def asked(doubts: Sequence[Doubt], said: Sequence[SaidBefore]) -> dict[str, Any]:
+def asked(doubts: Sequence[LookRequest], said: Sequence[ShownMessage]) -> dict[str, Any]:
     """What the model is sent."""
     return second_look._data(doubts, said)
 
 
 def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
-    owl = Doubt((("u1", 0, 14),), "pet", "an owl", "new")
-    end = Doubt((("u1", 15, 21),), "hobby", "", "ends", known="hobby: ski", until="2026-05-01")
+    owl = LookRequest((("u1", 0, 14),), "pet", "an owl", "new")
+    end = LookRequest(
+        (("u1", 15, 21),), "hobby", "", "ends", known="hobby: ski", until="2026-05-01"
+    )
     data = asked([owl, end], [U1, A2])
     assert data["candidates"] == [
         {"id": "c1", "from": "u1", "words": "I keep an owl.", "fact": "pet: an owl", "is": "new"},
@@ -87,7 +94,7 @@ def test_a_proposal_is_sent_with_its_words_and_no_empty_fields() -> None:
 
 
 def test_words_of_two_messages_stand_in_their_order() -> None:
-    both = Doubt((("u1", 15, 21), ("u1", 0, 14)), "x", "y", "new", starts="2026-06-01")
+    both = LookRequest((("u1", 15, 21), ("u1", 0, 14)), "x", "y", "new", starts="2026-06-01")
     (sent_one,) = asked([both], [U1])["candidates"]
     assert sent_one["words"] == "I ski. … I keep an owl." and sent_one["from"] == "u1"
     assert sent_one["starts"] == "2026-06-01"
@@ -96,8 +103,8 @@ def test_words_of_two_messages_stand_in_their_order() -> None:
 def test_of_a_very_long_message_the_part_around_the_words_is_sent() -> None:
     text = "a " * 2_000 + "I keep an owl. " + "b " * 2_000
     at = text.index("I keep")
-    doubt = Doubt((("u1", at, at + 14),), "pet", "an owl", "new")
-    (shown,) = asked([doubt], [SaidBefore("u1", "user", text)])["messages"]
+    doubt = LookRequest((("u1", at, at + 14),), "pet", "an owl", "new")
+    (shown,) = asked([doubt], [ShownMessage("u1", "user", text)])["messages"]
     assert "I keep an owl." in shown["text"] and len(shown["text"]) < 1_100
     assert shown["text"].startswith("…") and shown["text"].endswith("…")
 
@@ -107,10 +114,12 @@ def test_places_move_along_with_masked_words(cut: int) -> None:
     text = "ana@example.org wrote. I keep an owl. Tell bo@example.com so."
     at, mail = text.index("I keep"), text.index("bo@")
     doubts = [
-        Doubt((("u1", at, at + 14),), "pet", "an owl", "new"),
-        Doubt((("u1", mail + cut, mail + 10),), "mail", "bo@example.com", "new", known="bo@x.org"),
+        LookRequest((("u1", at, at + 14),), "pet", "an owl", "new"),
+        LookRequest(
+            (("u1", mail + cut, mail + 10),), "mail", "bo@example.com", "new", known="bo@x.org"
+        ),
     ]
-    hidden, (said,) = second_look.masked(doubts, [SaidBefore("u1", "user", text)])
+    hidden, (said,) = second_look.mask_requests(doubts, [ShownMessage("u1", "user", text)])
     assert said.text == "[e-mail] wrote. I keep an owl. Tell [e-mail] so."
     words = [said.text[a:b] for one in hidden for _, a, b in one.said]
     assert words == ["I keep an owl.", "[e-mail]"]
@@ -122,12 +131,12 @@ def test_a_paste_that_is_cut_off_stays_marked_and_the_words_behind_it_do_not() -
     text = fence + "I work at Globex these days."
     own, pasted = text.index("I work"), text.index("I moved")
     doubts = [
-        Doubt((("u1", own, len(text)),), "employer", "Globex", "new"),
-        Doubt((("u1", pasted, pasted + 16),), "home_city", "Leeds", "new"),
+        LookRequest((("u1", own, len(text)),), "employer", "Globex", "new"),
+        LookRequest((("u1", pasted, pasted + 16),), "home_city", "Leeds", "new"),
     ]
-    data = asked(doubts, [SaidBefore("u1", "user", text)])
+    data = asked(doubts, [ShownMessage("u1", "user", text)])
     (shown,) = data["messages"]
-    assert len(fence) > second_look.WHOLE and shown["text"].startswith("…⟦")
+    assert len(fence) > second_look.WHOLE_CONVERSATION_LIMIT and shown["text"].startswith("…⟦")
     assert shown["text"].endswith("```⟧\nI work at Globex these days.")
     assert shown["text"].count("⟦") == shown["text"].count("⟧") == 1
     words = [item["words"] for item in data["candidates"]]

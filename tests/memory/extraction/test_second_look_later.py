@@ -317,7 +317,9 @@ def test_a_kill_during_a_late_look_leaves_it_to_the_next_start(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("memchat.memory.extraction.second_look_later.LaterSecondLook._settle", killed)
+        patch.setattr(
+            "memchat.memory.extraction.deferred_second_look.DeferredSecondLook._settle", killed
+        )
         with pytest.raises(KeyboardInterrupt):
             mc.run_jobs()
     assert values(mc) == {"tea"} and [one.value for one in mc.inbox(user="ana")] == ["an owl"]

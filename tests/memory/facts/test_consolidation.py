@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from memchat.errors import InputError, NotFound
-from memchat.memory.gate.checks.guards import agree
+from memchat.memory.gate.value_comparison import are_equivalent
 from memchat.testing import FakeClock
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -145,7 +145,7 @@ def test_what_is_kept_for_every_app_is_not_replaced_from_within_one(mc, extract_
     ],
 )
 def test_guards_compare_numbers_names_and_negation(one: str, other: str, same: bool) -> None:
-    assert agree(one, other) is same
+    assert are_equivalent(one, other) is same
 
 
 def test_a_near_copy_merges_only_with_the_same_type_key_and_guards(

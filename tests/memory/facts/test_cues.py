@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from memchat.memory.facts.cues import of_key
-from memchat.memory.gate.checks import keys
+from memchat.memory.gate import keys
 from memchat.testing import ScriptedModel
 from tests.support import private
 from tests.support.answers import answer, fact

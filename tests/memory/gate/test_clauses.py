@@ -8,7 +8,10 @@ from datetime import UTC, datetime
 import pytest
 
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.extraction.second_look_verdicts import is_asked, is_certain
+from memchat.memory.extraction.second_look_verdicts import (
+    may_be_stored_unchecked,
+    needs_second_look,
+)
 from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact, Turn
 from tests.support.gate import fact, gate, outcome, said
@@ -150,13 +153,13 @@ def test_what_may_turn_it_elsewhere_in_the_message_has_it_looked_at_and_holds_no
 ) -> None:
     verdict = gate(fact(quote, "Trento", key="city"), said(text))
     assert (verdict.outcome, verdict.signals, verdict.beside) == ("accept", (), True)
-    assert is_asked(verdict, "auto") and not is_certain(verdict)
+    assert needs_second_look(verdict, "auto") and not may_be_stored_unchecked(verdict)
 
 
 def test_what_has_nothing_beside_it_is_certain_and_asked_about_only_where_all_are() -> None:
     verdict = gate(fact("I live in Trento", "Trento", key="city"), said("I live in Trento."))
-    assert is_certain(verdict)
-    asked = [mode for mode in ("off", "auto", "always") if is_asked(verdict, mode)]
+    assert may_be_stored_unchecked(verdict)
+    asked = [mode for mode in ("off", "auto", "always") if needs_second_look(verdict, mode)]
     assert asked == ["always"]
 
 

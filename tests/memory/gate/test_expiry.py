@@ -12,7 +12,7 @@ from benchmarks.lifecycle import phrases as bench
 from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, verdict
 from memchat.language.text import find_spans
 from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.gate.checks.expiry import places_of
+from memchat.memory.gate.checks.expiry import phrase_places
 from memchat.memory.gate.types import Case, Turn
 from tests.support.expiry import BERLIN, FRIDAY, row
 
@@ -344,7 +344,7 @@ def test_of_a_phrase_said_very_often_the_places_nearest_to_the_quote_are_read() 
     case = Case(item, [turn], [], "", (), ZoneInfo(BERLIN), ())
     quote = find_spans("I am in Rome", text)[0]
     case.proofs.append((turn, quote))
-    starts = [span.start for _, span in places_of("Friday", case)]
+    starts = [span.start for _, span in phrase_places("Friday", case)]
     assert len(starts) == 20 and starts == sorted(starts)
     assert starts[0] < text.index("until") < starts[-1]
     assert text.index("Friday.") in starts

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.lifecycle.phrases import phrases
 from memchat import MemChat
 from memchat.cli import main
-from memchat.providers.offline.dates import find_when
+from memchat.language.statements import time_phrases
 from memchat.testing import FakeClock
 from tests.support.answers import answer, fact
 from tests.support.store import Opener

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memchat.memory.extraction.candidate import Quote, Ref
-from memchat.memory.extraction.second_look_verdicts import is_asked
+from memchat.memory.extraction.second_look_verdicts import needs_second_look
 from memchat.memory.gate.judge import dedupe_session
 from memchat.memory.gate.types import KnownFact
 from tests.support.gate import corpus, fact, gate, of_corpus, said
@@ -64,7 +64,7 @@ def test_every_lie_that_code_lets_pass_is_looked_at_once_more_where_all_are(
     row: dict[str, Any],
 ) -> None:
     verdict = of_corpus(row)
-    assert verdict.outcome in ("review", "refuse") or is_asked(verdict, "always")
+    assert verdict.outcome in ("review", "refuse") or needs_second_look(verdict, "always")
 
 
 def test_sentences_of_the_corpus_that_are_named_here_stand_in_it() -> None:

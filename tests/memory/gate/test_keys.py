@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.errors import InputError
-from memchat.memory.gate.checks.keys import (
+from memchat.memory.gate.keys import (
     ALIASES,
     COMMON_KEYS,
     MANY,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from memchat.memory.gate.checks.content import may_stand_for
+from memchat.memory.gate.checks.value_evidence import is_supported_rewording
 
 KNOWN = "German, French"
 
@@ -19,7 +19,7 @@ KNOWN = "German, French"
 def test_a_list_put_together_from_the_user_s_words_and_the_known_fact_may_stand(
     message: str, now: str
 ) -> None:
-    assert may_stand_for("Dutch", now, [message], KNOWN)
+    assert is_supported_rewording("Dutch", now, [message], KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -33,9 +33,9 @@ def test_a_list_put_together_from_the_user_s_words_and_the_known_fact_may_stand(
     ],
 )
 def test_nothing_else_comes_in_with_it(message: str, now: str) -> None:
-    assert not may_stand_for("German", now, [message], KNOWN)
+    assert not is_supported_rewording("German", now, [message], KNOWN)
 
 
 def test_a_denial_is_not_lost_with_it() -> None:
     message, known = "I do not eat fish any more", "meat, fish"
-    assert not may_stand_for("no fish", "fish", [message], known)
+    assert not is_supported_rewording("no fish", "fish", [message], known)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from memchat.memory.extraction.candidate import Candidate, Quote
-from memchat.memory.gate.checks import signals
-from memchat.memory.gate.checks.signals import languages_in
+from memchat.memory.gate.checks import ambiguity
+from memchat.memory.gate.checks.ambiguity import languages_in
 from memchat.memory.gate.types import Turn, Verdict
 from tests.support.gate import AT, corpus, fact, gate, of_corpus, said
 
@@ -205,7 +205,7 @@ def test_a_signal_is_shown_by_one_sentence_and_not_by_one_near_it(
 
 
 def test_every_signal_of_the_list_has_its_sentences() -> None:
-    source = Path(signals.__file__).read_text(encoding="utf-8")
+    source = Path(ambiguity.__file__).read_text(encoding="utf-8")
     named = {line.split('"')[1] for line in source.splitlines() if 'yield "' in line}
     assert named == {signal for signal, _, _ in SIGNALS}
 

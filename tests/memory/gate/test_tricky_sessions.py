@@ -11,7 +11,10 @@ import pytest
 
 from memchat.language.text import sentence_around
 from memchat.memory.extraction.candidate import Quote, Ref
-from memchat.memory.extraction.second_look_verdicts import is_asked, is_certain
+from memchat.memory.extraction.second_look_verdicts import (
+    may_be_stored_unchecked,
+    needs_second_look,
+)
 from memchat.memory.gate.types import KnownFact, Turn
 from tests.support.gate import fact, gate, said
 from tests.support.paths import DATA
@@ -97,8 +100,10 @@ def test_what_a_tricky_session_must_not_teach_is_not_certain(session: dict[str, 
             for quote in (whole, near, word, turn.text):
                 verdict = gate(fact(quote, word, msg=turn.id, key="like"), **setting)
                 if at >= 0:
-                    assert not is_certain(verdict), (quote, word)
-                assert verdict.outcome in ("review", "refuse") or is_asked(verdict, "always")
+                    assert not may_be_stored_unchecked(verdict), (quote, word)
+                assert verdict.outcome in ("review", "refuse") or needs_second_look(
+                    verdict, "always"
+                )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Until when a candidate holds: the user's words for it, and the day that their code names."""
+"""The last day that a candidate holds: the user's words for it, and the date of its code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import re
 from datetime import date
 from heapq import nsmallest
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
 from memchat.language import calendar
@@ -14,9 +13,9 @@ from memchat.language.agreement import agrees, agrees_in_digits
 from memchat.language.calendar import Named
 from memchat.language.dates import until_date
 from memchat.language.text import UNSPACED, Span, find_spans, fold, normal_value, sentence_around
-from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks import lasting, quoted_text, signals
-from memchat.memory.gate.checks.clauses import Clause, clause_around
+from memchat.memory.gate import quoted_text
+from memchat.memory.gate.checks import ambiguity, temporary_or_past
+from memchat.memory.gate.clauses import Clause, clause_around
 
 if TYPE_CHECKING:
     from memchat.memory.gate.types import Case, Turn
@@ -40,35 +39,33 @@ _STATE = re.compile(
 _BY_NOW = re.compile(r"\s*(?:now|already|so far|schon|jetzt|deja|maintenant|ya|ahora|gia|nu)(?!\w)")
 
 
-def check_until(candidate: Candidate, case: Case, zone: ZoneInfo) -> tuple[Candidate, date | None]:
-    """The candidate with the last day it holds; the words for it must stand in a quoted message."""
+def check(case: Case) -> None:
+    """Find the last day that a candidate holds; the words for it must stand in a quoted message."""
+    candidate = case.candidate
     code, said = candidate.until, candidate.until_said
-    until = None
     if said is None and code is None:
         if candidate.from_said is None:
-            lasting.check_passing(candidate, case)
-    elif said is None or not (places := places_of(said, case)):
+            temporary_or_past.check_temporary(case)
+    elif said is None or not (places := phrase_places(said, case)):
         if code is None:
-            case.holds.append(UNREAD)
+            case.reviews.append(UNREAD)
         else:
             case.notes.append("the end date was dropped: the user gave no words for it")
-            lasting.check_passing(candidate, case)
+            temporary_or_past.check_temporary(case)
     else:
-        until = _resolve(candidate, case, zone, places)
-    if until is None:
-        candidate = candidate.model_copy(update={"until": None, "until_said": None})
-    return candidate, until
+        case.until = _resolve(case, places)
+    if case.until is None:
+        case.change(until=None, until_said=None)
 
 
-def _resolve(
-    candidate: Candidate, case: Case, zone: ZoneInfo, places: list[tuple[Turn, Span]]
-) -> date | None:
+def _resolve(case: Case, places: list[tuple[Turn, Span]]) -> date | None:
     """The day, where the phrase and its code agree on it and it is said of the candidate."""
-    own = [place for place in places if not _of_something_else(candidate, case, *place)]
+    candidate = case.candidate
+    own = [place for place in places if not _of_something_else(case, *place)]
     turn, span = (own or places)[-1]
     clause = clause_around(turn.text, span)
-    named = read_at(turn, span, clause)
-    day = turn.said_at.astimezone(zone).date()
+    named = read_phrase(turn, span, clause)
+    day = turn.said_at.astimezone(case.zone).date()
     if named.over and own and candidate.relation == "ends":
         return None  # that is what the end says: it is over now
     if named.over and own:
@@ -78,23 +75,23 @@ def _resolve(
         case.notes.append("it was said to hold for good")
         return None
     if candidate.until is None:
-        case.holds.append(UNREAD)
+        case.reviews.append(UNREAD)
         return None
     try:
-        until = until_date(candidate.until, turn.said_at, zone)
+        until = until_date(candidate.until, turn.said_at, case.zone)
     except InputError as error:
-        case.holds.append(f"{UNREAD}: {error}")
+        case.reviews.append(f"{UNREAD}: {error}")
         return None
-    until = a_week_on(named, candidate.until, until, day)
-    languages = languages_at(turn, span, case)
+    until = a_week_later(named, candidate.until, until, day)
+    languages = languages_near(turn, span, case)
     if not own:
         case.signals.append("the end date is said of something else; it may not end then")
     elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
         case.signals.append(f"“{span.text}” may be how long it has been so, not how long it will")
-    elif not fits(named, candidate.until, until, day, languages):
-        case.holds.append(f"{UNREAD}: “{span.text}” and its code do not agree")
+    elif not code_matches_phrase(named, candidate.until, until, day, languages):
+        case.reviews.append(f"{UNREAD}: “{span.text}” and its code do not agree")
     elif until.year - day.year > _MOST_YEARS:
-        case.holds.append(f"{UNREAD}: it is more than a hundred years away")
+        case.reviews.append(f"{UNREAD}: it is more than a hundred years away")
     elif until < day and candidate.relation == "ends":
         return None
     elif until < day:
@@ -104,16 +101,16 @@ def _resolve(
     return None
 
 
-def read_at(turn: Turn, span: Span, clause: Clause) -> Named:
+def read_phrase(turn: Turn, span: Span, clause: Clause) -> Named:
     """What a phrase names where it stands."""
     before = turn.text[max(clause.sentence.start, span.start - _BESIDE) : span.start]
     return calendar.read(span.text, before, turn.text[span.end : span.end + _BESIDE])
 
 
-def places_of(said: str, case: Case) -> list[tuple[Turn, Span]]:
+def phrase_places(said: str, case: Case) -> list[tuple[Turn, Span]]:
     """Where a phrase stands in the user's own words of the quoted messages, in their order, and of
     many places those nearest to a quote; where no spaces part words, of any length."""
-    turns = sorted(case.quoted(), key=lambda turn: turn.message_id)
+    turns = sorted(case.quoted_turns(), key=lambda turn: turn.message_id)
     places = [
         (turn, span)
         for turn in turns
@@ -135,7 +132,7 @@ def _from_quote(case: Case, turn: Turn, span: Span) -> int:
     )
 
 
-def fits(
+def code_matches_phrase(
     named: Named, code: str, found: date, day: date, languages: tuple[str, ...], first: bool = False
 ) -> bool:
     """Whether a phrase and the date of its code agree, as far as the phrase's language is read."""
@@ -146,12 +143,12 @@ def fits(
     return same_day and not named.unread and agrees_in_digits(named, code.strip(), found)
 
 
-def languages_at(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
+def languages_near(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
     """The languages around a phrase, else those of the session."""
-    return signals.languages_in(turn.text, span.start, span.end) or case.languages
+    return ambiguity.languages_in(turn.text, span.start, span.end) or case.languages
 
 
-def a_week_on(named: Named, code: str, found: date, day: date) -> date:
+def a_week_later(named: Named, code: str, found: date, day: date) -> date:
     """ "Next Friday", said on that day or the day before, is the one after; "Friday of next week"
     always is."""
     this_week = found.isocalendar()[:2] == day.isocalendar()[:2]
@@ -173,7 +170,7 @@ def _spans(said: str, text: str) -> list[Span]:
 
 
 def _counts_back(named: Named, rest: str, behind: str) -> bool:
-    """Whether a length of time is told from its end: since when it has been so."""
+    """Whether a length of time says since when it has been so, not until when it will."""
     if named.count is None:
         return False
     bare = calendar.plain(rest)
@@ -181,11 +178,12 @@ def _counts_back(named: Named, rest: str, behind: str) -> bool:
     return years or bool(_SO_FAR.search(bare) or _BY_NOW.match(calendar.plain(behind)))
 
 
-def _of_something_else(candidate: Candidate, case: Case, turn: Turn, span: Span) -> bool:
+def _of_something_else(case: Case, turn: Turn, span: Span) -> bool:
     """Whether the phrase stands in a clause with a subject of its own that is not the candidate, or
     far from every quote."""
-    clause = clause_around(turn.text, span)
-    if clause.about(candidate) or (candidate.relation == "ends" and _in_a_quote(case, turn, span)):
+    clause, candidate = clause_around(turn.text, span), case.candidate
+    ends = candidate.relation == "ends"
+    if clause.about(candidate) or (ends and _in_a_quote(case, turn, span)):
         return False
     quoted = [
         sentence_around(turn.text, quote.start, quote.end)

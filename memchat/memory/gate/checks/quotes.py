@@ -1,4 +1,4 @@
-"""Whether the words that are quoted stand in the user's own words."""
+"""Checks that the quotes stand in the user's messages, in their own words."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Sequence
 
 from memchat.language.text import Span, find_span, find_spans
 from memchat.memory.extraction.candidate import Quote
-from memchat.memory.gate.checks import quoted_text
+from memchat.memory.gate import quoted_text
 from memchat.memory.gate.types import Case, Turn
 
 
 def check(case: Case) -> None:
-    """Find each quote. Words of the assistant, of the instructions, of what was shown or pasted
-    prove nothing; behind something pasted whose end is not marked only a person can tell."""
+    """Find each quote. Words of the assistant, the instructions, shown memories or pasted text
+    prove nothing; after a paste whose end is not marked the user decides."""
     quotes: list[Quote] = []
     for quote in case.candidate.quotes:
         turn, span = _locate(quote, case.turns)
         if turn is None or span is None:
             case.notes.append(_why_missing(quote, case))
             continue
-        own = [s for s in find_spans(quote.text, turn.text) if not _is_foreign(turn.text, s)]
+        own = [s for s in find_spans(quote.text, turn.text) if not _is_quoted(turn.text, s)]
         if not own:
             case.notes.append("the words stand in pasted or quoted text")
             continue
-        if own[0].start >= quoted_text.open_paste(turn.text):
-            case.holds.append("it stands behind something pasted, whose end is not marked")
+        if own[0].start >= quoted_text.unmarked_paste_start(turn.text):
+            case.reviews.append("it stands behind something pasted, whose end is not marked")
         case.proofs.append((turn, own[0]))
         quotes.append(Quote(msg=turn.id, text=quote.text))
     if not quotes:
@@ -57,5 +57,5 @@ def _why_missing(quote: Quote, case: Case) -> str:
     return "the words are in no message of yours"
 
 
-def _is_foreign(text: str, span: Span) -> bool:
+def _is_quoted(text: str, span: Span) -> bool:
     return any(quoted_text.is_quoted(text, start, end) for start, end in span.pieces)

@@ -1,4 +1,4 @@
-"""When the user's words point at the assistant's: "yes", "the second one", a bare "two weeks"."""
+"""Checks references to the assistant's words: "yes", "the second one", a bare "two weeks"."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ _CLAUSE = re.compile(
 _ENDING = re.compile("[\u3041-\u309f]+")
 
 
-def numbers_said(text: str) -> set[str]:
-    """The numbers of a text, with 1 where a word for one stands in it."""
+def numbers_in_words(text: str) -> set[str]:
+    """The numbers of a text, with 1 for a word such as "one"."""
     return numbers(text) | ({"1"} if _ONE.search(fold(text).text) else set())
 
 
-def asks(text: str, span: Span) -> bool:
-    """Whether the sentence a span stands in is a question."""
+def asks_a_question(text: str, span: Span) -> bool:
+    """Whether the sentence around a span is a question."""
     return "?" in fold(sentence_around(text, span.start, span.end).text).text
 
 
 def check(case: Case) -> None:
-    """Check the cited assistant words; a citation that cannot be used is dropped."""
+    """Check the cited words of the assistant. A citation that cannot be used is dropped."""
     ref = case.candidate.ref
     if ref is None:
         return
@@ -78,7 +78,7 @@ def check(case: Case) -> None:
 
 def _own(case: Case) -> bool:
     words = content_words(case.candidate.value)
-    return bool(words) and all(says(case.said(), word) for word in words)
+    return bool(words) and all(says(case.quoted_words(), word) for word in words)
 
 
 def _repeats(span: str, memory: str) -> bool:
@@ -100,8 +100,8 @@ def _check_pointer(case: Case, user: Turn, cited: Turn, span: Span) -> None:
     if place is not None:
         _check_item(place, cited, span, case)
     elif "?" not in fold(cited.text[span.start :]).text:
-        # "Yes" to a statement agrees with the assistant; only a question makes it one's own.
-        case.holds.append("the assistant states it and does not ask, so a yes proves nothing")
+        # "Yes" to a statement only agrees; "yes" to a question makes its words the user's own.
+        case.reviews.append("the assistant states it and does not ask, so a yes proves nothing")
     else:
         case.signals.append("it is the assistant's proposal, taken up with a few words")
 
@@ -125,7 +125,7 @@ def _check_item(place: int | None, cited: Turn, span: Span, case: Case) -> None:
 
 
 def options(text: str) -> list[str]:
-    """The items an assistant's message offers: a list, or "a, b or c"."""
+    """The items that a message offers: a list, or "a, b or c"."""
     for pattern in (_ITEM_LINE, _INLINE_ITEM):
         items = [match[1].strip() for match in pattern.finditer(text)]
         if len(items) >= 2:
@@ -139,8 +139,8 @@ def options(text: str) -> list[str]:
 
 
 def _check_content(case: Case, span: Span) -> None:
-    """The value's words come from the cited span or the user."""
-    held = f"{span.text} {case.said()}"
+    """Check that the words of the value come from the cited span or the user."""
+    held = f"{span.text} {case.quoted_words()}"
     extra = sorted(word for word in content_words(case.candidate.value) if not says(held, word))
     if extra:
-        case.holds.append(f"its value adds words to the cited ones: {', '.join(extra)}")
+        case.reviews.append(f"its value adds words to the cited ones: {', '.join(extra)}")

@@ -1,7 +1,7 @@
-"""What teaches nothing: words about memory itself, and what is known already said once more.
+"""Refuses what teaches nothing new: talk about memory itself, and agreement with known facts.
 
-A recital, its "yes, exactly" and the question before it teach nothing. Saying one known fact again
-in one's own words is a repeat of it, under whatever key it is proposed.
+When the assistant lists what it remembers, the user's "yes, exactly" and the question before it
+teach nothing. A known fact said again in other words is a repeat of that fact, whatever its key.
 """
 
 # ruff: noqa: E501  (word lists are read along, not down)
@@ -21,9 +21,9 @@ from memchat.language.text import (
     says,
     sentence_around,
 )
-from memchat.memory.gate.checks import guards
-from memchat.memory.gate.checks.keys import cardinality
-from memchat.memory.gate.checks.references import asks
+from memchat.memory.gate import value_comparison
+from memchat.memory.gate.checks.references import asks_a_question
+from memchat.memory.gate.keys import cardinality
 from memchat.memory.gate.types import Case, KnownFact
 
 _FILLER_LIST = """
@@ -36,11 +36,11 @@ klopt precies bedankt dank evet doğru teşekkürler teşekkür да верно 
 ありがとう 正しい 是的 对 没错 谢谢 نعم صحيح شكرا हाँ सही धन्यवाद
 """
 _FILLER = frozenset(_FILLER_LIST.split())
-"""Words that agree or thank, and name nothing."""
+"""Words of agreement or thanks, which name nothing."""
 _AGREES = re.compile(
     r"はい|うん|ええ|その通り|そう(?:です)?|です|ます|正しい|ありがとう(?:ございます)?|是的|没错|正确|谢谢|好的|嗯|对"
 )
-"""The same where no spaces part words."""
+"""The same for scripts without spaces."""
 _REQUEST = re.compile(
     r"^\W*(?:(?:please|now|ok|okay|and|so|then|bitte|und|por favor|s'il te plaît) )*(?:(?:can|could|would|will) you )?"
     r"(?:tell me|show me|remind me|list|repeat|recite|read me|recall|summari[sz]e|give me|explain|help me|let me know|let me hear|let's see|go on|say it|describe"
@@ -48,7 +48,7 @@ _REQUEST = re.compile(
     r"|diz-me|me diga|diga-me|mostra-me|vertel me|zeg me|laat me|söyle|bana|скажи|покажи|напомни|повтори|расскажи)(?!\w)"
     r"|教えて|告诉我|أخبرني|बताओ"
 )
-"""How a sentence opens that asks for something once."""
+"""How a sentence begins that asks the assistant for something."""
 _ABOUT_MEMORY = re.compile(
     r"(?<!\w)(?<!as )you (?:still )?(?:know|remember|recall|noted|saved|stored|have (?:noted|saved|stored))(?!\w)|(?<!\w)(?:know|remember|recall|noted|saved|stored) (?:about|of) me(?!\w)|your (?:memory|notes)"
     r"|(?:weißt|merkst|gemerkt|gespeichert)[^.!?]{0,20}(?:du|über mich)|du[^.!?]{0,20}(?:weißt|gemerkt|gespeichert)|tu (?:sais|te souviens|as retenu)|sais-tu|te souviens-tu|sabes (?:de|sobre) mí|recuerdas|sai di me|ricordi|sabes sobre mim|(?:weet|onthoud) je"
@@ -59,16 +59,16 @@ _ABOUT_MEMORY = re.compile(
 
 
 _LEADS_ON = 2
-"""Words between "do you remember" and what it asks about: "if", "that it"."""
+"""Words allowed between "do you remember" and what is asked about: "if", "that it"."""
 _OPENING = 12
-"""Characters of a quote in which it begins to ask: "Do you remember", not "…, as you remember"."""
+"""Characters of a quote within which "do you remember" must begin: not "…, as you remember"."""
 KNOWN_ALREADY = "it only repeats what is known already"
 
 
 def check(case: Case) -> None:
-    """Refuse what teaches nothing; one known fact in other dress becomes a repeat of that fact."""
+    """Refuse what teaches nothing; turn one known fact in other words into a repeat of that fact."""
     if case.candidate.relation == "ends":
-        if case.ref is None and not _own_words(case.said(), bare=False):
+        if case.ref is None and not _own_words(case.quoted_words(), bare=False):
             case.refusals.append("the words name nothing")
         return
     value = fold(case.candidate.value).text
@@ -83,7 +83,7 @@ def check(case: Case) -> None:
 
 
 def _asks_what_is_known(case: Case) -> bool:
-    """Whether each quote is, or hangs on, a question about memory: "do you remember if I like …"."""
+    """Whether each quote is a question about memory, or part of one: "do you remember if I like …"."""
     return all(_hangs_on_memory(turn.text, span) for turn, span in case.proofs)
 
 
@@ -104,7 +104,7 @@ def _hangs_on_memory(text: str, span: Span) -> bool:
 
 
 def _check_repeat(case: Case) -> None:
-    """Whether the value says one shown fact again, and no more and no less than that."""
+    """Whether the value says one shown fact again, neither more nor less."""
     item = case.candidate
     words = _own_words(item.value) or set(re.findall(r"[^\W_]+", fold(item.value).text))
     shown = [f"{fact.key.replace('_', ' ')} {fact.value}" for fact in case.known]
@@ -129,20 +129,22 @@ def _check_repeat(case: Case) -> None:
 
 
 def _is_same(fact: KnownFact, value: str, words: Iterable[str]) -> bool:
-    """Whether a value and a fact hold the same words, its slot's name aside."""
+    """Whether a value and a fact have the same words, apart from those of the key."""
     return (
         _holds_all(f"{fact.key.replace('_', ' ')} {fact.value}", value, words)
-        and guards.covers(value, fact.value, loosely=False)
-        and guards.differs(value, fact.value) is None
+        and value_comparison.contains_words(value, fact.value, loosely=False)
+        and value_comparison.difference(value, fact.value) is None
     )
 
 
 def _holds_all(shown: str, said: str, words: Iterable[str]) -> bool:
-    return _all_in(words, shown) and guards.negated(shown) == guards.negated(said)
+    return _all_in(words, shown) and value_comparison.is_negated(
+        shown
+    ) == value_comparison.is_negated(said)
 
 
 def _only_echoes(case: Case, shown: Sequence[str]) -> bool:
-    """Whether the user only agrees, and names no more than one shown fact holds."""
+    """Whether the user only agrees, and names no more than one shown fact has."""
     said = " \n".join(case.sentences())
     agrees = _FILLER & set(re.findall(r"\w+", fold(said).text)) or _AGREES.search(said)
     own = _own_words(said)
@@ -157,7 +159,7 @@ def _says_any(case: Case, words: Iterable[str]) -> bool:
 
 
 def _own_words(text: str, *, bare: bool = True) -> set[str]:
-    """The words that say something; where there is none but function words, with ``bare`` those."""
+    """The content words; where there are none, with ``bare`` the function words."""
     plain = _AGREES.sub(" ", fold(text).text)
     words = content_words(plain) | numbers(plain)
     if not words and bare:
@@ -171,8 +173,8 @@ def _says_nothing(case: Case) -> bool:
 
 
 def _recites(case: Case) -> bool:
-    """Whether the cited message says what is remembered, and the user adds nothing to it."""
-    if case.ref is None or asks(case.ref[0].text, case.ref[1]):
+    """Whether the cited message lists what is remembered, and the user adds nothing to it."""
+    if case.ref is None or asks_a_question(case.ref[0].text, case.ref[1]):
         return False
     message = case.ref[0].text
     own = _own_words(" \n".join(case.sentences()))
@@ -181,7 +183,7 @@ def _recites(case: Case) -> bool:
 
 
 def _is_recited(case: Case) -> bool:
-    """Whether the user only answers a recital, and the value is made of its words."""
+    """Whether the user only answers such a list, and the value has only its words."""
     if case.ref is not None:
         return False
     values = [fact.value for fact in case.known]

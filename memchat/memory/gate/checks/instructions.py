@@ -84,7 +84,7 @@ _FIELDS = re.compile(
 
 
 @lru_cache(maxsize=512)
-def seen(text: str) -> str:
+def as_rendered(text: str) -> str:
     """The text as a reader sees it: nothing invisible, no strokes, no letters of another alphabet
     that only look like these."""
     plain = unicodedata.normalize("NFKD", text)
@@ -95,32 +95,38 @@ def seen(text: str) -> str:
 
 def check(case: Case) -> None:
     """What reads as an order, or hides what it is, waits for a person whatever a model says."""
-    messages = [turn.text for turn in case.quoted()]
+    messages = [turn.text for turn in case.quoted_turns()]
     texts = (case.candidate.value, *case.sentences())
     wish = case.candidate.type == "preference"
-    if any(map(override, (*texts, *messages))) or any(is_order(text, wish=wish) for text in texts):
-        case.holds.append("it reads as an instruction, not as a fact about you")
+    if any(map(overrides_rules, (*texts, *messages))) or any(
+        is_instruction(text, wish=wish) for text in texts
+    ):
+        case.reviews.append("it reads as an instruction, not as a fact about you")
     if "```" in case.candidate.value:
-        case.holds.append("its value holds marks of a code block")
-    disguises = map(disguised, (case.candidate.value, case.candidate.key, *messages))
-    case.holds += list(filter(None, disguises))[:1]
+        case.reviews.append("its value holds marks of a code block")
+    disguises = map(hidden_instruction, (case.candidate.value, case.candidate.key, *messages))
+    case.reviews += list(filter(None, disguises))[:1]
 
 
-def reads_as_order(value: str) -> bool:
+def reads_as_instruction(value: str) -> bool:
     """Whether a value tells the assistant what to do, or hides what it is."""
-    return override(value) or is_order(value, wish=False) or disguised(value) is not None
+    return (
+        overrides_rules(value)
+        or is_instruction(value, wish=False)
+        or hidden_instruction(value) is not None
+    )
 
 
 @lru_cache(maxsize=512)
-def override(text: str) -> bool:
+def overrides_rules(text: str) -> bool:
     """Whether a text tries to lift the rules, or carries marks that steer a model."""
-    return any(_OVERRIDE.search(form) for form in (text, seen(text)))
+    return any(_OVERRIDE.search(form) for form in (text, as_rendered(text)))
 
 
-def is_order(text: str, *, wish: bool) -> bool:
+def is_instruction(text: str, *, wish: bool) -> bool:
     """Whether a sentence tells the assistant what to do. With ``wish`` how answers should look is
     left to the person."""
-    forms = (text, seen(text))
+    forms = (text, as_rendered(text))
     if any(len(_FIELDS.findall(form)) >= 2 or _AT_ONCE.search(form) for form in forms):
         return True
     if any(_DRESSED.search(form) for form in forms):
@@ -142,7 +148,7 @@ def _speaks_of_self(text: str, at: int) -> bool:
 
 
 @lru_cache(maxsize=512)
-def disguised(text: str) -> str | None:
+def hidden_instruction(text: str) -> str | None:
     """What in a text is made to look like something else, in words; None for honest letters."""
     if any(0xE0000 <= ord(c) <= 0xE0FFF or c in "\u202a\u202b\u202d\u202e" for c in text):
         return "it holds letters that cannot be seen or that change their order"

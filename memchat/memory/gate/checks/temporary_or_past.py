@@ -1,4 +1,4 @@
-"""Signs that something is true for a while only, or was true once and is no longer."""
+"""Signals that something holds only for a while, or was so once and is no longer."""
 
 from __future__ import annotations
 
@@ -8,54 +8,54 @@ from typing import TYPE_CHECKING
 
 from memchat.language import calendar, markers
 from memchat.language.text import fold
-from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks import signals
-from memchat.memory.gate.checks.clauses import edges
-from memchat.memory.gate.checks.keys import cardinality
+from memchat.memory.gate.checks import ambiguity
+from memchat.memory.gate.clauses import clause_edges
+from memchat.memory.gate.keys import cardinality
 
 if TYPE_CHECKING:
     from memchat.memory.gate.types import Case
 
 _PHRASE = 40
-"""Characters behind an "until" that say until what."""
+"""Characters after "until" that say until when."""
 _FROM = re.compile(rf"(?<!\w)(?:{calendar.words_for('from')})\s*$")
 _TRUE_FOR_EVER = frozenset(("birthday",))
 
 
-def check_passing(candidate: Candidate, case: Case) -> None:
-    """A signal where the words speak of a while: "this week", "until I finish school"."""
-    if candidate.relation == "ends":
+def check_temporary(case: Case) -> None:
+    """A signal where the words speak of a limited time: "this week", "until I finish school"."""
+    if case.candidate.relation == "ends":
         return
-    for text, languages in own_words(case):
+    for text, languages in quoted_clauses(case):
         found = markers.marked("passing", text, languages)
         if any(_passes(text, m.start()) for m in found):
             case.signals.append("it holds for a while only, and no end is given")
             return
 
 
-def check_past(candidate: Candidate, case: Case) -> None:
-    """A signal where the words of a slot of one value tell what was, and none says that it is."""
+def check_past(case: Case) -> None:
+    """A signal where the words of a key that holds one value speak of the past only."""
+    candidate = case.candidate
     one = cardinality(candidate.key) == "one" and candidate.key not in _TRUE_FOR_EVER
     if not one or candidate.relation == "ends" or case.ref:
         return
     value = fold(candidate.value).text
-    for text, languages in own_words(case):
+    for text, languages in quoted_clauses(case):
         past = [m for m in markers.marked("past", text, languages) if m[0] not in value]
         if past and not markers.marked("change", text, languages):
             case.signals.append("it tells what was once so, and not what is")
             return
 
 
-def own_words(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each quote with the rest of its clause, folded, and the languages it may be in."""
+def quoted_clauses(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each quote with the rest of its clause, folded, and its likely languages."""
     for turn, span in case.proofs:
-        start, end = edges(turn.text, span.start, span.end)
-        languages = signals.languages_in(turn.text, span.start, span.end)
+        start, end = clause_edges(turn.text, span.start, span.end)
+        languages = ambiguity.languages_in(turn.text, span.start, span.end)
         yield fold(turn.text[start:end]).text, languages or case.languages
 
 
 def _passes(text: str, at: int) -> bool:
-    """Not "until noon", which ends no habit, nor "starting today"."""
+    """Whether it ends: not "until noon", which ends no habit, nor "starting today"."""
     named = calendar.read(text[at : at + _PHRASE])
     before = text[max(0, at - _PHRASE) : at]
     return (not named.clock or named.dated) and _FROM.search(before) is None

@@ -1,7 +1,7 @@
-"""The words that give a value away, and where a text has them, whatever their case and endings.
+"""The words by which a text gives a value away, and where they stand, in any case and inflection.
 
-Of "Quokkaland Ltd" it is the first word: names and rare words tell, what many firms are called does
-not. Where every word of a value is common, only all of them together tell.
+Of "Quokkaland Ltd" it is the first word: names and rare words identify a value, common ones do not.
+Where all words of a value are common, only all of them together do.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FORMS_OF_FIRMS = """
 """
 _OF_FIRMS = frozenset(_FORMS_OF_FIRMS.split())
 _SHORT = 3
-"""Words of a value that is a bare name: a capital at its start means something there."""
+"""Up to so many words a value may be a bare name, whose first capital means something."""
 _FEW, _FEW_SHARE = 10, 0.02
 _NAMED, _NAMED_SHARE = 20, 0.5
 """In so many of the messages, and in such a share of them, a word is not common yet: of the plain
@@ -37,16 +37,16 @@ _PREFIX = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TellingWords:
-    """A text speaks of a value where it has all the words of any of these groups."""
+class IdentifyingWords:
+    """Groups of words: a text mentions a value where it has all words of any group."""
 
     groups: tuple[tuple[str, ...], ...]
 
     def spans(self, texts: Mapping[int, str]) -> dict[int, set[tuple[int, int]]]:
-        """Where the words stand in each of these texts that speaks of it."""
+        """Where the words stand, for each of these texts that mentions a value."""
         words = sorted({word for group in self.groups for word in group})
         stems = keywords.stems(words)
-        said = {key: self._alike(content, words) for key, content in texts.items()}
+        said = {key: self._similar_words(content, words) for key, content in texts.items()}
         stems |= keywords.stems({word for runs in said.values() for word, _ in runs} - stems.keys())
         found = {}
         for key, runs in said.items():
@@ -56,15 +56,15 @@ class TellingWords:
                 found[key] = {span for group in held for word in group for span in at[word]}
         return found
 
-    def beginnings(self) -> list[str]:
-        """For each group how its first word begins in all its forms."""
+    def prefixes(self) -> list[str]:
+        """For each group the prefix that all forms of its first word share."""
         firsts = [group[0] for group in self.groups]
         stems = keywords.stems(firsts)
-        return [_beginning(word, stems) for word in firsts]
+        return [_common_prefix(word, stems) for word in firsts]
 
     @staticmethod
-    def _alike(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
-        """The words of a text that begin like any of these, folded, with their places."""
+    def _similar_words(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
+        """The folded words of a text that begin like any of these, with their places."""
         starts = {word[:_PREFIX] for word in words}
         whole = keywords.folded(content)
         if not any(start in whole for start in starts):
@@ -83,12 +83,14 @@ class TellingWords:
         stems: Mapping[str, str],
     ) -> set[tuple[int, int]]:
         if keywords.UNSPACED.search(word):
-            return redaction.places([word], content)
+            return redaction.spans_of([word], content)
         return {span for said, span in runs if stems.get(said, said) == stems.get(word, word)}
 
 
-def of(tx: Connection, app_ids: Sequence[int], values: Iterable[str]) -> TellingWords:
-    """What gives any of these values away among the messages of these scopes."""
+def identifying_words(
+    tx: Connection, app_ids: Sequence[int], values: Iterable[str]
+) -> IdentifyingWords:
+    """The words that identify any of these values among the messages of these scopes."""
     total = mentions.count_messages(tx, app_ids)
     few = max(_FEW, _FEW_SHARE * total)
     named = max(_NAMED, _NAMED_SHARE * total)
@@ -96,16 +98,17 @@ def of(tx: Connection, app_ids: Sequence[int], values: Iterable[str]) -> Telling
     for value in values:
         words, names = _words(value), _names(value)
         held = {word: len(keywords.holding(tx, "messages", app_ids, [word])) for word in words}
-        telling = [word for word in words if word in names and held[word] <= named]
-        telling = telling or [word for word in words if held[word] <= few]
-        groups |= dict.fromkeys((word,) for word in telling)
-        if words and not telling:
+        distinctive = [word for word in words if word in names and held[word] <= named]
+        distinctive = distinctive or [word for word in words if held[word] <= few]
+        groups |= dict.fromkeys((word,) for word in distinctive)
+        if words and not distinctive:
             groups[tuple(sorted(words))] = None
-    return TellingWords(tuple(groups))
+    return IdentifyingWords(tuple(groups))
 
 
 def _words(value: str) -> list[str]:
-    """The folded words of a value that may tell; runs of scripts without spaces whole."""
+    """The folded words of a value that may identify it; runs of scripts without spaces are one
+    word."""
     runs = keywords.UNSPACED.findall(keywords.folded(value))
     spaced = keywords.UNSPACED.sub(" ", keywords.folded(value))
     said = [m[0] for m in _WORD.finditer(spaced)]
@@ -127,6 +130,6 @@ def _names(value: str) -> set[str]:
     return {word for name in found for word in _WORD.findall(name)}
 
 
-def _beginning(word: str, stems: Mapping[str, str]) -> str:
-    """What the word shares with all forms of its stem: its last letter may change with them."""
+def _common_prefix(word: str, stems: Mapping[str, str]) -> str:
+    """What a word shares with all forms of its stem; the last letter of the stem may change."""
     return word[: max(len(stems.get(word, word)) - 1, 1)] if word.isascii() else word

@@ -1,7 +1,8 @@
-"""The guards: what keeps two facts apart, and the signs that one really takes the other's place.
+"""Comparing two values: whether they mean the same, and whether words say that one ended or
+changed.
 
-Two values may hold the same words and mean two things: another number, name, person, side or time
-of day. What differs so is never merged, whoever says that it is the same.
+Two values may share words and differ in meaning, by a number, name, person, side or time of day.
+Values that differ so are never merged, even where the model calls them the same.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
 
 
 def _groups(kind: str) -> list[list[re.Pattern[str]]]:
-    """Each group of words of one kind, as patterns for the words' beginnings."""
+    """Groups of words of one kind, as patterns that match their beginnings."""
     listed = (group for code in lexicon.codes() for group in lexicon.groups(code, kind))
     return [[_beginning(word) for word in group] for group in listed]
 
@@ -34,76 +35,77 @@ _PERSONS = _groups("people")
 _RANKS = _groups("ordinals")
 
 
-def differs(one: str, other: str) -> str | None:
-    """What forbids to take two values for one: their numbers, dates, names, persons, sides or
-    negation; None where they may mean the same in other words."""
+def difference(one: str, other: str) -> str | None:
+    """What keeps two values apart: "number", "unit", "name", "person", "side or time" or
+    "negation"; None where they may mean the same."""
     if numbers(one) != numbers(other) or _ranks(one) != _ranks(other):
         return "number"
     if _other_units(one, other):
         return "unit"
-    if _foreign_names(one, other) or _foreign_names(other, one) or _other_order(one, other):
+    if _has_unshared_name(one, other) or _has_unshared_name(other, one) or _other_order(one, other):
         return "name"
     if _people(one) != _people(other):
         return "person"
     a, b = fold(one).text, fold(other).text
-    if any(_apart(sides, a, b) for sides in _OPPOSITE_SIDES):
+    if any(_are_opposites(sides, a, b) for sides in _OPPOSITE_SIDES):
         return "side or time"
-    lacking = replaced(one, other)
+    lacking = words_differ(one, other)
     words, others = content_words(one), content_words(other)
     titles = one[:1].isupper() and other[:1].isupper() and words != others
     if len(words) == len(others) == 1 and (lacking or titles):
         return "name"
     if lacking and not (_has_case(one) and _has_case(other)):
-        return "name"  # nothing tells names from words there: another word may be one
-    return "negation" if negated(one) != negated(other) else None
+        return "name"  # without capitals another word may be a name
+    return "negation" if is_negated(one) != is_negated(other) else None
 
 
-def agree(one: str, other: str) -> bool:
-    """Whether two values say the same in the same order, endings aside: enough to merge unasked."""
+def are_equivalent(one: str, other: str) -> bool:
+    """Whether two values have the same words in the same order, apart from endings, so that they
+    may be merged without asking."""
     return (
-        differs(one, other) is None
+        difference(one, other) is None
         and _small_signs(one) == _small_signs(other)
-        and text_names(one) == text_names(other)
-        and covers(one, other)
-        and covers(other, one)
+        and all_names(one) == all_names(other)
+        and contains_words(one, other)
+        and contains_words(other, one)
         and _in_order(one, other)
     )
 
 
 def _small_signs(value: str) -> set[str]:
-    """Single letters and symbols: all that tells blood groups, sizes, C and C++ or two emoji apart.
-    Not the article in "a cat"."""
+    """Single letters and symbols, by which blood groups, sizes, C and C++ or two emoji differ. Not
+    the article in "a cat"."""
     bare = re.sub(r"(?<!\w)a (?=\w{2})", "", fold(value).text)
     letters = re.findall(r"(?<!\w)[^\W\d_](?!\w)", bare)
     signs = [c for c in value if unicodedata.category(c)[0] == "S" or c in "#*%&"]
     return {*letters, *signs}
 
 
-def replaced(one: str, other: str) -> bool:
-    """Whether each of two values holds a word that the other lacks."""
-    return not covers(one, other) and not covers(other, one)
+def words_differ(one: str, other: str) -> bool:
+    """Whether each of two values has a word that the other does not have."""
+    return not contains_words(one, other) and not contains_words(other, one)
 
 
-def covers(wide: str, narrow: str, *, loosely: bool = True) -> bool:
-    """Whether one value holds every word that carries meaning in another, by its stem at least."""
+def contains_words(wide: str, narrow: str, *, loosely: bool = True) -> bool:
+    """Whether a value has every content word of another, at least by its stem."""
     return normal_value(wide) == normal_value(narrow) or all(
         says(wide, word, loosely=loosely) for word in content_words(narrow)
     )
 
 
-def negated(value: str) -> bool:
-    """Whether a value denies something."""
+def is_negated(value: str) -> bool:
+    """Whether a value has a negation."""
     return bool(markers.marked("negation", fold(value).text, ()))
 
 
 def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | None:
-    """``negation`` where one of these sentences denies something, for a message."""
+    """``negation`` where one of these sentences has one, for a message."""
     said = fold(" \n".join(sentences)).text
     return "negation" if markers.marked("negation", said, languages) else None
 
 
-def name_runs(text: str) -> list[str]:
-    """Names with their neighbours as one: "New York" is one."""
+def full_names(text: str) -> list[str]:
+    """Names of several words as one: "New York"."""
     found = names(text, from_start=True)
     runs: list[list[str]] = [[]]
     for word in text.split():
@@ -115,35 +117,35 @@ def name_runs(text: str) -> list[str]:
     return [" ".join(run) for run in runs if run]
 
 
-def text_names(value: str) -> set[str]:
-    """Every name of a value, one that opens it too."""
+def all_names(value: str) -> set[str]:
+    """Every name of a value, also its first word."""
     return names(value, from_start=True)
 
 
-def over(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words say that what a value tells is over: a word of ending, or a denial of what the
-    value does not deny itself. Not where they add something, or speak of another number or name."""
+def says_it_ended(said: str, value: str, languages: tuple[str, ...]) -> bool:
+    """Whether words say that a value ended: by a word of ending, or by a negation that the value
+    does not have. Not where they add something, or name another number or name."""
     folded = fold(said).text
-    if added(said) or speaks_of_another(said, value):
+    if says_it_is_added(said) or names_another(said, value):
         return False
     return bool(markers.marked("over", folded, languages)) or _denied(said, value, languages)
 
 
-def changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words say that something takes the place of a value."""
+def says_it_changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
+    """Whether words say that something replaces a value."""
     folded = fold(said).text
     signs = (markers.marked(kind, folded, languages) for kind in ("change", "over"))
     return any(signs) or _denied(said, value, languages)
 
 
 def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
-    """Whether words deny every word of a value that does not deny them itself."""
-    denies = markers.marked("negation", fold(said).text, languages) and not negated(value)
+    """Whether words negate every word of a value that is not negated itself."""
+    denies = markers.marked("negation", fold(said).text, languages) and not is_negated(value)
     return bool(denies) and all(says(said, word) for word in content_words(value))
 
 
-def added(said: str) -> bool:
-    """Whether words say that something comes beside what there is."""
+def says_it_is_added(said: str) -> bool:
+    """Whether words say that something is added to what there is."""
     return bool(markers.marked("added", fold(said).text, ()))
 
 
@@ -151,30 +153,30 @@ def _has_case(value: str) -> bool:
     return value.upper() != value.lower()
 
 
-def speaks_of_another(said: str, value: str) -> bool:
-    """Whether words name another number, or only other names, than a value does. Where nothing
-    tells names from words, any word of the value that is not said may be one."""
+def names_another(said: str, value: str) -> bool:
+    """Whether words name another number, or only other names, than a value. In scripts without
+    capitals any word of the value that was not said may be a name."""
     if numbers(value) - numbers(said) and numbers(said) - numbers(value):
         return True
     if said.isupper():
-        return False  # in capitals nothing tells names from words
+        return False  # in capitals names and words look alike
     if not _has_case(value):
         return not all(says(said, word, loosely=False) for word in content_words(value))
-    mine, theirs = text_names(value), [n for n in names(said) if not _named(value, n)]
+    mine, theirs = all_names(value), [n for n in names(said) if not _named(value, n)]
     if not theirs or all(_named(said, name) for name in mine):
         return False
     # "Eastgate Bakery" is another one than "Northwind Bakery", and shares a name with it.
-    runs = (run.split() for run in name_runs(said))
+    runs = (run.split() for run in full_names(said))
     shared = any({*run} & mine and {*run} & {*theirs} for run in runs)
     return shared or not any(_named(said, name) for name in mine)
 
 
-def _foreign_names(one: str, other: str) -> bool:
-    return any(not _named(other, name) for name in names(one) & text_names(one))
+def _has_unshared_name(one: str, other: str) -> bool:
+    return any(not _named(other, name) for name in names(one) & all_names(one))
 
 
 def _named(value: str, name: str) -> bool:
-    """Whether a value holds a very name: Priyanka is not Priya with an ending."""
+    """Whether a value has exactly this name: Priyanka is not Priya with an ending."""
     wanted, folded = fold(name).text, fold(value).text
     if not wanted.isascii() and not _has_case(name):
         return wanted in folded
@@ -195,20 +197,20 @@ def _held(groups: list[list[re.Pattern[str]]], folded: str) -> frozenset[int]:
     )
 
 
-def _apart(sides: list[re.Pattern[str]], one: str, other: str) -> bool:
+def _are_opposites(sides: list[re.Pattern[str]], one: str, other: str) -> bool:
     in_one = {i for i, side in enumerate(sides) if side.search(one)}
     in_other = {i for i, side in enumerate(sides) if side.search(other)}
     return bool(in_one and in_other and in_one != in_other)
 
 
 def _other_order(one: str, other: str) -> bool:
-    """Whether names stand in another order, unless they are only listed: "Ana and Otto"."""
+    """Whether names stand in another order, unless they are a list: "Ana and Otto"."""
     first, second = _name_order(one), _name_order(other)
     return first != second and not (_listed(one, first) and _listed(other, second))
 
 
 def _other_units(one: str, other: str) -> bool:
-    """Whether one number counts two things: hours and euros, but not cm and centimetres."""
+    """Whether one number has two units: hours and euros, but not cm and centimetres."""
     units, others = dict(_COUNTED.findall(fold(one).text)), dict(_COUNTED.findall(fold(other).text))
     return any(
         not (says(a, b) or says(b, a) or _is_short_for(a, b) or _is_short_for(b, a))
@@ -217,13 +219,13 @@ def _other_units(one: str, other: str) -> bool:
 
 
 def _is_short_for(short: str, long: str) -> bool:
-    """Whether the letters of an abbreviation stand in a word, in their order."""
+    """Whether the letters of an abbreviation stand in a word in their order."""
     letters = iter(long)
     return short[0] == long[0] and all(letter in letters for letter in short)
 
 
 def _name_order(value: str) -> list[str]:
-    found = text_names(value)
+    found = all_names(value)
     return [word for word in re.findall(r"[\w'’.&-]+", value) if word in found]
 
 
@@ -245,6 +247,6 @@ def _in_order(one: str, other: str) -> bool:
 
 
 def _ordered(value: str) -> list[str]:
-    """The words that carry meaning, as they stand."""
+    """The content words in their order."""
     folded = fold(value).text
     return sorted(content_words(value), key=lambda word: (folded.find(word), word))

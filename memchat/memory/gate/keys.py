@@ -1,4 +1,4 @@
-"""Keys: the English name of the slot a value stands in, and how many values a slot holds."""
+"""Keys: the English names of what a value is about, and how many values a key holds."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ height weight blood_type commute wake_time bedtime work_hours
 theme units favourite_drink favourite_food favourite_colour
 """
 ONE = frozenset(_ONE.split())
-"""Slots that hold one value at a time: the newest replaces the one before. A tool in use has the
-key of what it does (``editor``, ``issue_tracker``) and is one where the model says so."""
+"""Keys that hold one value: a new one replaces the one before. A tool in use has the key of its
+purpose (``editor``, ``issue_tracker``), and holds one value where the model says so."""
 
 _MANY = """
 allergy hobby skill project language pet friend child sibling colleague like dislike interest
@@ -28,7 +28,7 @@ next_step status approach problem decision task idea food_like food_dislike food
 preference learning health_condition family
 """
 MANY = frozenset(_MANY.split())
-"""Slots whose values stand side by side; general ones are here so that none replaces another."""
+"""Keys that hold several values; general ones are listed so that no value replaces another."""
 
 _ALIASES = {
     "job": "job_title occupation profession role position work current_job current_role career",
@@ -71,7 +71,7 @@ name birthday city country job employer diet allergy food_like food_dislike hobb
 learning language pet partner child project goal trip appointment timezone
 """
 COMMON_KEYS = tuple(_COMMON.split())
-"""The keys the prompt names; a longer list invites filling it."""
+"""The keys named in the prompt. A longer list would invite the model to fill it."""
 
 
 def normalise_key(raw: str) -> str:
@@ -96,12 +96,12 @@ def _in_key(char: str) -> bool:
 
 
 def canonical(key: str) -> str:
-    """The one name for a slot that has several; any other key as it is."""
+    """The one name of a key that has several; other keys unchanged."""
     return ALIASES.get(key, key)
 
 
 def cardinality(key: str) -> Cardinality | None:
-    """How many values a known slot holds, or None for a slot this table does not know."""
+    """How many values a known key holds; None for a key that is not in the table."""
     key = canonical(key)
     if key in ONE:
         return "one"

@@ -1,24 +1,23 @@
-"""The second look on its own: for what waits in the inbox until the model can be asked."""
+"""The second look as a job of its own: for inbox items that wait until the model can be reached."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import cast
 
 from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.language.text import sentence_around
-from memchat.memory.extraction.candidate import Relation
-from memchat.memory.extraction.proposals import turned_down
-from memchat.memory.extraction.second_look import Doubt, LookAnswer, SaidBefore, SecondLook
+from memchat.memory.context import Context
+from memchat.memory.extraction.second_look import LookAnswer, LookRequest, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR
 from memchat.memory.extraction.windows import turn_id
-from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
+from memchat.memory.facts.fact import Fact, proposed, refusal_entry, search_text
+from memchat.memory.facts.ingest import Ingested, ingest, queue_embedding, session_end
 from memchat.memory.facts.proposal import of_item, target_of
-from memchat.memory.gate.checks import content
+from memchat.memory.gate.checks import value_evidence
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store import (
@@ -32,15 +31,15 @@ from memchat.store import (
     sessions,
     usage,
 )
+from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
-from memchat.store.events import Cause
 from memchat.store.jobs import Claim
 from memchat.types import Change, InboxItem, Learned, Memory, Message, Scope, Session
 
 
 @dataclass(frozen=True, slots=True)
-class LaterSecondLook:
-    """Asks about the proposals of one conversation, and does what the answers say."""
+class DeferredSecondLook:
+    """Asks about the waiting proposals of one conversation, and applies the answers."""
 
     database: Database
     settings: Settings
@@ -51,7 +50,7 @@ class LaterSecondLook:
     def look(self, claim: Claim) -> Learned:
         """Ask about all that waits in the claimed conversation.
 
-        Raises ProviderError; then it waits on, and may be tried again.
+        Raises ProviderError; then all of it still waits, and the job may be tried again.
         """
         with self.database.read() as tx:
             found = sessions.by_id(tx, claim.target_id)
@@ -66,8 +65,8 @@ class LaterSecondLook:
         looks = self._ask(claim, model, waiting, turns)
         with self.database.write() as tx:
             changes = []
-            # What a person decided or had forgotten meanwhile waits no more.
-            still = self._still(tx, found[0])
+            # What the user decided or had forgotten meanwhile waits no longer.
+            still = self._still_waiting(tx, found[0])
             for one, look in zip(waiting, looks, strict=True):
                 if one.item.id in still:
                     now = still[one.item.id]
@@ -82,12 +81,12 @@ class LaterSecondLook:
         waiting: Sequence[WaitingItem],
         turns: Sequence[Message],
     ) -> Sequence[LookAnswer | None]:
-        """The answers; none of them where no model is to be asked. What it took is kept."""
+        """The answers; None for each where no model is to be asked. The usage is stored."""
         if not waiting or model.stand_in or self.settings.verify == "off":
             return [None] * len(waiting)
         second = SecondLook(model, self.prompts, self.settings.mask_before_extraction)
         said = [
-            SaidBefore(turn_id(n, turn), turn.role, turn.content) for n, turn in enumerate(turns)
+            ShownMessage(turn_id(n, turn), turn.role, turn.content) for n, turn in enumerate(turns)
         ]
         names = {turn.id: turn_id(n, turn) for n, turn in enumerate(turns)}
         try:
@@ -102,14 +101,14 @@ class LaterSecondLook:
     def _is_on(tx: Connection, session: Session) -> bool:
         return apps.memory_switch(tx, Scope(session.user, session.app)).on
 
-    def _still(self, tx: Connection, session: Session) -> dict[int, WaitingItem]:
-        """What waits now, by its inbox item; nothing while memory is off."""
+    def _still_waiting(self, tx: Connection, session: Session) -> dict[int, WaitingItem]:
+        """What waits now, by the id of its inbox item; nothing while memory is off."""
         if not self._is_on(tx, session):
             return {}
         return {one.item.id: one for one in self._waiting(tx, session)}
 
     def _waiting(self, tx: Connection, session: Session) -> list[WaitingItem]:
-        """What waits for its look and whose words still stand in their message."""
+        """What waits for a second look, as long as its quote still stands in the message."""
         ids = apps.find(tx, Scope(session.user, session.app)).ids
         items = inbox.unchecked(tx, session.id)
         turns = messages.by_ids(tx, [item.message_id for item in items if item.message_id])
@@ -138,32 +137,31 @@ class LaterSecondLook:
         value = item.value or ""
         known = one.target.value if one.target else ""
         if look.now and item.relation == "updates":
-            sound = content.may_stand_for(value, look.now, [one.turn.content], known)
+            sound = value_evidence.is_supported_rewording(
+                value, look.now, [one.turn.content], known
+            )
             value = look.now if sound else value
         inbox.drop(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
+        ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
         fact = replace(one.fact(value, self.settings), detail=detail)
         if look.answer == "not":
-            refusals.add(tx, own, session.id, [turned_down(fact, look.reason)], now)
-            return Change("refused", None, one.quotes, reason=look.reason)
-        cause = Cause(now, "model", "extracted", session.id, one.turn.id)
-        threshold, zone = self.settings.merge_threshold, self.settings.zone
-        writer = Consolidation(tx, own, shared, cause, threshold, zone)
-        done = writer.apply(fact)
-        if done.kind == "refused":
-            refusals.add(tx, own, session.id, [turned_down(fact, done.reason or "")], now)
-        in_use = services.in_use(tx)
-        for memory_id, app_id, _, _ in (
-            embeddings.missing(tx, in_use, writer.written) if in_use else ()
-        ):
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
-        return done
+            done = Ingested([Change("refused", None, one.quotes, reason=look.reason)])
+            done.refused.append(refusal_entry(fact, look.reason))
+        else:
+            source = session_end(session.id)
+            done = ingest(ctx, source, [fact], self.settings.merge_threshold)
+        refusals.add(tx, own, session.id, done.refused, now)
+        if (in_use := services.in_use(tx)) is not None:
+            missing = embeddings.missing(tx, in_use, done.written)
+            queue_embedding(ctx, [memory_id for memory_id, _, _, _ in missing])
+        return done.changes[0]
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingItem:
-    """One proposal that waits for its look, with the message it rests on."""
+    """One proposal that waits for its second look, with the message it was quoted from."""
 
     item: InboxItem
     turn: Message
@@ -172,19 +170,19 @@ class WaitingItem:
 
     @property
     def signals(self) -> str:
-        """Why it is to be looked at, without the promise that it will be."""
+        """Why a second look is needed, without the remark that it follows."""
         return self.item.reason.removeprefix(NOT_LOOKED_AT).removeprefix("; ")
 
     @property
     def quotes(self) -> tuple[str, ...]:
-        """The words that it rests on."""
+        """The words that prove it."""
         return (self.turn.content[self.span[0] : self.span[1]],)
 
-    def doubt(self, names: Mapping[int, str]) -> Doubt:
-        """What is asked about it; ``names`` gives each message its short id."""
+    def doubt(self, names: Mapping[int, str]) -> LookRequest:
+        """The request for it; ``names`` gives each message its short id."""
         around = sentence_around(self.turn.content, *self.span)
         item, target = self.item, self.target
-        return Doubt(
+        return LookRequest(
             ((names[self.turn.id], around.start, around.end),),
             item.key or "",
             item.value or "",
@@ -195,22 +193,14 @@ class WaitingItem:
         )
 
     def fact(self, value: str, settings: Settings) -> Fact:
-        """The same as a fact to put in."""
+        """The proposal as a fact to store."""
         what, said_at, quote = of_item(self.item), self.turn.created_at, self.quotes[0]
         text = search_text(what.key, value, said_at, settings.zone, quote, what.cues)
+        target_id = self.target.id if self.target else None
         return Fact(
-            memory_type=what.memory_type,
-            key=what.key,
-            value=value,
             said_at=said_at,
             search_text=text,
             created_by="auto",
-            many=what.many,
-            expires_at=what.expires_at,
-            starts_at=what.starts_at,
-            cues=what.cues,
-            sensitive=what.sensitive,
-            relation=cast(Relation, what.relation),
-            target_id=self.target.id if self.target else None,
             proofs=((self.turn.id, self.span[0], quote),),
+            **proposed(what) | {"value": value, "target_id": target_id},
         )

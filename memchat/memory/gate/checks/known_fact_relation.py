@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from memchat.language.text import content_words, says
-from memchat.memory.gate.checks import guards
-from memchat.memory.gate.checks.keys import canonical, cardinality
+from memchat.memory.gate import value_comparison
+from memchat.memory.gate.keys import canonical, cardinality
 from memchat.memory.gate.types import Case, KnownFact
 
 NO_WORD_OF_CHANGE = "no word says that something has changed"
@@ -48,11 +48,11 @@ def _check_same(case: Case, target: KnownFact) -> None:
     """What differs in a number, name or negation is not the same: in a slot that holds one value
     it takes the other's place, elsewhere both hold."""
     item = case.candidate
-    difference = guards.differs(item.value, target.value)
-    if not guards.negated(f"{item.value} {target.value}"):
-        difference = difference or guards.negation_in(case.sentences(), case.languages)
+    difference = value_comparison.difference(item.value, target.value)
+    if not value_comparison.is_negated(f"{item.value} {target.value}"):
+        difference = difference or value_comparison.negation_in(case.sentences(), case.languages)
     one_slot = item.key == target.key and not target.many
-    if one_slot and (difference or guards.replaced(item.value, target.value)):
+    if one_slot and (difference or value_comparison.words_differ(item.value, target.value)):
         case.change(relation="updates")
     elif difference is None:
         case.change(key=target.key, many=target.many)
@@ -66,45 +66,47 @@ def _check_update(case: Case, target: KnownFact) -> None:
     other_slot = canonical(target.key) != canonical(item.key)
     if other_slot:
         case.signals.append(f"it would replace a memory under another key, {target.key}")
-    changed = guards.changed(said, target.value, case.languages)
+    changed = value_comparison.says_it_changed(said, target.value, case.languages)
     if not changed:
         case.signals.append(NO_WORD_OF_CHANGE)
-    if guards.added(said):
+    if value_comparison.says_it_is_added(said):
         case.signals.append("a word says that it comes beside what there is")
-    if len(parts(target.value)) > 1:
+    if len(value_parts(target.value)) > 1:
         case.signals.append("the known value has several parts")
     stands_apart = other_slot or target.many
-    difference = guards.differs(item.value, target.value) if stands_apart else None
+    difference = value_comparison.difference(item.value, target.value) if stands_apart else None
     if difference and not changed and _near(item.value, target.value):
         # Two trips to one town, two sisters: nearly the same words, and both are true.
-        case.holds.append(f"it may be another one beside it: the {difference} differs")
+        case.reviews.append(f"it may be another one beside it: the {difference} differs")
     case.change(key=target.key, many=target.many)
 
 
 def _near(one: str, other: str) -> bool:
     words, others = content_words(one), content_words(other)
     shared = sum(says(other, word) for word in words)
-    opposed = guards.negated(one) != guards.negated(other)
+    opposed = value_comparison.is_negated(one) != value_comparison.is_negated(other)
     return bool(shared) and (opposed or 2 * shared >= max(len(words), len(others)))
 
 
-def parts(value: str) -> list[str]:
+def value_parts(value: str) -> list[str]:
     """The parts of a value that lists several."""
     return [part for part in _PARTS.split(value) if part.strip()]
 
 
 def _check_end(case: Case, target: KnownFact) -> None:
     words = content_words(target.value) | content_words(target.key.replace("_", " "))
-    if not any(says(case.messages(), word) for word in words):
+    if not any(says(case.own_message_words(), word) for word in words):
         case.signals.append("the words do not name what they end")
     said = " \n".join(case.sentences())
-    if not guards.over(said, target.value, case.languages):
+    if not value_comparison.says_it_ended(said, target.value, case.languages):
         case.signals.append("no word says that it is over")
         near = any(says(said, word) for word in words)
-        changed = guards.changed(said, target.value, case.languages)
+        changed = value_comparison.says_it_changed(said, target.value, case.languages)
         one = cardinality(target.key) == "one"
-        if guards.speaks_of_another(said, target.value) and (near or changed or one):
-            case.holds.append("the words speak of another number or name than what they would end")
-        elif near and guards.negated(said) and not changed:
-            case.holds.append("the words deny something else than what they would end")
+        if value_comparison.names_another(said, target.value) and (near or changed or one):
+            case.reviews.append(
+                "the words speak of another number or name than what they would end"
+            )
+        elif near and value_comparison.is_negated(said) and not changed:
+            case.reviews.append("the words deny something else than what they would end")
     case.change(key=target.key, many=target.many)

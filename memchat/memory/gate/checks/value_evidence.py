@@ -9,62 +9,63 @@ from collections.abc import Sequence
 
 from memchat.language.secrets import betrays, find_secrets, spoken
 from memchat.language.text import content_words, fold, names, numbers, says
-from memchat.memory.gate.checks import guards, orders
-from memchat.memory.gate.checks.quoted_text import own_words
-from memchat.memory.gate.checks.references import asks, numbers_said
-from memchat.memory.gate.checks.shape import VALUE_LIMIT
+from memchat.memory.gate import value_comparison
+from memchat.memory.gate.checks import instructions
+from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
+from memchat.memory.gate.checks.references import asks_a_question, numbers_in_words
+from memchat.memory.gate.quoted_text import own_words
 from memchat.memory.gate.types import Case
 
 _UNSPACED = re.compile("[\u3040-\u309f\u3400-\u4dbf\u4e00-\u9fff]")
-"""Where endings are written in hiragana, and each other sign is a word or half of one."""
+"""Scripts where endings are in hiragana, and each other sign is a word or half of one."""
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff]")
 
 
 def check(case: Case) -> None:
-    """Numbers and names stand in the quoted messages, the cited span, or the known fact that is
-    changed: else a person decides. Other words that nobody said are a signal."""
+    """Numbers and names must stand in the quoted messages, the cited span, or the known fact that
+    is changed, else the user decides. Other words that nobody said are a signal."""
     value = case.candidate.value
     known = case.target.value if case.target else ""
-    held = numbers_said(case.messages()) | numbers(known)
-    if case.ref and not asks(case.ref[0].text, case.ref[1]):
-        held |= numbers(case.cited())
-    glued = {n for name in names(case.cited(), from_start=True) for n in numbers(name)}
+    held = numbers_in_words(case.own_message_words()) | numbers(known)
+    if case.ref and not asks_a_question(case.ref[0].text, case.ref[1]):
+        held |= numbers(case.cited_words())
+    glued = {n for name in names(case.cited_words(), from_start=True) for n in numbers(name)}
     missing = sorted(numbers(value) - held - glued)  # the 3 of "PyO3" counts nothing
     if missing:
-        case.holds.append(f"you did not say {', '.join(missing)} there")
-    around = " \n".join((case.messages(), case.cited(), known))
+        case.reviews.append(f"you did not say {', '.join(missing)} there")
+    around = " \n".join((case.own_message_words(), case.cited_words(), known))
     unsaid = sorted(name for name in _value_names(value) if not says(around, name))
     if unsaid:
-        case.holds.append(f"you did not say the name {', '.join(unsaid)} there")
+        case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
     if case.candidate.relation != "ends":
         _check_words(case, known)
     _check_pieces(case)
 
 
-def may_stand_for(value: str, now: str, messages: Sequence[str], known: str) -> bool:
-    """Whether a value that a second look put together may stand in a proposal's place: made of
-    the user's own words and of the known fact, no secret, no order, and no denial lost."""
+def is_supported_rewording(value: str, now: str, messages: Sequence[str], known: str) -> bool:
+    """Whether a value from a second look may replace the proposed one: made of the user's words and
+    the known fact, without secret or instruction, and with the same negation."""
     around = " \n".join((*map(own_words, messages), known))
     secrets = [text[s.start : s.end] for text in messages for _, s in spoken([text])]
     return (
         len(now) <= VALUE_LIMIT
         and numbers(now) <= numbers(around)
         and all(says(around, word) for word in content_words(now))
-        and guards.negated(now) == guards.negated(value)
+        and value_comparison.is_negated(now) == value_comparison.is_negated(value)
         and not find_secrets(now)
         and not any(betrays(now, words) or fold(words).text in fold(now).text for words in secrets)
-        and not orders.reads_as_order(now)
+        and not instructions.reads_as_instruction(now)
     )
 
 
 def _value_names(value: str) -> set[str]:
-    """The names in a value. Its first word may be one by its capital alone where it is the only."""
+    """The names in a value. Its first word counts by its capital only where it is the only word."""
     return names(value, from_start=len(value.split()) == 1)
 
 
 def _check_words(case: Case, known: str) -> None:
     key = case.candidate.key.replace("_", " ")
-    around = " \n".join((case.user_text, case.said(), case.cited(), known, key))
+    around = " \n".join((case.user_text, case.quoted_words(), case.cited_words(), known, key))
     value = _UNSPACED.sub(" ", case.candidate.value)
     added = [word for word in sorted(content_words(value)) if not says(around, word)]
     spoken = _bare(around) if added else ""
@@ -86,7 +87,7 @@ def _inflects(word: str, spoken: str) -> bool:
 
 
 def _check_pieces(case: Case) -> None:
-    """What is quoted in pieces may join words that did not belong together."""
+    """A signal where a quote in pieces may join words that did not belong together."""
     item = case.candidate
     held = content_words(item.value) | numbers(item.value)
     sentences = dict.fromkeys(case.sentences())

@@ -1,4 +1,4 @@
-"""The clause of a sentence that a time phrase stands in, and whom it is about."""
+"""The clause around a time phrase, and what it is about."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BREAK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A phrase's surroundings, folded. ``rest`` is its clause without it."""
+    """The folded text around a phrase; ``rest`` is the clause without the phrase."""
 
     sentence: Span
     phrase: str
@@ -31,20 +31,20 @@ class Clause:
 
     @property
     def has_own_subject(self) -> bool:
-        """Whether the clause says something itself: not "it lasts", "staying", "only"."""
+        """Whether the clause says something by itself: not "it lasts", "staying", "only"."""
         return len(content_words(self.rest)) > 1
 
 
 def clause_around(text: str, phrase: Span) -> Clause:
-    """The clause of a message in which a phrase stands."""
+    """The clause around a phrase of a message."""
     sentence = sentence_around(text, phrase.start, phrase.end)
-    start, end = edges(text, phrase.start, phrase.end)
+    start, end = clause_edges(text, phrase.start, phrase.end)
     rest = f"{text[start : phrase.start]} {text[phrase.end : end]}"
     return Clause(sentence, fold(phrase.text).text, fold(rest).text)
 
 
-def edges(text: str, start: int, end: int) -> tuple[int, int]:
-    """A place of a message widened to the breaks before and after it in its sentence."""
+def clause_edges(text: str, start: int, end: int) -> tuple[int, int]:
+    """A span widened to the clause breaks around it in its sentence."""
     sentence = sentence_around(text, start, end)
     breaks = _breaks(text, sentence.start, sentence.end)
     left = max((b for _, b in breaks if b <= start), default=sentence.start)

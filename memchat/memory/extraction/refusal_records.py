@@ -1,50 +1,51 @@
-"""Writing down what a reading did not keep, once it is certain whose words may stay."""
+"""Storing what a reading refused, without words that may not be kept."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import datetime
 
 from sqlalchemy import Connection
 
 from memchat.language import secrets, text
-from memchat.memory.extraction.proposals import BLANKED, FORGOTTEN, HIDDEN
-from memchat.memory.extraction.session_reading import Reading
+from memchat.memory.context import Context
+from memchat.memory.extraction.session_reading import SessionReading
+from memchat.memory.extraction.verdict_outcomes import HIDDEN
+from memchat.memory.facts.fact import BLANKED, FORGOTTEN
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.store import apps, refusals
 from memchat.store.refusals import Refused
 
 _SHORTEST_PART = 4
-"""Characters from which a word of a proposal may be a part of a secret."""
+"""From how many characters on a word of a proposal is compared with parts of secrets."""
 
 
-def keep(
-    tx: Connection,
-    own: int,
-    reading: Reading,
+def record(
+    ctx: Context,
+    reading: SessionReading,
     rows: Iterable[Refused],
-    now: datetime,
     *,
     altered: Collection[int] = (),
 ) -> None:
-    """Note what a session's reading did not keep, in the transaction that marks it read.
+    """Store what a session's reading refused, in the transaction that marks it read.
 
-    Of what was forgotten, or stood in a message of ``altered``, only the reason is noted.
+    Of what was forgotten, or quoted from a message of ``altered``, only the reason is stored.
     """
-    ids, told = apps.find(tx, reading.scope).ids, _secrets(reading)
+    own = ctx.scope.own
+    assert own is not None
+    ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
     written = [
         Refused(HIDDEN)
-        if _betrays(row, told)
-        else _with_words_that_may_stay(tx, ids, reading, row, altered)
+        if _reveals_secret(row, secret_words)
+        else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
         for row in rows
     ]
-    read_to = reading.session.extracted_to
-    refusals.write(tx, own, reading.session.id, written, now, read_to=read_to)
+    session = reading.session
+    refusals.write(ctx.tx, own, session.id, written, ctx.now, read_to=session.extracted_to)
 
 
-def _secrets(reading: Reading) -> list[tuple[int, int, int, str]]:
-    """Where secrets stand in what was said (message, start, end), and their words."""
+def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
+    """The secrets of the conversation: (message id, start, end, text)."""
     said = [turn.content for turn in reading.turns]
     return [
         (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
@@ -52,14 +53,14 @@ def _secrets(reading: Reading) -> list[tuple[int, int, int, str]]:
     ]
 
 
-def _betrays(row: Refused, told: Iterable[tuple[int, int, int, str]]) -> bool:
-    """Whether a proposal holds a telling part of a secret. Cut off from the words around it, a part
-    is not recognised by itself; and the reason may repeat it."""
+def _reveals_secret(row: Refused, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
+    """Whether a proposal holds a revealing part of a secret. Without the words around it such a
+    part is not recognised by itself, and the reason may repeat it."""
     if row.key is None:
         return False
     words = f"{row.key} {row.value or ''}\n{row.reason}"
     plain = text.normal_value(words)
-    for message_id, start, end, secret in told:
+    for message_id, start, end, secret in secret_spans:
         quoted = row.message_id == message_id and row.start is not None and row.end is not None
         if quoted and (row.start or 0) < end and start < (row.end or 0):
             return True
@@ -75,7 +76,11 @@ def _pieces(value: str) -> list[str]:
 
 
 def _with_words_that_may_stay(
-    tx: Connection, ids: Iterable[int], reading: Reading, row: Refused, altered: Collection[int]
+    tx: Connection,
+    ids: Iterable[int],
+    reading: SessionReading,
+    row: Refused,
+    altered: Collection[int],
 ) -> Refused:
     if row.key is None:
         return row
@@ -88,5 +93,5 @@ def _with_words_that_may_stay(
     if turn is not None:
         said_at = turn.created_at
         proofs.append((turn.id, turn.content[row.start : row.end]))
-    stand = tombstone_marks.stand(tx, ids, row.key, row.value or "", proofs, said_at)
+    stand = tombstone_marks.match(tx, ids, row.key, row.value or "", proofs, said_at)
     return Refused(FORGOTTEN) if stand == "refuse" else row

@@ -1,4 +1,4 @@
-"""From when a candidate holds: the user's words for it, and the day that their code names."""
+"""The first day that a candidate holds: the user's words for it, and the date of its code."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import re
 from collections.abc import Iterable
 from datetime import date
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo
 
 from memchat.errors import InputError
 from memchat.language import calendar, lexicon
 from memchat.language.dates import from_date
 from memchat.memory.extraction.candidate import Candidate
-from memchat.memory.gate.checks.clauses import clause_around, edges
-from memchat.memory.gate.checks.expiry import a_week_on, fits, languages_at, places_of, read_at
-from memchat.memory.gate.checks.keys import cardinality
+from memchat.memory.gate.checks.expiry import (
+    a_week_later,
+    code_matches_phrase,
+    languages_near,
+    phrase_places,
+    read_phrase,
+)
+from memchat.memory.gate.clauses import clause_around, clause_edges
+from memchat.memory.gate.keys import cardinality
 
 if TYPE_CHECKING:
     from memchat.memory.gate.types import Case
@@ -43,7 +48,7 @@ _SMALL = r"(?:on |in |the |der |dem |el |la |le |lunes |du |de |d')?"
 
 
 def _from(*, spaced: bool) -> str:
-    """The words for "from" of the languages whose words spaces part, or of the others."""
+    """The words for "from" of the languages with spaces between words, or of the others."""
     codes = [code for code in lexicon.codes() if lexicon.is_spaced(code) is spaced]
     return "|".join(calendar.plain(lexicon.any_of(code, "from")) for code in codes)
 
@@ -54,57 +59,57 @@ _AHEAD = re.compile(
     rf"|(?:{_GLUED})(?:{_DAY})"
 )
 _BEFORE = 60
-"""Characters before a day that tell "until" it from "from" it."""
+"""Characters before a day in which "until" or "from" is looked for."""
 _COMING_DAY = re.compile(rf"(?<!\w)(?:{_COMING})(?!\w)")
 _LASTING = re.compile(rf"(?:{calendar.words_for('until', 'leads', 'before')}|over|the|die)\s*$")
 _RANGE = re.compile(rf"\s*(?:-|(?:to|through|{calendar.words_for('until')})\s)")
 
 
-def check_start(
-    candidate: Candidate, case: Case, zone: ZoneInfo, until: date | None = None
-) -> tuple[Candidate, date | None]:
-    """The candidate with the first day it holds, where that lies ahead of the message; the words
+def check(case: Case) -> None:
+    """Find the first day that a candidate holds, where that lies ahead of the message; the words
     for it must stand in a quoted message. What starts today or has started holds now."""
+    candidate = case.candidate
     code, said = candidate.starts, candidate.from_said
-    places = places_of(said, case) if said is not None else []
-    starts = None
+    places = phrase_places(said, case) if said is not None else []
     if places and code is not None:
-        starts = _resolve(candidate, case, zone, until)
-    elif later := starts_later(candidate, case, zone):
+        case.starts = _resolve(case)
+    elif later := starts_later(case):
         case.signals.append(f"it may only start later: {later}")
     elif code is not None:
         case.notes.append("the start date was dropped: the user gave no words for it")
-    if starts is None:
-        candidate = candidate.model_copy(update={"starts": None, "from_said": None})
-    return candidate, starts
+    if case.starts is None:
+        case.change(starts=None, from_said=None)
 
 
-def _resolve(candidate: Candidate, case: Case, zone: ZoneInfo, until: date | None) -> date | None:
-    turn, span = places_of(candidate.from_said or "", case)[-1]
-    named, code = read_at(turn, span, clause_around(turn.text, span)), candidate.starts or ""
-    day = turn.said_at.astimezone(zone).date()
+def _resolve(case: Case) -> date | None:
+    candidate, until = case.candidate, case.until
+    turn, span = phrase_places(candidate.from_said or "", case)[-1]
+    named, code = read_phrase(turn, span, clause_around(turn.text, span)), candidate.starts or ""
+    day = turn.said_at.astimezone(case.zone).date()
     try:
-        starts = a_week_on(named, code, from_date(code, turn.said_at, zone), day)
+        starts = a_week_later(named, code, from_date(code, turn.said_at, case.zone), day)
     except InputError as error:
-        case.holds.append(f"{UNREAD}: {error}")
+        case.reviews.append(f"{UNREAD}: {error}")
         return None
     if starts <= day and not (named.year and named.year > day.year):
         return None
-    if not fits(named, code, starts, day, languages_at(turn, span, case), first=True):
-        case.holds.append(f"{UNREAD}: “{span.text}” and its code do not agree")
+    if not code_matches_phrase(
+        named, code, starts, day, languages_near(turn, span, case), first=True
+    ):
+        case.reviews.append(f"{UNREAD}: “{span.text}” and its code do not agree")
         return None
     if until is not None and starts > until:
         case.refusals.append("it would end before it starts")
     return starts
 
 
-def starts_later(candidate: Candidate, case: Case, zone: ZoneInfo) -> str | None:
+def starts_later(case: Case) -> str | None:
     """The words of a quote's clause by which it may only start in the future, else None."""
     for turn, span in case.proofs:
-        start, end = edges(turn.text, span.start, span.end)
+        start, end = clause_edges(turn.text, span.start, span.end)
         text = calendar.plain(turn.text[start:end])
-        today = turn.said_at.astimezone(zone).date()
-        for match in _matches(candidate, text):
+        today = turn.said_at.astimezone(case.zone).date()
+        for match in _matches(case.candidate, text):
             named = calendar.read(match[0], before="from ")
             year = named.year or today.year + 1
             if (year, named.month or 12) > (today.year, today.month) and not named.endless:

@@ -18,12 +18,12 @@ from memchat.language.text import (
     says,
     sentence_around,
 )
-from memchat.memory.gate.checks import quoted_text
-from memchat.memory.gate.checks.link import NO_WORD_OF_CHANGE
+from memchat.memory.gate import quoted_text
+from memchat.memory.gate.checks.known_fact_relation import NO_WORD_OF_CHANGE
 from memchat.memory.gate.types import Case, Turn
 
 _AROUND = 400
-"""Characters beside a span from which its language is told."""
+"""Characters beside a span from which its language is recognised."""
 _ENGLISH_I = re.compile(r"(?<!\w)I (?=[a-z])")
 _CLAUSE = re.compile(
     r"[,;:.!?、，。！？]|\s[-–—]\s|(?<!\w)(?:and|but|und|aber|et|mais|y|pero|e|ma|mas|en|maar|ve|ama|и|но|а)(?!\w)"
@@ -40,7 +40,7 @@ _NEAR = 4_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class QuotePlace:
     """A quote where it stands, all folded."""
 
     turn: Turn
@@ -59,11 +59,11 @@ def check(case: Case) -> None:
         case.signals += _in_surroundings(case, place)
 
 
-def beside(case: Case) -> bool:
+def has_marker_nearby(case: Case) -> bool:
     """Whether a marker stands in the quoted messages, near the quote in a very long one, or in the
     next message."""
     texts = [turn.text[max(0, span.start - _NEAR) : span.end + _NEAR] for turn, span in case.proofs]
-    texts += [t.text[:_NEAR] for turn in case.quoted() for t in _later(case, turn)[:1]]
+    texts += [t.text[:_NEAR] for turn in case.quoted_turns() for t in _later(case, turn)[:1]]
     for text in dict.fromkeys(texts):
         languages = languages_in(text, 0, len(text)) or case.languages
         if "?" in text or any(_marked(kind, fold(text).text, languages) for kind in _BESIDE):
@@ -79,13 +79,13 @@ def languages_in(text: str, start: int, end: int) -> tuple[str, ...]:
     return found or (("en",) if _ENGLISH_I.search(window) else ())
 
 
-def _places(case: Case) -> Iterator[Place]:
+def _places(case: Case) -> Iterator[QuotePlace]:
     for turn, span in case.proofs:
         around = sentence_around(turn.text, span.start, span.end)
         breaks = [m.span() for m in _CLAUSE.finditer(turn.text, around.start, around.end)]
         start = max((end for _, end in breaks if end <= span.start), default=around.start)
         end = min((at for at, _ in breaks if at >= span.end), default=around.end)
-        yield Place(
+        yield QuotePlace(
             turn,
             span,
             fold(turn.text[start:end]).text,
@@ -95,7 +95,7 @@ def _places(case: Case) -> Iterator[Place]:
         )
 
 
-def _in_words(case: Case, place: Place, value: str) -> Iterator[str]:
+def _in_words(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
     """Signals in the clause and the sentence of the quote."""
     if case.candidate.relation != "ends":
         yield from _denial(case, place, value)
@@ -116,7 +116,7 @@ def _in_words(case: Case, place: Place, value: str) -> Iterator[str]:
         yield "the quote is a single word"
 
 
-def _denial(case: Case, place: Place, value: str) -> Iterator[str]:
+def _denial(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
     denied = bool(_marked("negation", place.clause, place.languages))
     carried = bool(_marked("negation", value, place.languages)) or _DENYING_SLOT.search(value)
     if denied and not carried:
@@ -127,10 +127,13 @@ def _denial(case: Case, place: Place, value: str) -> Iterator[str]:
         yield "its value denies something, and the words do not"
 
 
-def _in_surroundings(case: Case, place: Place) -> Iterator[str]:
+def _in_surroundings(case: Case, place: QuotePlace) -> Iterator[str]:
     """Signals in the message, the one before and the next."""
     text = place.turn.text
-    if any(a < place.span.start and place.span.end < b for a, b in quoted_text.quoted_spans(text)):
+    if any(
+        a < place.span.start and place.span.end < b
+        for a, b in quoted_text.quotation_mark_spans(text)
+    ):
         yield "it stands in quotation marks"
     upto = fold(text[: place.span.end]).text
     played = [upto, *(fold(t.text).text for t in case.turns if _before(t, place.turn))]
@@ -141,7 +144,7 @@ def _in_surroundings(case: Case, place: Place) -> Iterator[str]:
         _marked("withdrawn", place.sentence, place.languages)
     ):
         yield "what follows may take it back"
-    if quoted_text.speaks_of_a_text(text) or any(
+    if quoted_text.mentions_a_text(text) or any(
         quoted_text.announces_a_text(t.text) for t in case.turns if _before(t, place.turn)
     ):
         yield "the message speaks of a text, which may be somebody else's"
@@ -154,7 +157,7 @@ def _in_surroundings(case: Case, place: Place) -> Iterator[str]:
         yield "it answers a question that is not cited"
 
 
-def _answers(case: Case, place: Place) -> bool:
+def _answers(case: Case, place: QuotePlace) -> bool:
     before = [t for t in case.turns if t.message_id < place.turn.message_id][-1:]
     return bool(
         before
@@ -165,7 +168,7 @@ def _answers(case: Case, place: Place) -> bool:
     )
 
 
-def _is_part(place: Place) -> bool:
+def _is_part(place: QuotePlace) -> bool:
     quoted = set(re.findall(r"\w+", fold(place.span.text).text))
     return bool(set(re.findall(r"\w+", place.sentence)) - quoted)
 
@@ -182,7 +185,7 @@ def _marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match
     return markers.marked(kind, folded, languages)
 
 
-def _opens(kind: str, place: Place) -> bool:
+def _opens(kind: str, place: QuotePlace) -> bool:
     return _opens_text(kind, place.sentence, place.languages)
 
 

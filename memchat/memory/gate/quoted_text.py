@@ -1,7 +1,8 @@
-"""What in a message are not its writer's own words: quoted, pasted, forwarded, or made by a machine.
+"""Finds the parts of a message that are not its writer's words: quoted, pasted, forwarded,
+generated.
 
-Where a foreign part ends is often unsaid. What stands behind an open paste is not refused for that,
-but only a person can tell whose words it is: see ``open_paste``.
+Where such a part ends is often not marked. What follows an unmarked paste is not refused for that,
+but only the user can tell whose words it is: see ``unmarked_paste_start``.
 """
 
 # ruff: noqa: E501  (word lists are read along, not down)
@@ -36,7 +37,7 @@ _TOKENS = re.compile(
     r"<\|\w{2,20}\|>|\[/?(?:INST|SYSTEM|ASSISTANT|USER)\]|<</?SYS>>|^[ \t]*#{2,}[ \t]*(?:system|instruction|response|user|assistant|human)\b",
     re.IGNORECASE | re.MULTILINE,
 )
-"""Marks that chat models put between turns: nobody types them about themselves."""
+"""Marks that chat models use between turns, which people do not type about themselves."""
 
 _ROLES = (
     "user|assistant|system|human|ai|bot|chatbot|tool|tool_result|tool_output|function|developer|observation|thought|action"
@@ -47,7 +48,7 @@ _SCRIPT = re.compile(
     rf"^[ \t>*\u2066-\u2069]*(?:\[?\d{{1,2}}[:.]\d{{2}}\]?[ \t]*[-–]?[ \t]*[^\W\d]\w{{0,20}}|{_ROLES})[ \t*]*[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
-"""A line of a conversation that is written down: a role or a time with a name, and a colon."""
+"""A line of a written dialogue: a role, or a time with a name, and a colon."""
 
 _MAIL = re.compile(
     r"^[ \t]*-{3,}[ \t]*\w[^\n]{2,40}?[ \t]*-{3,}[ \t]*$"
@@ -56,7 +57,7 @@ _MAIL = re.compile(
     r"|^[ \t]*(?:on|am|le|el|il|em|op|\w+,?)\b[^\n]{3,80}?(?:wrote|schrieb|a écrit|escribió|ha scritto|escreveu|schreef|yazdı|написал\w?)[^\n:]{0,30}[ \t]*[:：][ \t]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-"""How a mail that is forwarded or answered opens; it goes on to the end of the message."""
+"""How a forwarded or answered mail begins; it continues to the end of the message."""
 
 _SOURCE = (
     r"e-?mails?|mails?|letter|page|web ?page|website|site|article|document|doc|pdf|file|readme|wiki|note(?:s)? from|flyer|leaflet|ad|newsletter|review|transcript|transcri(?:be|pt) of|caption|subtitle|output|result|log|search result|tool|book|post|tweet|thread|forum|colleague forwarded|guide|manual|message|text"
@@ -65,7 +66,8 @@ _SOURCE = (
 )
 _SOURCE_WORD = re.compile(rf"(?<!\w)(?:{_SOURCE})(?!\w)", re.IGNORECASE)
 _SOURCE_NEAR = 200
-"""Characters before a "says" in which a source may be named; unbounded it would be quadratic."""
+"""Characters before "says" in which a source may be named; without a limit it would be quadratic.
+"""
 _SOURCE_UNSPACED = (
     r"邮件|郵件|文章|网页|文件|文档|メール|記事|ページ|文書|資料|رسالة|مقال|صفحة|ईमेल|लेख|पत्र|दस्तावेज़"
 )
@@ -78,7 +80,7 @@ _POINTED = re.compile(
     rf"(?<!\w)(?:this|these|the following|dies\w*|folgende\w*|cet?|cette|est[ea]|quest[oa]|deze|dit|bu|şu|эт\w+) (?:\w+ )?(?:{_SOURCE})(?!\w)[^\n]*\n",
     re.IGNORECASE,
 )
-"""A line that points at a text: what comes below may be it."""
+"""A line that announces a text, which may follow below it."""
 _OWN_SOURCE = re.compile(rf"(?<!\w){_OWN}(?:\w+ )?$", re.IGNORECASE)
 _SAYS = re.compile(
     r"(?<!\w)(?:says?|said|saying|reads|steht|sagt|dit|disait|dice|decía|diz|zegt|staat|diyor|пишет|написано|写着|书いて|書いて)(?!\w)",
@@ -101,20 +103,20 @@ _SPEAKS = re.compile(
     r"(?:i|i'm|i've|my|we|you|ich|wir|du|mein\w*|je|j'\w+|nous|mon|ma|yo|soy|tengo|vivo|io|sono|eu|sou|ik|ben|я|мы|у меня|ok|okay|yes|no|hi|hello|thanks)(?!\w)|私|僕|我|أنا|मैं|저는|나는",
     re.IGNORECASE,
 )
-_ASCRIBED = 30
-"""Characters behind a quotation in which it is said who says so."""
+_ATTRIBUTION = 30
+"""Characters after a quotation in which its source may be named."""
 
 
 @lru_cache(maxsize=512)
-def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
+def quotation_mark_spans(text: str) -> tuple[tuple[int, int], ...]:
     """Where text stands in quotation marks."""
     single = (m.span() for m in _SINGLE_QUOTED.finditer(text))
     return (*_quotations(text), *single)
 
 
 def _quotations(text: str) -> Iterator[tuple[int, int]]:
-    """Where text stands in double quotation marks. An opening one that nothing closes is passed
-    over, for to look for its end in all that follows would make many of them quadratic."""
+    """The parts in double quotation marks. An opening mark without a closing one is skipped at
+    once; searching the rest of the text for each would be quadratic."""
     last = {mark: max(map(text.rfind, closing)) for mark, closing in _CLOSING.items()}
     at = 0
     while opening := _OPENING.search(text, at):
@@ -126,14 +128,14 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=512)
-def spans_of_others(text: str) -> tuple[tuple[int, int], ...]:
+def quoted_spans(text: str) -> tuple[tuple[int, int], ...]:
     """The parts of a message that are not its writer's own words.
 
-    Fenced blocks, block quotes and elements; objects a machine wrote; mails from their head on;
-    written down conversations; what stands in ⟦⟧; and after a verb such as "translate", or the name
-    of a source, what stands in quotation marks or behind the colon.
+    Fenced blocks, block quotes and elements; JSON objects; mails from their header on; written
+    dialogues; text in ⟦⟧; and after a verb such as "translate", or the name of a source, text in
+    quotation marks or after the colon.
     """
-    text = _narrow(text)
+    text = _half_width(text)
     closed = [_FENCE, _INLINE_FENCE, _BLOCK_QUOTE, _MARKED, _TABLE]
     closed += [_ELEMENT] if "</" in text else []
     found = [m.span() for pattern in closed for m in pattern.finditer(text)]
@@ -143,33 +145,33 @@ def spans_of_others(text: str) -> tuple[tuple[int, int], ...]:
             found.append((match.start(), len(text)))
     if match := _SCRIPT.search(text):
         found.append((match.start(), _script_end(text)))
-    quoted = quoted_spans(text)
+    quoted = quotation_mark_spans(text)
     at = len(text)
     for verb in PASTE.finditer(text):
         at = min(at, verb.end())
-        found += _behind_colon(text, verb.end())
+        found += _after_colon(text, verb.end())
     for source in _FROM_SOURCE.finditer(text):
         if not _OWN_SOURCE.search(text, max(0, source.start() - 20), source.start()):
-            found += _behind_colon(text, source.end() - 1)
+            found += _after_colon(text, source.end() - 1)
     for said in _SAYS.finditer(text):
         at = min(at, said.end()) if _names_source(text, said.start()) else at
-    found += [span for span in quoted if span[0] >= at or _is_ascribed(text, span[1])]
-    found += _written_down(text)
+    found += [span for span in quoted if span[0] >= at or _is_attributed(text, span[1])]
+    found += _dialogue(text)
     return tuple(_merged(found))
 
 
 def is_quoted(text: str, start: int, end: int) -> bool:
-    """Whether a place of a message touches a foreign part."""
-    spans = spans_of_others(text)
+    """Whether a span of a message touches a quoted part."""
+    spans = quoted_spans(text)
     before = bisect_left(spans, (end, 0))
     return before > 0 and start < spans[before - 1][1]
 
 
 @lru_cache(maxsize=512)
-def open_paste(text: str) -> int:
-    """From where on a message may still be what was pasted before, its end being unmarked; the
-    message's length where nothing open was pasted."""
-    text = _narrow(text)
+def unmarked_paste_start(text: str) -> int:
+    """From where on a message may be pasted text whose end is not marked; the message's length
+    where there is none."""
+    text = _half_width(text)
     starts = [m.end() for m in PASTE.finditer(text) if ":" in text[m.end() : m.end() + 80]]
     starts += [
         m.end()
@@ -181,17 +183,17 @@ def open_paste(text: str) -> int:
 
 
 def own_words(text: str) -> str:
-    """A message without its foreign parts."""
+    """A message without its quoted parts."""
     kept, at = [], 0
-    for start, end in spans_of_others(text):
+    for start, end in quoted_spans(text):
         kept.append(text[at:start])
         at = end
     return " ".join((*kept, text[at:]))
 
 
 @lru_cache(maxsize=64)
-def _narrow(text: str) -> str:
-    """The text with full width letters and marks in their plain form, each in its place."""
+def _half_width(text: str) -> str:
+    """The text with full-width characters in their plain form, at the same offsets."""
     if text.isascii():
         return text
     plain = (unicodedata.normalize("NFKC", char) for char in text)
@@ -204,24 +206,24 @@ def _names_source(text: str, end: int) -> bool:
     return _SOURCE_WORD.search(text, start, end) is not None
 
 
-def _is_ascribed(text: str, end: int) -> bool:
-    """Whether a source is named behind what stands in quotation marks: "…", says the leaflet."""
-    said = _SAYS.search(text, end, end + _ASCRIBED)
+def _is_attributed(text: str, end: int) -> bool:
+    """Whether a source is named after a quotation: "…", says the leaflet."""
+    said = _SAYS.search(text, end, end + _ATTRIBUTION)
     return said is not None and _SOURCE_WORD.search(text, said.end(), said.end() + 40) is not None
 
 
-def _written_down(text: str) -> Iterator[tuple[int, int]]:
-    """Lines that each begin with a name and a colon, two at least, where one of them speaks of
-    itself: a conversation that is written down."""
+def _dialogue(text: str) -> Iterator[tuple[int, int]]:
+    """Two or more lines that begin with a name and a colon, where one speaks in the first person: a
+    written dialogue."""
     lines = list(_SPEAKER.finditer(text))
     speakers = {line[1].casefold() for line in lines}
     if len(speakers) > 1 and any(_SPEAKS.match(line[2]) for line in lines):
         yield lines[0].start(), lines[-1].end()
 
 
-def _behind_colon(text: str, at: int) -> Iterator[tuple[int, int]]:
-    """What stands behind the colon of a line: the rest of the paragraph, or where the line ends
-    there, all that follows."""
+def _after_colon(text: str, at: int) -> Iterator[tuple[int, int]]:
+    """The text after the colon of a line: the rest of the paragraph, or all that follows where the
+    line ends at the colon."""
     line_end = text.find("\n", at)
     line_end = len(text) if line_end < 0 else line_end
     colon = next((i for i in range(at, line_end) if text[i] in ":："), -1)
@@ -233,15 +235,14 @@ def _behind_colon(text: str, at: int) -> Iterator[tuple[int, int]]:
 
 
 def _script_end(text: str) -> int:
-    """A conversation that is written down goes on to the last of its lines, which only a blank line
-    closes."""
+    """A written dialogue ends at the blank line after its last line."""
     last = list(_SCRIPT.finditer(text))[-1]
     blank = text.find("\n\n", last.end())
     return len(text) if blank < 0 else blank
 
 
 def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Objects and lists in JSON, whole or broken off, and what stands before them on their line."""
+    """JSON objects and lists, whole or cut off, with what stands before them on their line."""
     decoder = json.JSONDecoder(strict=False)
     at = 0
     for match in islice(re.finditer(r"[{\[](?=\s*[{\[\"])", text), _STARTS):
@@ -268,15 +269,15 @@ def _merged(found: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def mark_quoted(text: str, start: int = 0, end: int | None = None) -> str:
-    """A part of a text with ⟦ and ⟧ around what is foreign in it, as the whole text tells; such
-    marks of its own become square ones."""
+    """A part of a text with ⟦ and ⟧ around its quoted parts, which are found in the whole text.
+    Such marks in the text itself become square brackets."""
     end = len(text) if end is None else end
 
     def plain(piece: str) -> str:
         return piece.replace("⟦", "[[").replace("⟧", "]]")
 
     out, at = [], start
-    for a, b in spans_of_others(text):
+    for a, b in quoted_spans(text):
         a, b = max(a, start), min(b, end)
         if a < b:
             out.append(f"{plain(text[at:a])}⟦{plain(text[a:b])}⟧")
@@ -285,11 +286,11 @@ def mark_quoted(text: str, start: int = 0, end: int | None = None) -> str:
 
 
 @lru_cache(maxsize=512)
-def speaks_of_a_text(text: str) -> bool:
-    """Whether a message asks about a text or says where one is from: part of it may be that text."""
+def mentions_a_text(text: str) -> bool:
+    """Whether a message asks about a text or names its source: part of it may be that text."""
     return any(pattern.search(text) is not None for pattern in (PASTE, _SOURCE_WORD, _ABOUT_A_TEXT))
 
 
 def announces_a_text(text: str) -> bool:
-    """Whether a message says that the next one is not its writer's."""
+    """Whether a message says that the next one is somebody else's text."""
     return _ANNOUNCES.search(text) is not None

@@ -1,0 +1,29 @@
+"""The title and summary of a conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memchat.language import secrets, text
+from memchat.types import Message
+
+
+def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
+    """A title or summary with secrets masked; None where it has a number or name nobody said."""
+    if not words:
+        return None
+    secret_words = {said[number][s.start : s.end] for number, s in secrets.spoken(said)}
+    if any(secrets.betrays(words, secret) for secret in secret_words):
+        return None  # without the word beside it, it is not recognised as a secret
+    transcript = " ".join(said)
+    unsaid = text.numbers(words) - text.numbers(transcript)
+    plain = text.fold(transcript).text
+    unsaid |= {name for name in text.names(words) if text.fold(name).text not in plain}
+    return None if unsaid else secrets.mask(words)
+
+
+def fallback_title(turns: Sequence[Message], limit: int = 60) -> str | None:
+    """The first words a person said, where the model gave no title."""
+    first = next((turn.content for turn in turns if turn.role == "user"), "")
+    words = secrets.mask(" ".join(first.split()))
+    return (words if len(words) <= limit else words[: limit - 1].rstrip() + "…") or None
