@@ -19,9 +19,9 @@ from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
     embeddings,
     job_holders,
-    jobs,
+    job_lists,
     keywords,
-    memories,
+    memory_lists,
     meta,
     repair,
     services,
@@ -103,7 +103,7 @@ def _embedding(
     with database.read() as tx:
         service_id = services.in_use(tx)
         service = services.get(tx, service_id) if service_id else None
-        has_vectors = service_id is not None and embeddings.any_of(tx, service_id)
+        has_vectors = service_id is not None and embeddings.exist_for(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
     named = model_choice.embedding_model_named(settings)
@@ -133,9 +133,11 @@ def _embedding(
 def _store(database: Database) -> Iterator[Check]:
     damage = database.damage()
     with database.read() as tx:
-        rows, _ = memories.counts_anywhere(tx)
+        rows, _ = memory_lists.totals(tx)
         kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
-        counts = [(kind, keywords.count(tx, kind), repair.words_count(tx, kind)) for kind in kinds]
+        counts = [
+            (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
+        ]
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
@@ -207,9 +209,9 @@ def _change(database: Database) -> Iterator[Check]:
 
 def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
-        failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
-        pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
-        gone = job_holders.gone(tx)
+        failed = job_lists.listed(tx, user=None, status="failed", now=now, limit=1)
+        pending = job_lists.listed(tx, user=None, status="pending", now=now, limit=1)
+        gone = job_holders.dead_holders(tx)
     if failed:
         yield Check(
             "queue",

@@ -40,13 +40,13 @@ def said(mc: MemChat) -> tuple[int, int]:
     with mc._database.write() as tx:
         own, _ = apps.ensure(tx, ANA, mc.now)
         session_id = sessions.start(tx, own, "test", mc.now, mc.now)
-        return session_id, messages.add(tx, session_id, own, "user", WORDS, mc.now)
+        return session_id, messages.add(tx, session_id, "user", WORDS, mc.now)
 
 
 def forget_porto(mc: MemChat) -> None:
     with mc._database.write() as tx:
         own, _ = apps.ensure(tx, ANA, mc.now)
-        tombstones.bury(tx, own, 0, tombstone_marks.fact_marks("city", "Porto"), mc.now)
+        tombstones.add(tx, own, 0, tombstone_marks.fact_marks("city", "Porto"), mc.now)
 
 
 def test_facts_are_stored_in_their_order_and_later_ones_replace_earlier_ones(mc: MemChat) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from memchat.language.numbers import numbers
+
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
-from memchat.language.text import content_words, numbers
+from memchat.language.text import content_words
 from memchat.memory.context import Context
 from memchat.memory.facts.fact import Fact, search_text
 from memchat.memory.facts.ingest import MANUAL, ingest

@@ -39,7 +39,7 @@ class Lease:
     def take(self, tx: Connection, session_id: int, now: datetime) -> None:
         """Take the lease of a session. Raises StoreError where another process holds it."""
         self.refuse_held(tx, session_id)
-        sessions.take(tx, session_id, self.owner, self.until(now), now)
+        sessions.reopen(tx, session_id, self.owner, self.until(now), now)
 
     def until(self, now: datetime) -> datetime:
         """When a lease that is taken now runs out."""
@@ -53,15 +53,15 @@ class Lease:
     def is_held_elsewhere(self, tx: Connection, session_id: int) -> bool:
         """Whether another process that is still alive holds the session."""
         owner, until = sessions.lease(tx, session_id)
-        if owner == self.owner or processes.is_gone(owner):
+        if owner == self.owner or processes.has_ended(owner):
             return False
-        return processes.is_kept(owner) or (until is not None and until >= self._parts.clock())
+        return processes.is_renewed(owner) or (until is not None and until >= self._parts.clock())
 
     def start(self) -> None:
         """Renew the lease from now on, where no thread does so yet."""
         if self.thread is None or not self.thread.is_alive():
             self.stopped = threading.Event()
-            processes.keep(self.owner, self.stopped)
+            processes.add_renewal(self.owner, self.stopped)
             self.thread = threading.Thread(
                 target=self._run, args=(self.stopped,), name="memchat-lease", daemon=True
             )
@@ -99,7 +99,7 @@ class Lease:
             while not stopped.wait(LEASE_SECONDS / 3) and self._goes_on():
                 pass
         finally:
-            processes.let_go(self.owner, stopped)
+            processes.remove_renewal(self.owner, stopped)
 
     def _goes_on(self) -> bool:
         try:

@@ -9,7 +9,7 @@ from memchat.chat.message_window import MessageWindow
 from memchat.chat.parts import Parts
 from memchat.errors import InputError
 from memchat.memory.recall import follow_up, render
-from memchat.store.prompts import Sent
+from memchat.store.prompts import SentPrompt
 from memchat.types import ChatMessage, MemorySwitch, Recalled, Usage
 
 NO_ROOM = "the message left no room for memories"
@@ -21,7 +21,7 @@ class Prompt:
 
     messages: list[ChatMessage]
     shown: Recalled
-    sent: Sent
+    sent: SentPrompt
     """The same as it is stored with the reply."""
     dropped_turns: int
     filter_usage: Usage | None
@@ -60,7 +60,7 @@ def build(
         except InputError:
             # The message fits alone: it is sent without the memories, and the result says so.
             shown = Recalled(degraded=NO_ROOM, dropped=shown.lines + shown.dropped)
-    sent = Sent(
+    sent = SentPrompt(
         window.system,
         window.turns[0].id,
         tools,

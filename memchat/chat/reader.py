@@ -56,6 +56,6 @@ class Reader:
         self.failure = done.errors[-1] if done.errors else None
         if not done.learned and not done.failed and session_id is not None:
             with self._parts.database.read() as tx:
-                if jobs.under_way(tx, "extract", session_id):
+                if jobs.is_unfinished(tx, "extract", session_id):
                     self.failure = "it is being read by another process"
         return self.learned

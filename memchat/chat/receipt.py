@@ -15,8 +15,18 @@ from memchat.chat.reply import Reply
 from memchat.memory.forgetting import replies_in_flight
 from memchat.memory.recall import render
 from memchat.memory.recall.used_facts import echoed
-from memchat.store import apps, counts, fact_lists, jobs, messages, prompts, sessions, usage
-from memchat.store.prompts import Sent
+from memchat.store import (
+    apps,
+    fact_lists,
+    jobs,
+    messages,
+    prompts,
+    receipts,
+    sessions,
+    usage,
+    use_counts,
+)
+from memchat.store.prompts import SentPrompt
 from memchat.types import Hit
 
 
@@ -53,7 +63,7 @@ class Receipt:
                 usage.add(tx, own, session_id, one, now, message_id=reply.message_id)
             self.conversation.store_query_vectors(tx, self.parts.recall, own, now)
             if extract:
-                jobs.enqueue(tx, "extract", own, "session", session_id, now)
+                jobs.enqueue(tx, "extract", own, session_id, now)
         return True
 
     def _store_reply(
@@ -73,20 +83,20 @@ class Receipt:
             tx, session_id, own, "assistant", content, now, self.status, memory=learnable
         )
         reply.message_id = message_id
-        messages.keep_receipt(tx, message_id, shown)
+        receipts.add(tx, message_id, shown)
         if self.prompt is not None:
             complete = len(shown) == len(hits) and len(listed) == len(reply.shown.listed)
             # A prompt that holds what was forgotten since is not stored.
             sent = self.prompt.sent if complete else replace(self.prompt.sent, system=None)
-            prompts.keep(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
+            prompts.add(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
         given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
         given |= echoed(reply.shown.listed, reply.received)
-        counts.add(tx, matched=reply.shown.matched, read=given)
+        use_counts.add(tx, matched=reply.shown.matched, read=given)
 
 
 def _with_list_apart(
-    tx: Connection, session_id: int, sent: Sent, listed: Sequence[Hit], now: datetime
-) -> Sent:
+    tx: Connection, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
+) -> SentPrompt:
     """What was sent with its list of facts in rows of its own, which later replies share."""
     if not listed:
         return sent
@@ -94,5 +104,5 @@ def _with_list_apart(
     if sent.system is not None:
         opening, _, rest = sent.system.partition(render.listing(listed))
     lines = [(hit.id, hit.text) for hit in listed]
-    list_id = fact_lists.keep(tx, session_id, opening, lines, now)
+    list_id = fact_lists.add(tx, session_id, opening, lines, now)
     return replace(sent, system=rest, list_id=list_id)

@@ -97,9 +97,7 @@ class Turn:
                 session_id = self._lease.begin(tx, own, now)
             else:
                 self._lease.take(tx, session_id, now)
-            self._message_id = messages.add(
-                tx, session_id, own, "user", text, now, memory=learnable
-            )
+            self._message_id = messages.add(tx, session_id, "user", text, now, memory=learnable)
             conversation.load(tx, session_id)
         # Only now is it stored: on a full disk it is the end of the transaction that fails.
         conversation.session_id = session_id

@@ -14,7 +14,7 @@ from datetime import datetime
 from memchat.config import Settings
 from memchat.jobs.embedding_run import ClaimJobs, EmbeddingResult, EmbeddingRun, Kind
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.store import jobs, unembedded
+from memchat.store import job_lists, unembedded
 from memchat.store.database import Database
 from memchat.types import Job, Progress
 
@@ -55,7 +55,7 @@ class Backfill:
         with self.database.write() as tx:
             total = unembedded.count(tx, self.space.service_id)
             if total:
-                unembedded.queue(tx, self.space.service_id, began)
+                unembedded.enqueue_all(tx, self.space.service_id, began)
         runs: list[EmbeddingResult] = []
 
         def report(*now: EmbeddingResult) -> None:
@@ -79,7 +79,7 @@ class Backfill:
                 break
         with self.database.read() as tx:
             left = unembedded.count(tx, self.space.service_id)
-            failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
+            failed = job_lists.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
         # A text counts wherever it occurs, though it is embedded once.
         done, down = max(0, total - left), runs[-1].down
         faulty = sum(one.faulty for one in runs)

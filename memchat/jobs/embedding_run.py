@@ -29,7 +29,7 @@ from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.recall import turn_texts
 from memchat.providers.provider_errors import plugin_errors
 from memchat.providers.rate_limiter import PauseRequested
-from memchat.store import embeddings, jobs, memories, services, usage
+from memchat.store import embeddings, jobs, memory_changes, services, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
@@ -215,7 +215,7 @@ class EmbeddingRun:
         good = [c for c in batch.claims if c.target_id not in faults]
         bad = [c for c in batch.claims if c.target_id in faults]
         done = jobs.finish_all(tx, good, now)
-        bad = jobs.standing(tx, bad)
+        bad = jobs.still_held(tx, bad)
         if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
         else:
@@ -252,11 +252,11 @@ class EmbeddingRun:
         changed = {memory_id for memory_id, _, _, key in missing if key not in made}
         # Also those whose text had a vector already: their shard does not have it yet.
         written = [c.target_id for c in done if c.target_id not in changed]
-        memories.mark_embedded(tx, written, Cause(now, "system"))
+        memory_changes.mark_embedded(tx, written, Cause(now, "system"))
         for memory_id, app_id, _, _ in missing:
             if memory_id in changed:
                 # Its text or the service in use changed while it was embedded.
-                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+                jobs.enqueue(tx, "embed", app_id, memory_id, now)
 
     def _record_usage(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime

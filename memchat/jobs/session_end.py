@@ -17,7 +17,7 @@ def close_session(tx: Connection, session: Session, now: datetime) -> None:
     own = apps.find(tx, scope).own
     if own is None or not apps.memory_switch(tx, scope).on:
         return
-    if sessions.has_unread(tx, session.id):
-        jobs.enqueue(tx, "extract", own, "session", session.id, now)
-    elif inbox.unchecked(tx, session.id):
-        jobs.enqueue(tx, "verify", own, "session", session.id, now)
+    if sessions.has_unread_messages(tx, session.id):
+        jobs.enqueue(tx, "extract", own, session.id, now)
+    elif inbox.awaiting_second_look(tx, session.id):
+        jobs.enqueue(tx, "verify", own, session.id, now)

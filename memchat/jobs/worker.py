@@ -27,9 +27,9 @@ from memchat.memory.extraction.learner import Learner
 from memchat.memory.facts.in_force import apply_due_dates, has_due_dates
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.store import hidden, job_holders, jobs, memories, sessions
+from memchat.store import hidden_memories, job_holders, job_lists, jobs, memory_lists, sessions
 from memchat.store.database import Database
-from memchat.store.jobs import Claim
+from memchat.store.jobs import Claim, ClaimRequest
 from memchat.types import Learned, Progress
 
 log = logging.getLogger(__name__)
@@ -104,8 +104,8 @@ class Worker:
     def has_work(self) -> bool:
         """Whether a job is due, or is held by a process that has ended."""
         with self._database.read() as tx:
-            due = jobs.due(tx, None, self._clock())
-            left = job_holders.any_gone(tx)
+            due = jobs.due_kinds(tx, None, self._clock())
+            left = job_holders.any_dead(tx)
         if due and due <= _NEED_EMBEDDER and self._embedding_space()[0] is None:
             return left  # there is no embedding model to run them
         return bool(due) or left
@@ -139,7 +139,7 @@ class Worker:
         with self._database.read() as tx:
             abandoned = [
                 session
-                for session, owner, until in sessions.open_ones(tx, user)
+                for session, owner, until in sessions.open_sessions(tx, user)
                 if _is_abandoned(owner, until, now)
             ]
         for session in abandoned:
@@ -173,24 +173,26 @@ class Worker:
         def claimed() -> list[Claim]:
             return jobs.claim(
                 tx,
-                kind,
-                self._owner,
+                ClaimRequest(
+                    kind,
+                    self._owner,
+                    jobs.LEASE_SECONDS,
+                    limit=limit,
+                    batch=batch,
+                    user=user,
+                    target_id=target_id,
+                    due_by=due_by,
+                ),
                 self._clock(),
-                jobs.LEASE_SECONDS,
-                limit=limit,
-                batch=batch,
-                user=user,
-                target_id=target_id,
-                due_by=due_by,
             )
 
         # With nothing to claim, look for jobs of a process that ended in the meantime.
-        return claimed() or (claimed() if job_holders.free_gone(tx, kind) else [])
+        return claimed() or (claimed() if job_holders.release_dead(tx, kind) else [])
 
     def _release_dead_workers(self) -> None:
         with self._database.write() as tx:
-            job_holders.free_gone(tx)
-            jobs.give_up_on_killers(tx, self._clock(), self._settings.retry_minutes)
+            job_holders.release_dead(tx)
+            jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
 
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
@@ -215,7 +217,7 @@ class Worker:
             # Those whose transcript is redacted first: it decides for what was merged into them.
             for keep in (False, True):
                 ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
-                due = [m for m in hidden.listed(tx, app_ids) if m.id in ids] if ids else []
+                due = [m for m in hidden_memories.listed(tx, app_ids) if m.id in ids] if ids else []
                 self._drop_vectors(tx, purge.forget(tx, due, zone, now, keep_transcript=keep))
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
@@ -269,13 +271,13 @@ class Worker:
         found = run.run(claim)
         done.done += len(found.done)
         with self._database.read() as tx:
-            done.failed += jobs.by_ids(tx, found.failed, self._clock())
+            done.failed += job_lists.by_ids(tx, found.failed, self._clock())
 
     def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
         with self._database.write() as tx:
             for claim in claimed:
                 fail_job(tx, claim, error, self._clock(), self._settings)
-            failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
+            failed = job_lists.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed:
             log.warning(
@@ -289,7 +291,7 @@ class Worker:
         zone = self._settings.zone
         today = now.astimezone(zone).date()
         with self._database.read() as tx:
-            scopes = memories.due_anywhere(tx, today, user)
+            scopes = memory_lists.scopes_with_due_dates(tx, today, user)
             due = [app_ids for app_ids in scopes if has_due_dates(tx, app_ids, today)]
         for app_ids in due:
             with self._database.write() as tx:
@@ -298,6 +300,6 @@ class Worker:
 
 
 def _is_abandoned(owner: str | None, until: datetime | None, now: datetime) -> bool:
-    if processes.is_kept(owner):
+    if processes.is_renewed(owner):
         return False
-    return until is None or until < now or processes.is_gone(owner)
+    return until is None or until < now or processes.has_ended(owner)

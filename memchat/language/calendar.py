@@ -79,7 +79,7 @@ def names_day(folded: str) -> bool:
 
 def words_for(*kinds: str) -> str:
     """The entries of some kinds in every language, as alternatives."""
-    listed = (lexicon.any_of(code, kind) for kind in kinds for code in lexicon.codes())
+    listed = (lexicon.alternatives(code, kind) for kind in kinds for code in lexicon.codes())
     return "|".join(dict.fromkeys(plain(words) for words in listed if words != r"(?!)")) or "(?!)"
 
 
@@ -88,7 +88,7 @@ def _any(*kinds: str) -> re.Pattern[str]:
 
 
 _NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
-_NUMBERS |= {plain(word): 1 for word in lexicon.everywhere("one")}
+_NUMBERS |= {plain(word): 1 for word in lexicon.all_words("one")}
 _FIRST = re.compile(r"first|ersten?r?|premier|primero|primo|primeiro|eerste")
 _AMBIGUOUS = re.compile("may|march|mars|mai|mart|segunda|terca|quarta|quinta|sexta")
 """Also verbs, a planet, "never", "second": dates only behind a word that leads to one, as are short

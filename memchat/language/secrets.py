@@ -15,11 +15,12 @@ from itertools import pairwise
 
 from memchat.language import (
     lock_codes,
+    named_secrets,
+    secret_words,
     security_answers,
     shaped_secrets,
-    told_secrets,
     vendor_keys,
-    wallet,
+    wallet_words,
 )
 from memchat.language.text import UNSPACED, fold
 
@@ -225,7 +226,7 @@ def betrays(words: str, secret: str) -> bool:
 
 @lru_cache(maxsize=16384)
 def _pieces(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(rf"(?:[^\W_]|[{told_secrets.MARKS}])+", fold(text).text))
+    return tuple(re.findall(rf"(?:[^\W_]|[{secret_words.MARKS}])+", fold(text).text))
 
 
 def mask(text: str) -> str:
@@ -240,17 +241,17 @@ def mask(text: str) -> str:
 def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
     for pattern in (_SAID, _SAID_AFTER, _USED_FOR, _PASS, _PHRASE):
         for match in pattern.finditer(text):
-            if pattern is _SAID and told_secrets.names_another(text, match.start("between")):
+            if pattern is _SAID and named_secrets.is_part_of_name(text, match.start("between")):
                 continue
             if not _is_harmless(text, match.start(), *match.span("secret")):
                 yield "password", *_with_its_like(text, *match.span("secret"))
-    for name, span in (*told_secrets.find(text), *security_answers.find(text)):
+    for name, span in (*named_secrets.find(text), *security_answers.find(text)):
         if not _is_harmless(text, name, *span):
             yield "password", *_with_its_like(text, *span)
     for span in lock_codes.find(text):
         if not _is_harmless(text, *span[:1], *span):
             yield "password", *span
-    for span in wallet.find(text):
+    for span in wallet_words.find(text):
         yield "password", *span
     for match in _NAMED_KEY.finditer(text):
         yield "key", *match.span("secret")

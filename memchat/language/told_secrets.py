@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import islice
 
-from memchat.language import lexicon, misspelt
+from memchat.language import lexicon, password_typos
 from memchat.language.number_words import run_of_digits
 
 Place = tuple[int, int]
@@ -149,7 +149,7 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
         for kind, code in _roles(name[0]):
             yield name, kind, code
     for word in _LETTERS.finditer(text):
-        if (meant := misspelt.sections(word[0])) and not _roles(word[0]):
+        if (meant := password_typos.languages_meant(word[0])) and not _roles(word[0]):
             yield from ((word, "password", code) for code in meant)
 
 
@@ -316,7 +316,7 @@ def _value(text: str, at: int, end: int, code: str) -> Place | None:
 def _words(text: str, at: int, end: int, code: str) -> Place | None:
     """A password of letters: the words up to the first that joins another thought to it. Words
     that end in what is said of passwords are none: "once more forgotten"."""
-    last, word, joints = at, "", lexicon.everywhere("function_words")
+    last, word, joints = at, "", lexicon.all_words("function_words")
     for number in range(_WORDS):
         token = _TOKEN.match(text, last, end)
         following = token[0].rstrip(".?!)") if token else ""
@@ -364,7 +364,7 @@ def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | No
 def _common() -> frozenset[str]:
     """The plain words of the languages' lists: they are said of a password and are none."""
     kinds = (kind for kind in lexicon.kinds() if kind not in ("people", "seasons"))
-    return frozenset(word for kind in kinds for word in lexicon.everywhere(kind))
+    return frozenset(word for kind in kinds for word in lexicon.all_words(kind))
 
 
 def is_common(word: str, code: str) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from memchat.store import names, raw_sql
+from memchat.store import name_check, raw_sql
 from memchat.store.schema import apps, memories, sessions
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
@@ -36,14 +36,14 @@ def find(tx: Connection, scope: Scope) -> ScopeIds:
 
 def _check_user(tx: Connection, user: str) -> None:
     if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
-        names.refuse_hidden(user, "user")
+        name_check.refuse_invisible(user, "user")
 
 
 def _check(found: Collection[str], scope: Scope) -> None:
     if not found:
-        names.refuse_hidden(scope.user, "user")
+        name_check.refuse_invisible(scope.user, "user")
     if scope.app not in found:
-        names.refuse_hidden(scope.app, "app")
+        name_check.refuse_invisible(scope.app, "app")
 
 
 def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:

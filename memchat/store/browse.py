@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
-from memchat.store import jobs as queue
-from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
+from memchat.store import job_lists
+from memchat.store.memories import FORGOTTEN
+from memchat.store.memory_rows import memory_of, with_scope
 from memchat.store.schema import jobs, memories
-from memchat.store.values_in_force import Standing
+from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Job, Memory, Wanted
 
 _m = memories.c
@@ -30,25 +31,27 @@ def page(
     tx: Connection,
     app_ids: Sequence[int],
     wanted: Wanted,
-    now: Standing,
+    now: ValuesInForce,
     by: date,
     limit: int,
     offset: int,
 ) -> list[Memory]:
     """So many of them, in the order that is wanted."""
-    query = _filtered(WITH_SCOPE, app_ids, wanted, now, by)
+    query = _filtered(with_scope, app_ids, wanted, now, by)
     query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).limit(limit).offset(offset)
-    return [now.seen(to_memory(row)) for row in tx.execute(query)]
+    return [now.seen(memory_of(row)) for row in tx.execute(query)]
 
 
-def count(tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: Standing, by: date) -> int:
+def count(
+    tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date
+) -> int:
     """How many there are."""
     query = select(func.count()).select_from(memories)
     return int(tx.execute(_filtered(query, app_ids, wanted, now, by)).scalar_one())
 
 
 def ids(
-    tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: Standing, by: date
+    tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date
 ) -> list[int]:
     """All of them, by number."""
     return list(tx.execute(_filtered(select(_m.id), app_ids, wanted, now, by)).scalars())
@@ -62,7 +65,7 @@ def embedding_jobs(tx: Connection, memory_ids: Sequence[int], now: datetime) -> 
         jobs.c.source_id.in_(memory_ids),
         jobs.c.status != 0,
     )
-    found = queue.by_ids(tx, list(tx.execute(query).scalars()), now)
+    found = job_lists.by_ids(tx, list(tx.execute(query).scalars()), now)
     return {job.target_id: job for job in found}
 
 
@@ -73,7 +76,7 @@ def counts(tx: Connection, memory_id: int) -> tuple[int, int]:
 
 
 def _filtered(
-    query: Select[Any], app_ids: Sequence[int], wanted: Wanted, now: Standing, by: date
+    query: Select[Any], app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date
 ) -> Select[Any]:
     holds = now.in_use()
     over = and_(_m.active == 1, _m.expires_at < now.today)

@@ -71,7 +71,7 @@ def lacking(tx: Connection, today: date) -> list[Lacking]:
 def still_lacking(tx: Connection, facts: Sequence[Lacking], today: date) -> list[Lacking]:
     """Those of these facts that ``lacking`` would give again, just as they were."""
     sql = f"{_LACKING} AND m.id IN (SELECT value FROM json_each(?))"
-    ids = raw_sql.listed(fact.id for fact in facts)
+    ids = raw_sql.json_list(fact.id for fact in facts)
     there = {*_read(raw_sql.rows(tx, sql, EVERY_APP, today.isoformat(), ids))}
     return [fact for fact in facts if fact in there]
 

@@ -62,8 +62,8 @@ def put(
     # To the second: seven letters more, and one vector less fits a page.
     at = f"{utc_text(now)[:19]}Z"
     rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
-    if rows and services.stands(tx, service_id):
-        raw_sql.many(tx, _PUT, rows)
+    if rows and services.exists(tx, service_id):
+        raw_sql.run_many(tx, _PUT, rows)
 
 
 def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
@@ -74,7 +74,7 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
         "SELECT hash, embedding FROM embeddings"
         " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
     )
-    rows = raw_sql.rows(tx, sql, raw_sql.listed(hashes), service_id)
+    rows = raw_sql.rows(tx, sql, raw_sql.json_list(hashes), service_id)
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
@@ -86,7 +86,7 @@ def of_memories(
         batches = raw_sql.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
         return _held(batches)
     among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
-    return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.listed(ids))])
+    return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.json_list(ids))])
 
 
 def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:

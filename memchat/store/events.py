@@ -75,7 +75,7 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
     found = []
     for row in raw_sql.rows(tx, sql, memory_id):
         fields = [*row]
-        fields[3] = raw_sql.at(fields[3])
+        fields[3] = raw_sql.parse_time(fields[3])
         fields[9:] = map(_load, fields[9:])
         found.append(Event(*fields))
     return found
@@ -95,7 +95,10 @@ def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
         " WHERE memory_id IN (SELECT value FROM json_each(?)) AND kind = 'edit' AND actor = 'user'"
         " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
     )
-    return {row[0]: raw_sql.at(row[1]) for row in raw_sql.rows(tx, sql, raw_sql.listed(memory_ids))}
+    return {
+        row[0]: raw_sql.parse_time(row[1])
+        for row in raw_sql.rows(tx, sql, raw_sql.json_list(memory_ids))
+    }
 
 
 def of_session(tx: Connection, session_id: int) -> list[Event]:
@@ -124,7 +127,7 @@ def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
     )
-    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(memory_ids))}
+    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(memory_ids))}
 
 
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:

@@ -47,9 +47,9 @@ def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
 def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, list[Evidence]]:
     """The words that prove each of these memories, oldest first."""
     found: dict[int, list[Evidence]] = {}
-    for row in raw_sql.rows(tx, _OF_MEMORIES, raw_sql.listed(memory_ids)):
+    for row in raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)):
         fields = [*row]
-        fields[6] = raw_sql.at(fields[6])
+        fields[6] = raw_sql.parse_time(fields[6])
         one = Evidence(*fields)
         found.setdefault(one.memory_id, []).append(one)
     return found

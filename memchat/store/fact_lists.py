@@ -58,7 +58,7 @@ def keep(
     added = tx.execute(insert(fact_lists).values(**values).returning(_f.id))
     list_id = int(added.scalar_one())
     rows = [(list_id, n, i, text) for n, (i, text) in enumerate(lines)]
-    raw_sql.many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
+    raw_sql.run_many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
     return list_id
 
 
@@ -77,7 +77,7 @@ def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
 
 def sent_anywhere(tx: Connection, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories have a line in a list or in a receipt."""
-    return {row[0] for row in raw_sql.rows(tx, _SENT_ANYWHERE, raw_sql.listed(memory_ids))}
+    return {row[0] for row in raw_sql.rows(tx, _SENT_ANYWHERE, raw_sql.json_list(memory_ids))}
 
 
 def drop(tx: Connection, memory_id: int) -> None:

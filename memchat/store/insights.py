@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection, Integer, Select, cast, func, literal_column, or_, select
 
-from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
+from memchat.store.memories import FORGOTTEN
+from memchat.store.memory_rows import memory_of, with_scope
 from memchat.store.schema import jobs, memories, messages, sessions
 from memchat.types import Memory
 
@@ -55,9 +56,9 @@ def by_state(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
 
 def most_used(tx: Connection, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
     """Those in use that models were given most often, and how often."""
-    query = WITH_SCOPE.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
+    query = with_scope.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
     query = query.order_by(_m.read_count.desc(), _m.id).limit(limit)
-    return [(to_memory(row), row.read_count) for row in tx.execute(query)]
+    return [(memory_of(row), row.read_count) for row in tx.execute(query)]
 
 
 def never_used(tx: Connection, app_ids: Sequence[int]) -> int:

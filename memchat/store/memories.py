@@ -14,11 +14,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
 
-from memchat.store import events, keywords, raw_sql, states
+from memchat.store import embedding_states, events, keywords, raw_sql
 from memchat.store.events import Cause
-from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.memory_rows import SELECT, memory_of_text
 from memchat.store.schema import apps, memories, searched, utc_text
-from memchat.store.values_in_force import Standing
+from memchat.store.values_in_force import ValuesInForce
 from memchat.types import EVERY_APP, CreatedBy, Memory, MemoryType
 
 _m = memories.c
@@ -30,7 +30,7 @@ WITH_SCOPE: Select[Any] = select(memories, apps.c.user, apps.c.name.label("app")
 """Every row with its scope's names, the hidden ones too."""
 _seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 _SELECT = WITH_SCOPE.where(_seen)
-_VISIBLE = f"{PLAIN} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
+_VISIBLE = f"{SELECT} WHERE (m.inactive_reason IS NULL OR m.inactive_reason != '{FORGOTTEN}')"
 _BY_IDS = f"""
     {_VISIBLE} AND m.id IN (SELECT value FROM json_each(?))
         AND +m.app_id IN (SELECT value FROM json_each(?))
@@ -299,8 +299,8 @@ def by_ids(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[i
     """Memories of these scope rows by id; foreign and unknown ids are left out."""
     if not ids or not app_ids:
         return {}
-    rows = raw_sql.rows(tx, _BY_IDS, raw_sql.listed(ids), raw_sql.listed(app_ids))
-    return {row[0]: plain_memory(row) for row in rows}
+    rows = raw_sql.rows(tx, _BY_IDS, raw_sql.json_list(ids), raw_sql.json_list(app_ids))
+    return {row[0]: memory_of_text(row) for row in rows}
 
 
 def app_id_of(tx: Connection, memory_id: int) -> int:
@@ -310,15 +310,15 @@ def app_id_of(tx: Connection, memory_id: int) -> int:
 
 def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
     """The row with this very fact, active or not; an active one first, then the scope's own."""
-    found = raw_sql.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", raw_sql.listed(app_ids), sha1)
-    rows = map(plain_memory, found)
+    found = raw_sql.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", raw_sql.json_list(app_ids), sha1)
+    rows = map(memory_of_text, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
 
 
 def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """The active memories with this key, newest said first."""
     sql = f"{_IN_SCOPES} AND m.active = 1 AND m.key = ? ORDER BY m.said_at DESC, m.id DESC"
-    return [plain_memory(row) for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), key)]
+    return [memory_of_text(row) for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), key)]
 
 
 def values_of(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[int, str]]:
@@ -327,7 +327,7 @@ def values_of(tx: Connection, app_ids: Sequence[int], key: str) -> list[tuple[in
         "SELECT id, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND key = ? ORDER BY said_at DESC, id DESC"
     )
-    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids), key)
+    return raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), key)
 
 
 def sensitive_words(
@@ -339,7 +339,9 @@ def sensitive_words(
         " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
         " AND (expires_at IS NULL OR expires_at >= ?)"
     )
-    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids), raw_sql.listed(back), today.isoformat())
+    return raw_sql.rows(
+        tx, sql, raw_sql.json_list(app_ids), raw_sql.json_list(back), today.isoformat()
+    )
 
 
 def listed(
@@ -352,7 +354,7 @@ def listed(
     memory_types: Sequence[str] = (),
     limit: int | None = None,
     offset: int = 0,
-    standing: Standing | None = None,
+    standing: ValuesInForce | None = None,
 ) -> list[Memory]:
     """Memories of a status (active, inactive, expired, expiring, all), newest said first.
 
@@ -360,7 +362,7 @@ def listed(
     Those expiring end no later than ``by``, the soonest first. Without ``standing`` every row is
     taken at its word.
     """
-    now = standing or Standing(today)
+    now = standing or ValuesInForce(today)
     query = _filtered(_SELECT, app_ids, status, now, memory_types, by)
     first = [_m.expires_at] if status == "expiring" else []
     query = query.order_by(*first, _m.said_at.desc(), _m.id.desc()).offset(offset)
@@ -376,14 +378,14 @@ def counted(
     today: date,
     by: date | None = None,
     memory_types: Sequence[str] = (),
-    standing: Standing | None = None,
+    standing: ValuesInForce | None = None,
 ) -> int:
     """How many ``listed`` would give without a limit."""
     query = _filtered(
         select(func.count()).select_from(memories).where(_seen),
         app_ids,
         status,
-        standing or Standing(today),
+        standing or ValuesInForce(today),
         memory_types,
         by,
     )
@@ -395,11 +397,11 @@ def pinned(
     app_ids: Sequence[int],
     today: date,
     limit: int,
-    standing: Standing | None = None,
+    standing: ValuesInForce | None = None,
 ) -> list[Memory]:
     """What a person pinned, then profile facts, then preferences, the most confirmed and latest
     first."""
-    now = standing or Standing(today)
+    now = standing or ValuesInForce(today)
     query = _filtered(_SELECT, app_ids, "active", now, ())
     query = query.where(or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
     order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
@@ -409,8 +411,8 @@ def pinned(
 
 def in_use(tx: Connection, app_id: int) -> Iterator[Memory]:
     """The active rows of a scope row, read one by one: who has enough stops."""
-    for row in raw_sql.each(tx, f"{PLAIN} WHERE m.app_id = ? AND m.active = 1", app_id):
-        yield plain_memory(row)
+    for row in raw_sql.each_row(tx, f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
+        yield memory_of_text(row)
 
 
 def count_told(
@@ -423,7 +425,7 @@ def count_told(
         " AND id NOT IN (SELECT value FROM json_each(?))"
     )
     found = raw_sql.rows(
-        tx, sql, raw_sql.listed(app_ids), today.isoformat(), raw_sql.listed(without)
+        tx, sql, raw_sql.json_list(app_ids), today.isoformat(), raw_sql.json_list(without)
     )
     return int(found[0][0])
 
@@ -433,10 +435,10 @@ def single_keys(
     app_id: int,
     keys: Sequence[str],
     today: date,
-    standing: Standing | None = None,
+    standing: ValuesInForce | None = None,
 ) -> set[str]:
     """Which of these keys hold their one value in this scope row today."""
-    now = standing or Standing(today)
+    now = standing or ValuesInForce(today)
     query = _filtered(select(_m.key), [app_id], "active", now, ())
     query = query.where(_m.key.in_(keys), _m.many == 0, now.begun())
     return set(tx.execute(query).scalars())
@@ -459,7 +461,7 @@ def many_so_far(tx: Connection, app_ids: Sequence[int], key: str) -> bool | None
         "SELECT many FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active IN (0, 1) AND key = ? ORDER BY id DESC LIMIT 1"
     )
-    found = raw_sql.rows(tx, sql, raw_sql.listed(app_ids), key)
+    found = raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), key)
     return bool(found[0][0]) if found else None
 
 
@@ -470,7 +472,7 @@ def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int
         "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND expires_at < ?"
     )
-    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), today.isoformat())]
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), today.isoformat())]
 
 
 def due_anywhere(tx: Connection, today: date, user: str | None) -> list[tuple[int, ...]]:
@@ -524,7 +526,7 @@ def _filtered(
     query: Select[Any],
     app_ids: Sequence[int],
     status: str,
-    now: Standing,
+    now: ValuesInForce,
     types: Sequence[str],
     by: date | None = None,
 ) -> Select[Any]:
@@ -536,8 +538,8 @@ def _filtered(
         "expiring": and_(now.in_use(), _m.expires_at.between(now.today, by)),
     }
     query = query.where(_m.app_id.in_(app_ids))
-    if status in states.STATUSES:
-        query = query.where(searched, _m.id.in_(states.having(status)))
+    if status in embedding_states.STATUSES:
+        query = query.where(searched, _m.id.in_(embedding_states.ids_with_status(status)))
     elif status != "all":
         query = query.where(conditions[status])
     return query.where(_m.memory_type.in_(types)) if types else query

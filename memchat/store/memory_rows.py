@@ -22,10 +22,10 @@ def plain_memory(row: Sequence[Any]) -> Memory:
     """The record of a row that ``PLAIN`` gave."""
     fields = [*row]
     for place in _TIMES:
-        fields[place] = raw_sql.at(fields[place])
+        fields[place] = raw_sql.parse_time(fields[place])
     for place in _FLAGS:
         fields[place] = bool(fields[place])
     for place in _DAYS:
-        fields[place] = raw_sql.day(fields[place])
+        fields[place] = raw_sql.parse_day(fields[place])
     fields[_CUES] = tuple(fields[_CUES].split())
     return Memory(*fields)

@@ -27,7 +27,7 @@ def scopes(tx: Connection, app_id: int) -> list[int]:
 def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
     """How many messages the conversations of these scopes have."""
     sql = f"SELECT count(*) {_SAID}"
-    return int(raw_sql.rows(tx, sql, raw_sql.listed(app_ids))[0][0])
+    return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
 def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
@@ -41,7 +41,7 @@ def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]
-    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), *patterns)]
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), *patterns)]
 
 
 def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
@@ -50,7 +50,7 @@ def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
     )
-    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids))
+    return raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))
 
 
 def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
@@ -61,7 +61,7 @@ def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
         " AND inactive_reason NOT IN ('superseded', 'forgotten')"
         f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
     )
-    scopes_ = raw_sql.listed(app_ids)
+    scopes_ = raw_sql.json_list(app_ids)
     return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_)]
 
 
@@ -78,6 +78,6 @@ def refused(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
 def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
     sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
     return [
-        (row[0], row[1], raw_sql.at(row[2]), "\n".join(filter(None, row[3:])))
-        for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids))
+        (row[0], row[1], raw_sql.parse_time(row[2]), "\n".join(filter(None, row[3:])))
+        for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))
     ]

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
 
-from memchat.store import changes, embeddings, keywords
+from memchat.store import embeddings, index_changes, keywords
 from memchat.store.schema import messages, receipts, sessions
 from memchat.types import Hit, Message, Role
 
@@ -74,7 +74,7 @@ def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
         hashed = hashlib.sha256(words.encode()).hexdigest()
         values = {"search_text": words, "text_hash": hashed}
         tx.execute(update(messages).where(_m.id == i).values(**values))
-    embeddings.drop_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
+    embeddings.remove_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
     write_words(tx, session_id, list(new))
     tell_index(tx, session_id, list(new))
 
@@ -88,7 +88,7 @@ def unindex(tx: Connection, ids: Sequence[int]) -> None:
         tell_index(tx, session_id, ids)
     keywords.remove(tx, "messages", ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(search_text=None, text_hash=None))
-    embeddings.drop_unused(tx, [row.text_hash for row in rows])
+    embeddings.remove_unused(tx, [row.text_hash for row in rows])
 
 
 def tell_index(tx: Connection, session_id: int, ids: Collection[int]) -> None:
@@ -96,7 +96,7 @@ def tell_index(tx: Connection, session_id: int, ids: Collection[int]) -> None:
     if ids:
         app_id = tx.execute(select(sessions.c.app_id).where(sessions.c.id == session_id))
         turns = [row.id for row in tx.execute(_indexed(session_id))]
-        changes.record(tx, app_id.scalar_one(), "messages", _with_beside(turns, ids))
+        index_changes.record(tx, app_id.scalar_one(), "messages", _with_beside(turns, ids))
 
 
 def write_words(tx: Connection, session_id: int, ids: Collection[int]) -> None:

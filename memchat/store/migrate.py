@@ -78,4 +78,4 @@ def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
     drift.set_aside(tx, MigrationContext.configure(tx).get_current_revision())
     command.upgrade(config, "head")
     for kind in get_args(Kind):
-        repair.mend_words(tx, kind)
+        repair.repair_keywords(tx, kind)

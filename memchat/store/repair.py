@@ -8,16 +8,16 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, literal, or_, select
 
 from memchat.store import keywords, messages
-from memchat.store.keywords import Kind, Words
+from memchat.store.keywords import KeywordText, Kind
 from memchat.store.schema import embeddings, memories, searched, services, sessions
 from memchat.store.schema import messages as turns
 
 _e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
 
 
-def words(tx: Connection, kind: Kind) -> dict[int, Words]:
+def words(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
     """What the keyword rows of a kind are to hold, by id."""
-    return {row[0]: Words(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
+    return {row[0]: KeywordText(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
 
 
 def words_count(tx: Connection, kind: Kind) -> int:
@@ -27,13 +27,13 @@ def words_count(tx: Connection, kind: Kind) -> int:
 
 def words_astray(tx: Connection, kind: Kind) -> set[int]:
     """The ids of a kind whose keyword rows are not as they should be."""
-    return keywords.astray(tx, kind, words(tx, kind))
+    return keywords.wrong_rows(tx, kind, words(tx, kind))
 
 
 def mend_words(tx: Connection, kind: Kind) -> int:
     """Write the keyword rows of a kind anew that are not as they should be; how many."""
     wanted = words(tx, kind)
-    astray = keywords.astray(tx, kind, wanted)
+    astray = keywords.wrong_rows(tx, kind, wanted)
     keywords.remove(tx, kind, sorted(astray - wanted.keys()))
     again = sorted(astray & wanted.keys())
     if kind != "messages":
@@ -46,7 +46,7 @@ def mend_words(tx: Connection, kind: Kind) -> int:
         for message_id, session_id in tx.execute(query):
             of_session.setdefault(session_id, []).append(message_id)
     for session_id, ids in of_session.items():
-        messages.write_words(tx, session_id, ids)
+        messages.write_keywords(tx, session_id, ids)
     return len(astray)
 
 

@@ -115,8 +115,8 @@ def expect(tx: Connection, service_id: int) -> None:
 
 def give_up(tx: Connection) -> None:
     """The store changes to no other service any more; what was made for it stays."""
-    meta.drop(tx, _COMING)
-    meta.drop(tx, _LEASE)
+    meta.remove(tx, _COMING)
+    meta.remove(tx, _LEASE)
 
 
 def lease(tx: Connection) -> tuple[str, datetime] | None:
@@ -134,7 +134,7 @@ def let_go(tx: Connection, owner: str) -> None:
     """``owner`` makes them no more."""
     held = lease(tx)
     if held is not None and held[0] == owner:
-        meta.drop(tx, _LEASE)
+        meta.remove(tx, _LEASE)
 
 
 def infos(tx: Connection, lacking: dict[int, int]) -> list[ServiceInfo]:
@@ -177,7 +177,7 @@ def remove(tx: Connection, service_id: int) -> None:
     """Forget a service, with the vectors that it still has."""
     for key, found in ((_IN_USE, in_use(tx)), (_COMING, coming(tx))):
         if found == service_id:
-            meta.drop(tx, key)
+            meta.remove(tx, key)
     tx.execute(delete(services).where(_s.id == service_id))
 
 

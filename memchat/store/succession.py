@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from memchat.store import raw_sql
 from memchat.store.memories import by_ids
-from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.memory_rows import SELECT, memory_of_text
 from memchat.store.schema import memories
 from memchat.types import Memory
 
@@ -58,19 +58,20 @@ def after(tx: Connection, memory_id: int) -> list[int]:
 def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
     return [
-        plain_memory(row) for row in raw_sql.rows(tx, f"{PLAIN} WHERE m.replaced_by = ?", memory_id)
+        memory_of_text(row)
+        for row in raw_sql.rows(tx, f"{SELECT} WHERE m.replaced_by = ?", memory_id)
     ]
 
 
 def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
     """For each of these memories the values that it and its predecessors replaced; newest first."""
     found: dict[int, list[Past]] = {}
-    if not raw_sql.rows(tx, _REPLACED_ANY, raw_sql.listed(ids)):
+    if not raw_sql.rows(tx, _REPLACED_ANY, raw_sql.json_list(ids)):
         return found  # as for most: a tenth of what the whole chain costs
-    rows = raw_sql.rows(tx, _REPLACED, raw_sql.listed(ids), raw_sql.listed(app_ids))
+    rows = raw_sql.rows(tx, _REPLACED, raw_sql.json_list(ids), raw_sql.json_list(app_ids))
     for row_id, value, retired_at, said_at, starts_at, head in rows:
         # What replaced it may have been said again since; it was retired at the first time.
-        until = raw_sql.day(starts_at) or raw_sql.at(min(said_at, retired_at))
+        until = raw_sql.parse_day(starts_at) or raw_sql.parse_time(min(said_at, retired_at))
         found.setdefault(head, []).append(Past(row_id, value, until))
     return found
 
@@ -78,7 +79,7 @@ def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict
 def chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
     """Every replaced value of those chains that any of these replaced values belongs to; of
     memories in use nothing."""
-    stale = [row[0] for row in raw_sql.rows(tx, _STALE, raw_sql.listed(ids))]
+    stale = [row[0] for row in raw_sql.rows(tx, _STALE, raw_sql.json_list(ids))]
     if not stale:
         return set()
     heads = {memory.id for memory in present(tx, app_ids, stale).values()}

@@ -22,7 +22,7 @@ def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now
     The id is 0 for what never was a memory.
     """
     key, at = meta.hash_key(tx), utc_text(now)
-    raw_sql.many(
+    raw_sql.run_many(
         tx,
         "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
         " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
@@ -43,7 +43,7 @@ def any_in(tx: Connection, app_id: int) -> bool:
 
 def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
-    scopes, key = raw_sql.listed(app_ids), meta.hash_key(tx)
+    scopes, key = raw_sql.json_list(app_ids), meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
@@ -51,7 +51,7 @@ def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
             tx,
             "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
             " AND hash IN (SELECT value FROM json_each(?))",
-            *(scopes, kind, raw_sql.listed(hashes)),
+            *(scopes, kind, raw_sql.json_list(hashes)),
         )
 
 

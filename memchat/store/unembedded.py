@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store.jobs import WAITING, free, waits
+from memchat.store.jobs import UNFINISHED, is_free, unfinished
 from memchat.store.schema import UtcTime, embeddings, jobs, memories, messages, searched, sessions
 
 Kind = Literal["memory", "message", "session"]
@@ -111,15 +111,15 @@ def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> No
         found.c.app_id,
         literal(kind, String),
         literal(source, String),
-        literal(WAITING),
+        literal(UNFINISHED),
         at,
         at,
     ).where(found.c.id.is_not(None))  # SQLite reads ON CONFLICT behind a join's ON without a WHERE
     fresh = {
-        "status": WAITING,
+        "status": UNFINISHED,
         "run_at": now,
         # One that takes its worker down at every try is to end, however often this is run.
-        "attempts": case((waits, _j.attempts), else_=0),
+        "attempts": case((unfinished, _j.attempts), else_=0),
         "error_message": None,
         "lease_owner": None,
         "lease_until": None,
@@ -131,7 +131,7 @@ def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> No
         .on_conflict_do_update(
             index_elements=["kind", "source_type", "source_id"],
             set_=fresh,
-            where=or_(~waits, free(now)),
+            where=or_(~unfinished, is_free(now)),
         )
     )
 

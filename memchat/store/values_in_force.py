@@ -13,14 +13,14 @@ from datetime import date
 from sqlalchemy import ColumnElement, Connection, and_, or_
 
 from memchat.store import raw_sql
-from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.memory_rows import SELECT, memory_of_text
 from memchat.store.schema import memories
 from memchat.types import Memory
 
 _m = memories.c
 # Two queries in one: each has an index of its own.
 _DUE = f"""
-    {PLAIN} WHERE m.id IN (
+    {SELECT} WHERE m.id IN (
         SELECT id FROM memories
         WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND expires_at < ?2
         UNION ALL SELECT id FROM memories
@@ -28,7 +28,7 @@ _DUE = f"""
     ORDER BY m.starts_at, m.id
 """
 _OF_KEY = f"""
-    {PLAIN} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.active IN (0, 1) AND m.key = ?
+    {SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.active IN (0, 1) AND m.key = ?
 """
 
 
@@ -94,10 +94,12 @@ def on(memory: Memory, day: date) -> bool:
 def due(tx: Connection, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The rows in use that a date says something about: over, or with a first day that has come;
     the earliest to begin first."""
-    found = raw_sql.rows(tx, _DUE, raw_sql.listed(app_ids), today.isoformat())
-    return [plain_memory(row) for row in found]
+    found = raw_sql.rows(tx, _DUE, raw_sql.json_list(app_ids), today.isoformat())
+    return [memory_of_text(row) for row in found]
 
 
 def of_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """Every memory with this key, in use or not, hidden ones too."""
-    return [plain_memory(row) for row in raw_sql.rows(tx, _OF_KEY, raw_sql.listed(app_ids), key)]
+    return [
+        memory_of_text(row) for row in raw_sql.rows(tx, _OF_KEY, raw_sql.json_list(app_ids), key)
+    ]

@@ -266,7 +266,7 @@ def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_mo
     owner, until = private.lease(chat, mc.now)
     with private.database(mc).write() as tx:
         gone = owner.replace(f":{os.getpid()}:", f":{pid}:")
-        sessions.take(tx, chat.session_id, gone, until, mc.now)
+        sessions.reopen(tx, chat.session_id, gone, until, mc.now)
     extract_model.replies.append(answer())
     assert len(open_store().run_jobs().learned) == 1
 

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from memchat.store.new_memory import NewMemory
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
 from memchat import InputError, MemChat
 from memchat.cli import main
 from memchat.providers import minilm_embedder
-from memchat.store import apps, embeddings, memories
+from memchat.store import apps, embeddings, memory_changes
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
 from memchat.types import Scope
 from tests.support import private
 from tests.support.answers import answer
@@ -45,7 +45,7 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
         own, _ = apps.ensure(tx, Scope("ana", "home"), NOON)
         for text in texts:
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
-            memories.insert_new(tx, own, jar, Cause(NOON, "model"))
+            memory_changes.add(tx, own, jar, Cause(NOON, "model"))
         embeddings.put(tx, meaning.service_id, vectors.items(), NOON)
     assert mc.count_memories(user="ana", app="home") == 200
     question = "Who is fixing my vehicle?"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from memchat.store.new_memory import NewMemory, text_hash
 
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError
@@ -25,9 +26,9 @@ from memchat.memory.embedding.batch_split import (
 from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers.hash_embedder import SERVICE, HashEmbedder
 from memchat.providers.rate_limiter import PauseRequested
-from memchat.store import apps, embeddings, jobs, memories
+from memchat.store import apps, embeddings, jobs, memory_changes
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory, text_hash
+from memchat.store.jobs import ClaimRequest
 from memchat.types import Scope, Usage
 from tests.support import private
 from tests.support.embedding_queue import (
@@ -113,12 +114,14 @@ def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> Non
     killer = ids[142]
     with private.database(mc).write() as tx:
         for worker in range(100):
-            jobs.give_up_on_killers(tx, mc.now)
-            claims = jobs.claim(tx, "embed", f"w{worker}", mc.now, 600, limit=100, batch=100)
+            jobs.fail_crashing_jobs(tx, mc.now)
+            claims = jobs.claim(
+                tx, ClaimRequest("embed", f"w{worker}", 600, limit=100, batch=100), mc.now
+            )
             if not claims:
                 break
             if killer in [claimed.target_id for claimed in claims]:
-                jobs.let_go(tx, claims[0].holder)
+                jobs.release_owner(tx, claims[0].holder)
             else:
                 jobs.finish_all(tx, claims, mc.now)
     failed = mc.jobs(status="failed", limit=500)
@@ -416,8 +419,8 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
             own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
-                memory_id = memories.insert_new(tx, own, new, Cause(NOON, "user"))
-                jobs.enqueue(tx, "embed", own, "memory", memory_id, NOON)
+                memory_id = memory_changes.add(tx, own, new, Cause(NOON, "user"))
+                jobs.enqueue(tx, "embed", own, memory_id, NOON)
     assert mc.run_jobs().done == 600
     sent = [text for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 100

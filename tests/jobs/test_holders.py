@@ -14,6 +14,7 @@ import pytest
 from memchat import MemChat
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import jobs
+from memchat.store.jobs import ClaimRequest
 from memchat.types import Usage
 from tests.support import private
 from tests.support.cli import Run
@@ -33,7 +34,10 @@ class Gone:
         for n in range(count):
             mc.add("fact", f"note {n}", f"thing {n}", user="ana")
         with private.database(mc).write() as tx:
-            assert len(jobs.claim(tx, "embed", self.owner, mc.now, 600, limit=count)) == count
+            assert (
+                len(jobs.claim(tx, ClaimRequest("embed", self.owner, 600, limit=count), mc.now))
+                == count
+            )
 
 
 @pytest.fixture
@@ -57,7 +61,7 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
     with MemChat(home, embedder=HashEmbedder()) as mc:
         mc.add("fact", "note", "a thing", user="ana")
         with private.database(mc).write() as tx:
-            assert jobs.claim(tx, "embed", gone.owner, mc.now, 600)
+            assert jobs.claim(tx, ClaimRequest("embed", gone.owner, 600), mc.now)
     told = f"process {gone.process} is gone; its job is taken over at the next run"
     assert told in run("jobs", "status").out.splitlines()
     assert "is gone" not in run("jobs", "status", "--user", "bo").out
@@ -66,7 +70,7 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
 def test_a_living_holder_and_one_on_another_machine_are_not_named(mc: MemChat) -> None:
     mc.add("fact", "note", "a thing", user="ana")
     with private.database(mc).write() as tx:
-        assert jobs.claim(tx, "embed", "another-machine:1:0a1b2c3d", mc.now, 600)
+        assert jobs.claim(tx, ClaimRequest("embed", "another-machine:1:0a1b2c3d", 600), mc.now)
     assert mc.gone_holders() == [] and checks(mc) == [("nothing waits", "")]
     assert mc.run_jobs().done == 0, "its lease still holds"
 

@@ -21,6 +21,7 @@ from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.jobs import worker_loop
 from memchat.store import jobs
+from memchat.store.jobs import ClaimRequest
 from memchat.testing import ScriptedModel
 from tests.support import private
 from tests.support.answers import answer
@@ -106,7 +107,7 @@ def test_a_job_in_the_hands_of_a_dead_process_is_work(open_store: Opener) -> Non
 
     with private.database(mc).write() as tx:
         owner = f"{socket.gethostname()}:{gone.pid}:x"
-        (claim,) = jobs.claim(tx, "embed", owner, mc.now, 600)
+        (claim,) = jobs.claim(tx, ClaimRequest("embed", owner, 600), mc.now)
     worker = private.parts(mc).worker
     assert worker.has_work()
     assert worker.run().done == 1

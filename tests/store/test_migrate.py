@@ -14,17 +14,18 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from memchat.store.new_memory import NewMemory
 from sqlalchemy import create_engine
 
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import SchemaError, StoreError
 from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps, memories, migrate, schema
+from memchat.store import apps, memory_changes, memory_lists, migrate, schema
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
-from memchat.types import Scope, Service
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Scope, Service, Wanted
 from tests.support.store import NOON
 
 HEAD = schema.HEAD
@@ -65,7 +66,7 @@ def home(tmp_path: Path) -> Path:
     with closing(Database(tmp_path / "store")) as database, database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), NOON)
         fact = NewMemory("profile", "city", "Lisbon", False, "city Lisbon", NOON, "manual")
-        memories.insert_new(tx, own, fact, Cause(NOON, "user"))
+        memory_changes.add(tx, own, fact, Cause(NOON, "user"))
     return tmp_path / "store"
 
 
@@ -146,8 +147,8 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
-        assert memories.counted(
-            tx, apps.find(tx, Scope("ana")).ids, status="all", today=NOON.date()
+        assert memory_lists.counted(
+            tx, apps.find(tx, Scope("ana")).ids, Wanted(status="all"), ValuesInForce(NOON.date())
         )
 
 

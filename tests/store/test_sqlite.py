@@ -18,18 +18,21 @@ from memchat.store import (
     apps,
     evidence,
     inbox,
+    job_lists,
     jobs,
     memories,
-    messages,
+    memory_lists,
     muted,
     prompts,
+    receipts,
     schema,
     tombstones,
     usage,
 )
 from memchat.store.database import FILE, Database
-from memchat.store.inbox import Held
-from memchat.types import Hit, Usage
+from memchat.store.inbox import NewInboxItem
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Hit, Usage, Wanted
 from tests.support import private
 from tests.support.rows import ANA, BO, TODAY, keep, talk
 from tests.support.store import NOON
@@ -115,12 +118,12 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         session_id, (message_id,) = talk(tx, ANA, "I live in Lisbon")
         evidence.add(tx, memory_id, [(message_id, 10, "Lisbon")])
         hit = Hit("memory", memory_id, "t", 1.0, None, None, "pinned", 1)
-        messages.keep_receipt(tx, message_id, [hit])
-        prompts.keep(tx, message_id, prompts.Sent("You are …", message_id))
+        receipts.add(tx, message_id, [hit])
+        prompts.add(tx, message_id, prompts.SentPrompt("You are …", message_id))
         muted.mute(tx, session_id, memory_id, NOON)
-        jobs.enqueue(tx, "extract", own, "session", session_id, NOON)
-        inbox.add(tx, own, Held("near", message_id=message_id, memory_id=memory_id), NOON)
-        tombstones.bury(tx, own, 1, [("value", "x")], NOON)
+        jobs.enqueue(tx, "extract", own, session_id, NOON)
+        inbox.add(tx, own, NewInboxItem("near", message_id=message_id, memory_id=memory_id), NOON)
+        tombstones.add(tx, own, 1, [("value", "x")], NOON)
         usage.add(tx, own, session_id, Usage("chat", "m", 1, 1, None, 0.0), NOON)
         source = insert(schema.sources).values(app_id=own, type="memo", external_id="1")
         source_id = tx.execute(source.returning(schema.sources.c.id)).scalar_one()
@@ -238,7 +241,12 @@ def test_a_file_that_turns_read_only_refuses_the_write_and_still_reads(sqlite: D
         keep(tx, ANA, "Porto")
     assert "cannot be written" in one_line(error)
     with sqlite.read() as tx:
-        assert memories.counted(tx, apps.find(tx, ANA).ids, status="all", today=TODAY) == 1
+        assert (
+            memory_lists.counted(
+                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
+            )
+            == 1
+        )
 
 
 def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Database) -> None:
@@ -255,7 +263,9 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
         talk(tx, ANA, *(f"{i} " + "long words " * 5_000 for i in range(20)))
     assert "full" in one_line(error)
     with sqlite.read() as tx:
-        (memory,) = memories.listed(tx, apps.find(tx, ANA).ids, status="all", today=TODAY)
+        (memory,) = memory_lists.listed(
+            tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
+        )
         assert memory.value == "Lisbon"
         assert tx.execute(select(schema.messages)).first() is None
         assert tx.exec_driver_sql("SELECT count(*) FROM messages_fts").scalar() == 0
@@ -299,7 +309,7 @@ def test_what_no_row_can_hold_is_refused_in_one_line(store: Database, wrong) -> 
         if isinstance(wrong, int):
             memories.by_ids(tx, [1], [wrong])
         else:
-            jobs.listed(tx, user=wrong, status=None, now=NOON, limit=1)
+            job_lists.listed(tx, user=wrong, status=None, now=NOON, limit=1)
     assert "\n" not in str(error.value)
 
 
@@ -313,7 +323,12 @@ def test_every_commit_survives_a_copy_of_the_files_as_they_lie(sqlite: Database)
         if not path.name.endswith("-shm"):
             (crashed / path.name).write_bytes(path.read_bytes())
     with closing(Database(crashed)) as database, database.read() as tx:
-        assert memories.counted(tx, apps.find(tx, ANA).ids, status="all", today=date.max) == 1
+        assert (
+            memory_lists.counted(
+                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(date.max)
+            )
+            == 1
+        )
 
 
 def test_the_log_is_emptied_once_no_reader_holds_it(sqlite: Database) -> None:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from memchat.store import apps, memories, messages, sessions
+from memchat.store.new_memory import NewMemory
+
+from memchat.store import apps, memory_changes, messages, sessions
 from memchat.store.database import Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
 from memchat.types import Scope
 from tests.support.store import NOON
 
@@ -35,11 +36,11 @@ def new(value: str, key: str = "city", **more) -> NewMemory:
 
 def keep(tx, scope: Scope, value: str, **more) -> int:
     own, _ = apps.ensure(tx, scope, NOON)
-    return memories.insert_new(tx, own, new(value, **more), BY_HAND)
+    return memory_changes.add(tx, own, new(value, **more), BY_HAND)
 
 
 def talk(tx, scope: Scope, *said: str) -> tuple[int, list[int]]:
     """A session of the scope with these words; its id and theirs."""
     own, _ = apps.ensure(tx, scope, NOON)
     session_id = sessions.start(tx, own, "host:1:x", NOON + timedelta(minutes=1), NOON)
-    return session_id, [messages.add(tx, session_id, own, "user", words, NOON) for words in said]
+    return session_id, [messages.add(tx, session_id, "user", words, NOON) for words in said]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from memchat.store.new_memory import NewMemory
 
-from memchat.store import apps, embeddings, memories, meta, services
+from memchat.store import apps, embeddings, memory_changes, meta, new_memory, services
 from memchat.store.database import Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
 from memchat.vectors.vector_index import VectorIndex
 from tests.support.store import NOON
@@ -40,8 +40,8 @@ def keep(store: Database, scope: Scope, *values: str) -> list[int]:
         ids = []
         for value in values:
             new = NewMemory("fact", "thing", value, True, value, NOON, "manual")
-            embeddings.put(tx, service_id, [(memories.text_hash(value), vector(value))], NOON)
-            ids.append(memories.insert_new(tx, own, new, BY_HAND))
+            embeddings.put(tx, service_id, [(new_memory.text_hash(value), vector(value))], NOON)
+            ids.append(memory_changes.add(tx, own, new, BY_HAND))
         return ids
 
 

@@ -10,14 +10,15 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
+from memchat.store.new_memory import NewMemory
 
 from memchat.errors import StoreError
 from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps, embeddings, events, memories
+from memchat.store import apps, embeddings, events, memories, memory_changes, memory_lists
 from memchat.store.database import FILE, Database
-from memchat.store.memories import NewMemory
 from memchat.store.messages import index as index_module
-from memchat.types import Scope
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Scope, Wanted
 from memchat.vectors.shard import Shard
 from memchat.vectors.vector_index import FOLDER
 from tests.support import private
@@ -41,7 +42,7 @@ def test_a_search_sees_only_the_asked_scopes_and_merges_them_in_order(store: Dat
     own = keep(store, ANA, "tea", "jazz", "chess")
     with store.write() as tx:
         _, shared = apps.ensure(tx, ANA, NOON)
-        memories.rewrite(
+        memory_changes.rewrite(
             tx,
             memories.get(tx, apps.find(tx, ANA).ids, own[2]),
             shared,
@@ -69,7 +70,7 @@ def test_what_another_process_writes_shows_at_the_next_search(store: Database) -
         with elsewhere.write() as tx:
             own = apps.find(tx, ANA).own
             found = memories.get(tx, [own], tea)
-            memories.deactivate(tx, found, own, "ended", BY_HAND)
+            memory_changes.deactivate(tx, found, own, "ended", BY_HAND)
         assert search(store, mine, ANA, "tea") == [jazz]
 
 
@@ -210,11 +211,11 @@ def test_a_file_from_before_a_copy_was_put_back_is_not_trusted(
     shutil.copy(tmp_path / "copy", store.path)
     with store.write() as tx:
         own = apps.find(tx, ANA).own
-        first = memories.listed(tx, [own], status="all", today=date.max)[-1]
+        first = memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[-1]
         for _ in range(3):  # as many events as the lost way had, and one more
-            memories.repeat(tx, first, own, NOON + timedelta(days=1), BY_HAND)
+            memory_changes.count_repeat(tx, first, own, NOON + timedelta(days=1), BY_HAND)
     with store.read() as tx:
-        held = {m.id for m in memories.listed(tx, [own], status="active", today=date.min)}
+        held = {m.id for m in memory_lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))}
         assert opened(store).ids(tx, own) == held and len(held) == 3
 
 
@@ -223,8 +224,8 @@ def test_a_forgotten_vector_does_not_come_back_in_a_file(store: Database, saved:
     own = app_id(store, ANA)
     search(store, index, ANA, "tea")
     with store.write() as tx:
-        gone = memories.listed(tx, [own], status="all", today=date.max)[0].id
-        memories.remove(tx, [gone])
+        gone = memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[0].id
+        memory_changes.remove(tx, [gone])
         events.record(tx, gone, own, "forget", BY_HAND)
     with store.read() as tx:
         index.save(tx)

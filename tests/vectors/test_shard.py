@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memchat.store import apps, memories
+from memchat.store import apps, memories, memory_changes
 from memchat.store.database import Database
 from memchat.store.messages import index as index_module
 from memchat.vectors.shard import Shard
@@ -184,6 +184,6 @@ def test_a_large_shard_outlives_a_forgetting_in_memory_but_not_on_disk(
     gone = min(before)
     with store.write() as tx:
         memory = memories.by_ids(tx, [own], [gone])[gone]
-        memories.deactivate(tx, memory, own, "ended", BY_HAND)
+        memory_changes.deactivate(tx, memory, own, "ended", BY_HAND)
     with store.read() as tx:
         assert index.ids(tx, own) == before - {gone}

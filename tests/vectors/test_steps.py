@@ -17,11 +17,12 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps, memories, schema
+from memchat.store import apps, memory_changes, memory_lists, schema
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.values_in_force import ValuesInForce
 from memchat.testing import FakeClock
-from memchat.types import Scope
+from memchat.types import Scope, Wanted
 from tests.support import empty_store, private
 from tests.support.store import NOON
 
@@ -83,11 +84,11 @@ class InStep(RuleBasedStateMachine):
             own = apps.find(tx, Scope("ana", app)).own
             if own is None:
                 return
-            active = memories.listed(tx, [own], status="active", today=date.min)
+            active = memory_lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))
             if len(active) > 1:
                 loser, winner = active[n % len(active)], active[(n + 1) % len(active)]
                 cause = Cause(self.clock(), "model")
-                memories.deactivate(tx, loser, own, "merged", cause, replaced_by=winner.id)
+                memory_changes.deactivate(tx, loser, own, "merged", cause, replaced_by=winner.id)
 
     @rule(
         who=who, app=app, n=nth, value=st.sampled_from(LIKES), everywhere=st.none() | st.booleans()

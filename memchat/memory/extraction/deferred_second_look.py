@@ -9,7 +9,7 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.language.text import sentence_around
+from memchat.language.sentences import sentence_around
 from memchat.memory.context import Context
 from memchat.memory.extraction.second_look import LookAnswer, LookRequest, SecondLook, ShownMessage
 from memchat.memory.extraction.second_look_verdicts import NOBODY_LOOKED, NOT_LOOKED_AT, UNCLEAR
@@ -110,7 +110,7 @@ class DeferredSecondLook:
     def _waiting(self, tx: Connection, session: Session) -> list[WaitingItem]:
         """What waits for a second look, as long as its quote still stands in the message."""
         ids = apps.find(tx, Scope(session.user, session.app)).ids
-        items = inbox.unchecked(tx, session.id)
+        items = inbox.awaiting_second_look(tx, session.id)
         turns = messages.by_ids(tx, [item.message_id for item in items if item.message_id])
         found = []
         for item in items:
@@ -141,7 +141,7 @@ class DeferredSecondLook:
                 value, look.now, [one.turn.content], known
             )
             value = look.now if sound else value
-        inbox.drop(tx, [item.id])
+        inbox.remove(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
         ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}

@@ -17,7 +17,7 @@ from memchat.memory.extraction.session_reading import NEAREST_FACTS, SessionRead
 from memchat.memory.facts.fact import Fact
 from memchat.memory.facts.ingest import queue_embedding
 from memchat.memory.recall import turn_texts
-from memchat.store import apps, embeddings, memories, services, sessions
+from memchat.store import apps, embeddings, memories, new_memory, services, sessions
 from memchat.store.database import Database
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class FactVectors:
             return
         embeddings.put(ctx.tx, service_id, self.vectors.items(), ctx.now)
         # Vectors of facts that were known already, or refused, belong to no row.
-        embeddings.drop_unused(ctx.tx, list(self.vectors))
+        embeddings.remove_unused(ctx.tx, list(self.vectors))
         # The service may have been changed meanwhile.
         in_use = services.in_use(ctx.tx) or service_id
         queue_embedding(ctx, [row[0] for row in embeddings.missing(ctx.tx, in_use, written)])
@@ -81,7 +81,7 @@ class FactVectors:
         self, tx: Connection, own: int | None, fact: Fact
     ) -> tuple[tuple[int, float], ...]:
         """The nearest memories in use; replaced values are in the index too."""
-        vector = self.vectors.get(memories.text_hash(fact.search_text))
+        vector = self.vectors.get(new_memory.text_hash(fact.search_text))
         if self.space is None or own is None or vector is None:
             return ()
         found = self.space.index.search(tx, [own], vector, 4 * NEAREST_FACTS)

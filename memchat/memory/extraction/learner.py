@@ -45,7 +45,7 @@ from memchat.memory.gate.judge import judge
 from memchat.memory.gate.types import KnownFact
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
-from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage
+from memchat.store import apps, inbox, jobs, memory_lists, messages, sessions, usage
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
 from memchat.store.events import Cause
@@ -147,7 +147,7 @@ class Learner:
         reading.embed_questions(space, window)
         with self._database.read() as tx:
             shown = reading.show_facts(tx, space, window, self._today(), self._settings.zone)
-            in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)
+            in_use = memory_lists.keys_in_use(tx, apps.find(tx, reading.scope).ids)
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
         extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
         reading.usage += extraction.usage
@@ -203,7 +203,7 @@ class Learner:
         """Store all that was read, in one transaction."""
         session_id, now = reading.session.id, self._clock()
         with self._database.write() as tx:
-            if not jobs.holds(tx, claim):
+            if not jobs.is_held(tx, claim):
                 raise StoreError("another worker has taken the reading over")
             if not apps.memory_switch(tx, reading.scope).on:
                 jobs.finish(tx, claim, now)
@@ -276,12 +276,12 @@ class Learner:
 
     def _queue_second_look(self, tx: Connection, claim: Claim, reading: SessionReading) -> None:
         """Queue the second look of what waits for it; later where the provider failed."""
-        if self._is_open(tx, reading) or not inbox.unchecked(tx, reading.session.id):
+        if self._is_open(tx, reading) or not inbox.awaiting_second_look(tx, reading.session.id):
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0
         now = self._clock()
         at = now + timedelta(minutes=pause)
-        jobs.enqueue(tx, "verify", claim.app_id, "session", claim.target_id, now, run_at=at)
+        jobs.enqueue(tx, "verify", claim.app_id, claim.target_id, now, run_at=at)
 
     def _requeue_unread(self, tx: Connection, claim: Claim) -> None:
         """Queue the session again where turns came meanwhile that are due for reading."""
@@ -289,8 +289,8 @@ class Learner:
         if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
             return
         due = self._settings.extraction == "per_message" or found[0].ended_at is not None
-        if due and sessions.has_unread(tx, claim.target_id):
-            jobs.enqueue(tx, "extract", claim.app_id, "session", claim.target_id, self._clock())
+        if due and sessions.has_unread_messages(tx, claim.target_id):
+            jobs.enqueue(tx, "extract", claim.app_id, claim.target_id, self._clock())
 
     def _keep_usage(self, reading: SessionReading) -> None:
         with self._database.write() as tx:

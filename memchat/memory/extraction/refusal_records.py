@@ -14,7 +14,7 @@ from memchat.memory.facts.fact import BLANKED, FORGOTTEN
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.store import apps, refusals
-from memchat.store.refusals import Refused
+from memchat.store.refusals import NewRefusal
 
 _SHORTEST_PART = 4
 """From how many characters on a word of a proposal is compared with parts of secrets."""
@@ -23,7 +23,7 @@ _SHORTEST_PART = 4
 def record(
     ctx: Context,
     reading: SessionReading,
-    rows: Iterable[Refused],
+    rows: Iterable[NewRefusal],
     *,
     altered: Collection[int] = (),
 ) -> None:
@@ -35,13 +35,13 @@ def record(
     assert own is not None
     ids, secret_words = apps.find(ctx.tx, reading.scope).ids, _secrets(reading)
     written = [
-        Refused(HIDDEN)
+        NewRefusal(HIDDEN)
         if _reveals_secret(row, secret_words)
         else _with_words_that_may_stay(ctx.tx, ids, reading, row, altered)
         for row in rows
     ]
     session = reading.session
-    refusals.write(ctx.tx, own, session.id, written, ctx.now, read_to=session.extracted_to)
+    refusals.replace(ctx.tx, own, session.id, written, ctx.now, read_to=session.extracted_to)
 
 
 def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
@@ -49,11 +49,11 @@ def _secrets(reading: SessionReading) -> list[tuple[int, int, int, str]]:
     said = [turn.content for turn in reading.turns]
     return [
         (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
-        for number, found in secrets.spoken(said)
+        for number, found in secrets.find_in_conversation(said)
     ]
 
 
-def _reveals_secret(row: Refused, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
+def _reveals_secret(row: NewRefusal, secret_spans: Iterable[tuple[int, int, int, str]]) -> bool:
     """Whether a proposal holds a revealing part of a secret. Without the words around it such a
     part is not recognised by itself, and the reason may repeat it."""
     if row.key is None:
@@ -64,7 +64,7 @@ def _reveals_secret(row: Refused, secret_spans: Iterable[tuple[int, int, int, st
         quoted = row.message_id == message_id and row.start is not None and row.end is not None
         if quoted and (row.start or 0) < end and start < (row.end or 0):
             return True
-        if text.normal_value(secret) in plain or secrets.betrays(words, secret):
+        if text.normal_value(secret) in plain or secrets.reveals(words, secret):
             return True
         if any(piece in secret.casefold() for piece in _pieces(row.value or "")):
             return True
@@ -79,19 +79,19 @@ def _with_words_that_may_stay(
     tx: Connection,
     ids: Iterable[int],
     reading: SessionReading,
-    row: Refused,
+    row: NewRefusal,
     altered: Collection[int],
-) -> Refused:
+) -> NewRefusal:
     if row.key is None:
         return row
     if row.message_id in altered:
-        return Refused(BLANKED)
+        return NewRefusal(BLANKED)
     if row.message_id is None and any(2 * FILLER in turn.content for turn in reading.turns):
-        return Refused(row.reason)  # nobody said it here, unless it is what was blanked
+        return NewRefusal(row.reason)  # nobody said it here, unless it is what was blanked
     said_at, proofs = reading.turns[-1].created_at, []
     turn = next((turn for turn in reading.turns if turn.id == row.message_id), None)
     if turn is not None:
         said_at = turn.created_at
         proofs.append((turn.id, turn.content[row.start : row.end]))
     stand = tombstone_marks.match(tx, ids, row.key, row.value or "", proofs, said_at)
-    return Refused(FORGOTTEN) if stand == "refuse" else row
+    return NewRefusal(FORGOTTEN) if stand == "refuse" else row

@@ -11,12 +11,12 @@ from memchat.memory.extraction.session_reading import SessionReading
 from memchat.memory.extraction.verdict_outcomes import inbox_entry, needing_review, refusal_entry
 from memchat.memory.facts.fact import BLANKED, REJECTED
 from memchat.store import inbox
-from memchat.store.refusals import Refused
+from memchat.store.refusals import NewRefusal
 
 
 def hold_for_review(
     ctx: Context, reading: SessionReading, altered: Collection[int]
-) -> list[Refused]:
+) -> list[NewRefusal]:
     """Put what waits for the user into the inbox. Gives what must not wait: what was forgotten, was
     quoted from a message of ``altered``, or got a no before."""
     refused, turns = [], {turn.id: turn for turn in reading.turns}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memchat.language import secrets, text
+from memchat.language import numbers, secrets, text
 from memchat.types import Message
 
 
@@ -12,11 +12,13 @@ def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
     """A title or summary with secrets masked; None where it has a number or name nobody said."""
     if not words:
         return None
-    secret_words = {said[number][s.start : s.end] for number, s in secrets.spoken(said)}
-    if any(secrets.betrays(words, secret) for secret in secret_words):
+    secret_words = {
+        said[number][s.start : s.end] for number, s in secrets.find_in_conversation(said)
+    }
+    if any(secrets.reveals(words, secret) for secret in secret_words):
         return None  # without the word beside it, it is not recognised as a secret
     transcript = " ".join(said)
-    unsaid = text.numbers(words) - text.numbers(transcript)
+    unsaid = numbers.numbers(words) - numbers.numbers(transcript)
     plain = text.fold(transcript).text
     unsaid |= {name for name in text.names(words) if text.fold(name).text not in plain}
     return None if unsaid else secrets.mask(words)

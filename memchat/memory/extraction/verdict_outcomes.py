@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.language import secrets, text
+from memchat.language import secrets, sentences, text
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.facts.fact import WITHOUT_WORDS, Fact, search_text
 from memchat.memory.gate import judge
 from memchat.memory.gate.types import KnownFact, Proof, Verdict
-from memchat.store.inbox import Held
-from memchat.store.refusals import Refused
+from memchat.store.inbox import NewInboxItem
+from memchat.store.refusals import NewRefusal
 from memchat.types import Change, Memory, Message
 
 SAID_LATER = "something else was said later in the conversation"
@@ -49,7 +49,9 @@ def needing_review(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return judged + doubted
 
 
-def refused_verdicts(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Refused]:
+def refused_verdicts(
+    verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]
+) -> list[NewRefusal]:
     """The proposals that are not kept, leaving out those that another proposal keeps in the same
     words."""
     standing = _without_overtaken(verdicts)
@@ -132,7 +134,7 @@ def to_fact(
 
 def inbox_entry(
     verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
-) -> Held:
+) -> NewInboxItem:
     """What the inbox keeps of a verdict that waits for the user's yes.
 
     ``turns`` by message id.
@@ -142,7 +144,7 @@ def inbox_entry(
     quoted = proof.quote if proof else verdict.candidate.quotes[0].text
     value, quote = secrets.mask(fields["value"]), secrets.mask(quoted)
     masked = (value, quote) != (fields["value"], quoted)
-    return Held(
+    return NewInboxItem(
         reason="; ".join(verdict.reasons),
         message_id=proof.message_id if proof else None,
         start=proof.start if proof else None,
@@ -153,18 +155,18 @@ def inbox_entry(
     )
 
 
-def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
+def refusal_entry(verdict: Verdict, known: Mapping[str, KnownFact]) -> NewRefusal:
     """What is kept of a refused verdict: all of it, for a user who wants it anyway, or the reason
     alone where its words may not be kept."""
     private = [reason for reason in verdict.reasons if reason in WITHOUT_WORDS]
     if private or verdict.wordless:
-        return Refused("; ".join(private or verdict.reasons))
+        return NewRefusal("; ".join(private or verdict.reasons))
     proof = next((p for p in verdict.spans if p.role == "user"), None)
     fields = _proposed(verdict, known)
     words = [verdict.candidate.key, fields["value"], proof.quote if proof else ""]
     if any(_MASKED.search(part) or secrets.find_secrets(part) for part in words):
-        return Refused(HIDDEN)
-    return Refused(
+        return NewRefusal(HIDDEN)
+    return NewRefusal(
         reason="; ".join(_reasons(verdict, known)),
         message_id=proof.message_id if proof else None,
         start=proof.start if proof else None,
@@ -226,9 +228,9 @@ def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
     turn = turns.get(proof.message_id)
     if turn is None:
         return None
-    sentence = text.sentence_around(turn.content, proof.start, proof.end)
+    sentence = sentences.sentence_around(turn.content, proof.start, proof.end)
     order = list(turns.values())
-    for number, secret in secrets.spoken([one.content for one in order]):
+    for number, secret in secrets.find_in_conversation([one.content for one in order]):
         beside = secret.start < sentence.end and sentence.start < secret.end
         if order[number].id == turn.id and beside:
             return None

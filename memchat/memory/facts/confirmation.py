@@ -9,7 +9,7 @@ from memchat.memory.facts.fact import ADDED_BY_HAND, FORGOTTEN, REJECTED, Fact, 
 from memchat.memory.facts.in_force import change_question, values_of_key
 from memchat.memory.forgetting import tombstone_marks
 from memchat.store import events, evidence, inbox
-from memchat.store.inbox import Held
+from memchat.store.inbox import NewInboxItem
 from memchat.types import EVERY_APP, Change, Memory
 
 
@@ -78,9 +78,9 @@ class Confirmation:
         past = events.of_memory(tx, memory.id)
         entered = any(e.actor == "user" and e.cause == ADDED_BY_HAND for e in past)
         unproven = memory.created_by == "manual" and not evidence.messages_of(tx, memory.id)
-        return entered or unproven or memory.id in events.reworded(tx, [memory.id])
+        return entered or unproven or memory.id in events.value_edits(tx, [memory.id])
 
-    def _ask(self, entry: Held, change: Change) -> Change:
+    def _ask(self, entry: NewInboxItem, change: Change) -> Change:
         """Put a question to the user, unless they answered no to it before."""
         if inbox.add(self.ctx.tx, self.app_id, entry, self.ctx.now) == "rejected":
             return Change("refused", None, change.quotes, reason=REJECTED)

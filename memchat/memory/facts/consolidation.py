@@ -27,9 +27,17 @@ from memchat.memory.facts.in_force import (
 )
 from memchat.memory.gate import keys
 from memchat.memory.gate.value_comparison import are_equivalent, contains_words
-from memchat.store import evidence, inbox, memories, succession, values_in_force
+from memchat.store import (
+    evidence,
+    inbox,
+    memories,
+    memory_changes,
+    new_memory,
+    replacements,
+    values_in_force,
+)
 from memchat.store.events import Cause
-from memchat.store.inbox import Held
+from memchat.store.inbox import NewInboxItem
 from memchat.types import EVERY_APP, Change, Memory
 
 ENDS_FIRST = "it would end before it starts"
@@ -94,20 +102,22 @@ class Consolidation:
         evidence.add(self.ctx.tx, target.id, fact.proofs)
         last = last_day(fact.starts_at, fact.expires_at, target, self.ctx.today)
         if last is not None:
-            memories.set_expiry(self.ctx.tx, target, scope, last, self.cause)
+            memory_changes.set_expiry(self.ctx.tx, target, scope, last, self.cause)
             return Change("ended", self._reload(target.id), fact.quotes, before=target.value)
-        memories.deactivate(self.ctx.tx, target, scope, "ended", self.cause, said_at=fact.said_at)
+        memory_changes.deactivate(
+            self.ctx.tx, target, scope, "ended", self.cause, said_at=fact.said_at
+        )
         return Change("ended", target, fact.quotes, before=target.value)
 
     def _find_same_value(self, fact: Fact) -> Memory | None:
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
         known = memories.by_sha1(self.ctx.tx, self.ctx.scope.ids, sha1)
         if known is not None and not known.active and self._is_protected_in_every_app(fact, known):
             known = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
         if known is not None:
             return known
         normal = text.normal_value(fact.value)
-        for other_id, value in memories.values_of(self.ctx.tx, self.ctx.scope.ids, fact.key):
+        for other_id, value in memories.values_with_key(self.ctx.tx, self.ctx.scope.ids, fact.key):
             if text.normal_value(value) == normal:
                 return memories.get(self.ctx.tx, self.ctx.scope.ids, other_id)
         return None
@@ -127,7 +137,9 @@ class Consolidation:
         # A message that was read before, as by "remember that …", does not count twice.
         if not messages or messages - evidence.messages_of(self.ctx.tx, known.id):
             start = known.starts_at if fact.relation == "same" else fact.starts_at
-            memories.repeat(self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=start)
+            memory_changes.count_repeat(
+                self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=start
+            )
         if fact.said_at >= known.said_at and not self._is_protected_in_every_app(fact, known):
             self._update_expiry(fact, known, scope)
         evidence.add(self.ctx.tx, known.id, fact.proofs)
@@ -149,9 +161,11 @@ class Consolidation:
         linked = planned_target(self.ctx.tx, known.id)
         if fact.starts_at is not None or is_single_valued(known.key) or spoken_of or linked is None:
             return None
-        found = succession.present(self.ctx.tx, self.ctx.scope.ids, [linked]).get(linked)
+        found = replacements.current(self.ctx.tx, self.ctx.scope.ids, [linked]).get(linked)
         there = (
-            found is not None and found.id != known.id and values_in_force.on(found, self.ctx.today)
+            found is not None
+            and found.id != known.id
+            and values_in_force.holds_on(found, self.ctx.today)
         )
         return found if there else None
 
@@ -162,7 +176,7 @@ class Consolidation:
         that."""
         moves = self._reschedules(fact, known)
         if moves and fact.starts_at != known.starts_at:
-            memories.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
+            memory_changes.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
         if fact.starts_at is not None:
             return None
         before = self._supersede_rivals(fact, known.id) if moves else None
@@ -181,12 +195,14 @@ class Consolidation:
         new = self._reload(self._add_row(replace(fact, expires_at=until, starts_at=start)))
         fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
         if fact.said_at < known.said_at or not fuller:
-            memories.deactivate(
+            memory_changes.deactivate(
                 self.ctx.tx, new, self._own, "merged", self.cause, replaced_by=known.id
             )
             return self._repeat(fact, known)
         scope = self._scope_of(known)
-        memories.deactivate(self.ctx.tx, known, scope, "merged", self.cause, replaced_by=new.id)
+        memory_changes.deactivate(
+            self.ctx.tx, known, scope, "merged", self.cause, replaced_by=new.id
+        )
         return Change("merged", self._reload(new.id), fact.quotes, before=known.value)
 
     def _update_expiry(self, fact: Fact, known: Memory, scope: int) -> None:
@@ -195,7 +211,7 @@ class Consolidation:
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
         changes = fact.expires_at is not None or fact.created_by == "manual" or over
         if changes and fact.expires_at != known.expires_at:
-            memories.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
+            memory_changes.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
 
     def _reactivate(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
         winner = self._active_successor(known)
@@ -209,17 +225,17 @@ class Consolidation:
             return Change("repeated", known, fact.quotes)
         scope = self._scope_of(known)
         if fact.starts_at != known.starts_at:
-            memories.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
+            memory_changes.set_start(self.ctx.tx, known, scope, fact.starts_at, self.cause)
         before = self._supersede_rivals(fact, known.id)
         before = self._replace_target(fact, target, known.id) or before
-        memories.reactivate(
+        memory_changes.reactivate(
             self.ctx.tx, known, scope, self.cause, instead_of=self._replaced_on_start(fact, target)
         )
-        memories.repeat(
+        memory_changes.count_repeat(
             self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=fact.starts_at
         )
         if fact.expires_at != known.expires_at:
-            memories.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
+            memory_changes.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
         evidence.add(self.ctx.tx, known.id, fact.proofs)
         self.written.append(known.id)
         kind = "superseded" if before else "revived"
@@ -243,7 +259,7 @@ class Consolidation:
         newer = self._newer_statement(fact, target, memory_id)
         if newer is not None:
             new = self._reload(memory_id)
-            memories.deactivate(
+            memory_changes.deactivate(
                 self.ctx.tx, new, self._own, "superseded", self.cause, replaced_by=newer.id
             )
             return Change("added", self._reload(memory_id), fact.quotes)
@@ -270,7 +286,7 @@ class Consolidation:
             many=self._holds_many(fact),
             sensitive=fact.sensitive or is_sensitive(fact.key),
         )
-        memory_id = memories.insert_new(
+        memory_id = memory_changes.add(
             self.ctx.tx, self._own, new, self.cause, instead_of=instead_of
         )
         self.written.append(memory_id)
@@ -293,7 +309,7 @@ class Consolidation:
             return None
         if target.said_at > fact.said_at:
             return None
-        if fact.starts_at is not None and values_in_force.on(target, self.ctx.today):
+        if fact.starts_at is not None and values_in_force.holds_on(target, self.ctx.today):
             return None
         return self._supersede(target, new_id)
 
@@ -302,7 +318,9 @@ class Consolidation:
         if not self._reload(old.id).active:
             return None  # it was retired as a rival before
         scope = self._scope_of(old)
-        memories.deactivate(self.ctx.tx, old, scope, "superseded", self.cause, replaced_by=new_id)
+        memory_changes.deactivate(
+            self.ctx.tx, old, scope, "superseded", self.cause, replaced_by=new_id
+        )
         return old.value
 
     def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
@@ -331,12 +349,12 @@ class Consolidation:
             if not other.active:
                 continue
             if may_merge(other, fact):
-                memories.deactivate(
+                memory_changes.deactivate(
                     self.ctx.tx, other, self._own, "merged", self.cause, replaced_by=new_id
                 )
                 return other.value
             reason = "close to another memory: the same, or not?"
-            pair = Held(reason, memory_id=new_id, related_id=other.id)
+            pair = NewInboxItem(reason, memory_id=new_id, related_id=other.id)
             inbox.add(self.ctx.tx, self._own, pair, self.ctx.now)
         return None
 
@@ -344,7 +362,7 @@ class Consolidation:
         built_in = keys.cardinality(fact.key)
         if built_in is not None:
             return built_in == "many"
-        so_far = memories.many_so_far(self.ctx.tx, self.ctx.scope.ids, fact.key)
+        so_far = memories.holds_many(self.ctx.tx, self.ctx.scope.ids, fact.key)
         return fact.many if so_far is None else so_far
 
     def _is_protected_in_every_app(self, fact: Fact, memory: Memory) -> bool:

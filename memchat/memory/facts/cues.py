@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from memchat.store import keywords, memories, mentions
+from memchat.store import keywords, memory_lists, mentions
 
 COMMON_FROM = 10
 """From how many facts on cues that most of them share are left out."""
@@ -91,9 +91,9 @@ def distinctive(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
     """These cues without those that more than a fifth of the user's facts have."""
     if not cues:
         return []
-    scopes = mentions.scopes(tx, app_id)
-    count = memories.active_in(tx, scopes)
+    scopes = mentions.related_app_ids(tx, app_id)
+    count = memory_lists.count_active(tx, scopes)
     if count < COMMON_FROM:
         return list(cues)
     most = count // COMMON_SHARE
-    return [cue for cue in cues if not keywords.held_by_more(tx, "memories", scopes, cue, most)]
+    return [cue for cue in cues if not keywords.is_held_by_more(tx, "memories", scopes, cue, most)]

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from memchat.memory.extraction.candidate import Relation
-from memchat.store.inbox import Held
-from memchat.store.memories import NewMemory
-from memchat.store.refusals import Refused
+from memchat.store.inbox import NewInboxItem
+from memchat.store.new_memory import NewMemory
+from memchat.store.refusals import NewRefusal
 from memchat.types import InboxItem, Memory, Refusal
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Fact(NewMemory):
         return tuple(quote for _, _, quote in self.proofs)
 
 
-_PROPOSED = {one.name for one in fields(Fact)} & {one.name for one in fields(Refused)}
+_PROPOSED = {one.name for one in fields(Fact)} & {one.name for one in fields(NewRefusal)}
 """The fields that say what is proposed, whatever is kept of it."""
 
 
@@ -68,13 +68,13 @@ def _slot(key: str) -> str:
     return f"{key.replace('_', ' ')}: "
 
 
-def proposed(source: Fact | Held | InboxItem | Refusal | Proposal) -> dict[str, Any]:
+def proposed(source: Fact | NewInboxItem | InboxItem | Refusal | Proposal) -> dict[str, Any]:
     """The fields that say what is proposed, by name, as keyword arguments for another of these
     types."""
     return {name: getattr(source, name) for name in _PROPOSED}
 
 
-def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> Held:
+def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> NewInboxItem:
     """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
     entry = proposed(fact) | {"relation": "new", "target_id": None}
@@ -83,16 +83,16 @@ def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> Held:
         if fact.relation == "ends":
             entry |= {name: getattr(target, name) for name in ("memory_type", "key", "value")}
     entry |= {"message_id": message_id, "start": start, "quote": quote}
-    return Held(reason, sentence=fact.sentence, **entry)
+    return NewInboxItem(reason, sentence=fact.sentence, **entry)
 
 
-def refusal_entry(fact: Fact, reason: str) -> Refused:
+def refusal_entry(fact: Fact, reason: str) -> NewRefusal:
     """What is kept of a fact that passed the gate, and that the store did not take."""
     if reason in WITHOUT_WORDS:
-        return Refused(reason)
+        return NewRefusal(reason)
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, "")
     end = None if start is None else start + len(quote)
-    return Refused(reason, message_id=message_id, start=start, end=end, **proposed(fact))
+    return NewRefusal(reason, message_id=message_id, start=start, end=end, **proposed(fact))
 
 
 def last_day(over_from: date | None, until: date | None, known: Memory, today: date) -> date | None:

@@ -21,46 +21,47 @@ from memchat.store import (
     evidence,
     inbox,
     memories,
+    memory_changes,
     messages,
     refusals,
-    succession,
+    replacements,
     values_in_force,
 )
 from memchat.store.events import Cause
-from memchat.store.inbox import Held
-from memchat.store.refusals import Refused
-from memchat.store.values_in_force import Standing
+from memchat.store.inbox import NewInboxItem
+from memchat.store.refusals import NewRefusal
+from memchat.store.values_in_force import ValuesInForce
 from memchat.types import EVERY_APP, Memory
 
 EXPIRED = "its day is over"
 STARTED = "its day has come"
 
 
-def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
+def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
     """Which memories of these scope rows are replaced or back in use today, though it is not
     written down yet."""
-    due = values_in_force.due(tx, app_ids, today) if app_ids else []
+    due = values_in_force.with_due_date(tx, app_ids, today) if app_ids else []
     if not due:
-        return Standing(today)
+        return ValuesInForce(today)
     displaced: dict[int, int] = {}
     back: dict[int, int] = {}
     for app, key in dict.fromkeys((m.app, m.key) for m in due if is_single_valued(m.key)):
         rows = [m for m in values_in_force.of_key(tx, app_ids, key) if m.app == app]
         _decide_values(rows, today, displaced, back)
     for memory in due:
-        if not is_single_valued(memory.key) and values_in_force.on(memory, today):
+        if not is_single_valued(memory.key) and values_in_force.holds_on(memory, today):
             target = _target(tx, app_ids, memory, displaced, today)
             if target is not None:
                 loser, winner = sorted((memory, target), key=said_order)
                 if _needs_confirmation(loser, winner):
                     loser, winner = winner, loser
                 displaced[loser.id] = winner.id
-    return Standing(today, displaced, back)
+    return ValuesInForce(today, displaced, back)
 
 
 def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
     """Whether a first or last day has passed that is not written down yet."""
-    due = values_in_force.due(tx, app_ids, today)
+    due = values_in_force.with_due_date(tx, app_ids, today)
     return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
@@ -70,23 +71,23 @@ def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now:
     found = as_of(tx, app_ids, today)
     ids = [
         *found.displaced,
-        *(m.id for m in values_in_force.due(tx, app_ids, today) if _is_over(m, today)),
+        *(m.id for m in values_in_force.with_due_date(tx, app_ids, today) if _is_over(m, today)),
     ]
     for memory in memories.by_ids(tx, app_ids, ids).values():
         app_id = memories.app_id_of(tx, memory.id)
         if memory.id not in found.displaced:
-            memories.deactivate(tx, memory, app_id, "expired", Cause(now, "system", EXPIRED))
+            memory_changes.deactivate(tx, memory, app_id, "expired", Cause(now, "system", EXPIRED))
             continue
         winner = memories.by_ids(tx, app_ids, [found.displaced[memory.id]])[
             found.displaced[memory.id]
         ]
         begun = Cause(now, "system", STARTED)
-        memories.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
+        memory_changes.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, zone):
             _ask_user(tx, app_id, memory, winner, now)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         app_id = memories.app_id_of(tx, memory.id)
-        memories.reactivate(tx, memory, app_id, Cause(now, "system", EXPIRED))
+        memory_changes.reactivate(tx, memory, app_id, Cause(now, "system", EXPIRED))
         drop_replacement_question(tx, app_id, memory)
 
 
@@ -105,7 +106,7 @@ def values_of_key(ctx: Context, app_id: int, key: str) -> list[Memory]:
     if not is_single_valued(key):
         return []
     found = memories.with_key(ctx.tx, (app_id,), key)
-    return [memory for memory in found if values_in_force.on(memory, ctx.today)]
+    return [memory for memory in found if values_in_force.holds_on(memory, ctx.today)]
 
 
 def first_day(memory: Memory, zone: ZoneInfo) -> date:
@@ -124,7 +125,7 @@ def _decide_values(
 ) -> None:
     """Decide which of the values of one key holds."""
     active = [m for m in rows if m.active]
-    holding = sorted((m for m in active if values_in_force.on(m, today)), key=said_order)
+    holding = sorted((m for m in active if values_in_force.holds_on(m, today)), key=said_order)
     if holding:
         kept = [m for m in holding[:-1] if _needs_confirmation(m, holding[-1])]
         winner = (kept or holding)[-1]
@@ -134,7 +135,9 @@ def _decide_values(
         return
     over = [m for m in active if _is_over(m, today)]
     before = [
-        m for m in rows if values_in_force.on(m, today) and _replaced_by_expired(m, rows, today)
+        m
+        for m in rows
+        if values_in_force.holds_on(m, today) and _replaced_by_expired(m, rows, today)
     ]
     if over and before:
         # After "in Porto until the end of the month" the city before it holds again.
@@ -178,10 +181,10 @@ def _target(
     )
     if done:
         return None
-    found = succession.present(tx, app_ids, [linked]).get(linked)
+    found = replacements.current(tx, app_ids, [linked]).get(linked)
     while found is not None and found.id in displaced:
         found = memories.get(tx, app_ids, displaced[found.id])
-    if found is None or found.id == memory.id or not values_in_force.on(found, today):
+    if found is None or found.id == memory.id or not values_in_force.holds_on(found, today):
         return None
     return found
 
@@ -191,7 +194,7 @@ def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: 
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
-    held = Held(
+    held = NewInboxItem(
         change_question("updates", quote, winner),
         message_id=proof.message_id if proof is not None else None,
         memory_type=memory.memory_type,
@@ -209,7 +212,7 @@ def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: 
     if inbox.add(tx, app_id, held, now) == "rejected" and proof is not None:
         said_in = messages.by_ids(tx, [proof.message_id])[proof.message_id].session_id
         end = proof.start + len(proof.quote)
-        refused = Refused(
+        refused = NewRefusal(
             REJECTED, message_id=proof.message_id, start=proof.start, end=end, **proposed(held)
         )
         refusals.add(tx, app_id, said_in, [refused], now)
@@ -219,7 +222,7 @@ def drop_replacement_question(tx: Connection, app_id: int, memory: Memory) -> No
     """Remove the question whether a value replaces another, once the value is in use."""
     asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
-    inbox.drop(tx, same)
+    inbox.remove(tx, same)
 
 
 def change_question(relation: str, quote: str, target: Memory) -> str:

@@ -21,9 +21,10 @@ from memchat.store import (
     evidence,
     inbox,
     memories,
+    memory_changes,
     messages,
     refusals,
-    succession,
+    replacements,
     tombstones,
 )
 from memchat.store.apps import ScopeIds
@@ -84,7 +85,7 @@ def keep_refused(
         )
     ctx, proposal = _context(tx, scope, settings, now), of_refusal(refused)
     memory = _Acceptance(ctx, settings, KEPT_REFUSAL, proposal, False, embeds).apply()
-    refusals.drop(tx, [refused.id])
+    refusals.remove(tx, [refused.id])
     return memory
 
 
@@ -93,9 +94,9 @@ def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None
     the item is removed with its words."""
     own, shared = apps.ensure(tx, scope, now)
     marks = _marks(item.key, item.value, item.quote, item.message_id)
-    if tombstones.buried(tx, (own, shared), marks):
-        tombstones.bury(tx, own, 0, marks, now)
-        inbox.drop(tx, [item.id])
+    if tombstones.find(tx, (own, shared), marks):
+        tombstones.add(tx, own, 0, marks, now)
+        inbox.remove(tx, [item.id])
     else:
         inbox.decide(tx, item.id, "rejected")
 
@@ -160,7 +161,7 @@ class _Acceptance:
         fact = self._fact(target)
         marks = _marks(what.key, what.value, self._proof()[2], what.message_id)
         marks |= tombstone_marks.wording_marks(fact.key, fact.value)
-        tombstones.lift(ctx.tx, list(ctx.scope.ids), marks)
+        tombstones.remove(ctx.tx, list(ctx.scope.ids), marks)
         done = ingest(self._writing_to(target), self.source, [fact], self.settings.merge_threshold)
         memory = done.changes[0].memory
         if memory is None:
@@ -189,9 +190,9 @@ class _Acceptance:
         what = self.proposal
         last = last_day(what.starts_at, what.expires_at, target, self.ctx.today)
         if last is not None:
-            memories.set_expiry(tx, target, app_id, last, self._cause)
+            memory_changes.set_expiry(tx, target, app_id, last, self._cause)
         else:
-            memories.deactivate(tx, target, app_id, "ended", self._cause, said_at=said_at)
+            memory_changes.deactivate(tx, target, app_id, "ended", self._cause, said_at=said_at)
         evidence.add(tx, target.id, proofs)
         return memories.by_ids(tx, [app_id], [target.id])[target.id]
 
@@ -249,7 +250,9 @@ class _Acceptance:
         left = memories.get(tx, self.ctx.scope.ids, target.id)
         if left is not None and left.active and left.id != new.id:
             app_id = memories.app_id_of(tx, left.id)
-            memories.deactivate(tx, left, app_id, "superseded", self._cause, replaced_by=new.id)
+            memory_changes.deactivate(
+                tx, left, app_id, "superseded", self._cause, replaced_by=new.id
+            )
 
 
 def _context(tx: Connection, scope: Scope, settings: Settings, now: datetime) -> Context:
@@ -273,11 +276,11 @@ def _replace(
 ) -> Memory:
     ids = apps.find(tx, scope).ids
     found = memories.by_ids(tx, ids, [related_id])
-    new, old = succession.present(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
+    new, old = replacements.current(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
     if new is None or old is None or new.id == old.id:
         raise NotFound("one of the two memories is gone or retired; reject the item")
     if old.active:
-        memories.deactivate(
+        memory_changes.deactivate(
             tx, old, memories.app_id_of(tx, old.id), "superseded", cause, replaced_by=new.id
         )
     inbox.decide(tx, item_id, "accepted")
@@ -289,6 +292,6 @@ def _end(tx: Connection, scope: Scope, memory_id: int, item_id: int, cause: Caus
     if memory is None:
         raise NotFound("the memory is gone; reject the item")
     if memory.active:
-        memories.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
+        memory_changes.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
     inbox.decide(tx, item_id, "accepted")
     return memory

@@ -17,8 +17,8 @@ from memchat.memory.facts.fact import ADDED_BY_HAND, BLANKED, Fact, refusal_entr
 from memchat.memory.forgetting import purge, tombstone_marks
 from memchat.store import jobs, memories, tombstones
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
-from memchat.store.refusals import Refused
+from memchat.store.new_memory import NewMemory
+from memchat.store.refusals import NewRefusal
 from memchat.types import Change
 
 
@@ -59,7 +59,7 @@ class Ingested:
     """The result of storing facts."""
 
     changes: list[Change] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[NewRefusal] = field(default_factory=list)
     """The facts that the store did not take, for the list of refusals."""
     written: list[int] = field(default_factory=list)
     """Ids of memories that are new or have new words, and so need a vector."""
@@ -97,7 +97,7 @@ def allow_again(ctx: Context, new: NewMemory) -> None:
     own = ctx.scope.own
     assert own is not None
     if tombstones.any_in(ctx.tx, own):
-        tombstones.lift(ctx.tx, [own], tombstone_marks.wording_marks(new.key, new.value))
+        tombstones.remove(ctx.tx, [own], tombstone_marks.wording_marks(new.key, new.value))
     purge.purge_hidden_duplicate(ctx.tx, own, new.sha1, ctx.zone, ctx.now)
 
 
@@ -105,7 +105,7 @@ def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:
     """Queue jobs that make the vectors of these memories."""
     for memory_id in memory_ids:
         app_id = memories.app_id_of(ctx.tx, memory_id)
-        jobs.enqueue(ctx.tx, "embed", app_id, "memory", memory_id, ctx.now)
+        jobs.enqueue(ctx.tx, "embed", app_id, memory_id, ctx.now)
 
 
 def _cause(ctx: Context, source: Source, fact: Fact) -> Cause:

@@ -21,10 +21,10 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.memory.recall import turn_texts
-from memchat.store import apps, embeddings, evidence, memories, services
+from memchat.store import apps, embeddings, evidence, memories, memory_changes, new_memory, services
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
 from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
 
 
@@ -84,7 +84,7 @@ class ManualChanges:
         memory = ingest(ctx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
         assert memory is not None
         if secret and not memory.sensitive:
-            memories.amend(self.tx, memory.id, sensitive=1)  # it was known before
+            memory_changes.set_columns(self.tx, memory.id, sensitive=1)  # it was known before
             memory = self._reload(memory.id)
         self._queue(memory.id)
         return memory
@@ -116,7 +116,7 @@ class ManualChanges:
         until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
         if not isinstance(expires_at, Keep):
             self._check_day(expires_at)
-        twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
+        twin = memories.by_sha1(self.tx, [app_id], new_memory.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words count as said now, so that an older session read later does not override them.
@@ -140,10 +140,10 @@ class ManualChanges:
         allow_again(self._context(app_id, shared), new)
         old = memories.hash_of(self.tx, memory.id)
         cause = Cause(self.now, "user", "edited by hand")
-        memories.rewrite(self.tx, memory, app_id, new, cause)
+        memory_changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
-        embeddings.drop_unused(self.tx, [old])
+        embeddings.remove_unused(self.tx, [old])
         self._queue(memory.id)
         if not same:
             self._reindex_turns(memory.id)
@@ -160,8 +160,8 @@ class ManualChanges:
         if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
-            memories.set_expiry(self.tx, memory, app_id, None, cause)
-        memories.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
+            memory_changes.set_expiry(self.tx, memory, app_id, None, cause)
+        memory_changes.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -185,7 +185,7 @@ class ManualChanges:
             return
         for rival in begun:
             if rival.id != memory_id:
-                memories.deactivate(
+                memory_changes.deactivate(
                     self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
                 )
 
@@ -238,7 +238,7 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
 def _is_secret(key: str, value: str, keep: bool) -> bool:
     """Whether a value looks like a secret other than an e-mail address or a phone number. Raises
     SecretError unless ``keep``."""
-    kinds = {secret.kind for _words, secret in secrets.find_filed(key, value)}
+    kinds = {secret.kind for _words, secret in secrets.find_in_fact(key, value)}
     grave = sorted(kinds - secrets.PERSONAL)
     if grave and not keep:
         raise SecretError(grave[0])

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.memory.facts.in_force import drop_replacement_question, said_order
-from memchat.store import events, memories, messages, values_in_force
+from memchat.store import events, memory_changes, messages, values_in_force
 from memchat.store.events import Cause
 from memchat.types import Event, Memory
 
@@ -89,13 +89,13 @@ class ValueReplay:
         ]
         begun = [m for m in rows if m not in coming]
         chain = sorted((m for m in begun if _takes_part(m)), key=said_order)
-        holding = [m for m in chain if values_in_force.on(m, today)]
+        holding = [m for m in chain if values_in_force.holds_on(m, today)]
         ended = [m for m in begun if m.inactive_reason == "ended"]
         if holding and all(said_order(m) < said_order(holding[-1]) for m in ended):
             back += [m for m in holding[-1:] if not m.active]
             self._link_successors(chain[: chain.index(holding[-1]) + 1])
         for memory in back:
-            memories.reactivate(self.tx, memory, self.app_id, self.cause)
+            memory_changes.reactivate(self.tx, memory, self.app_id, self.cause)
             drop_replacement_question(self.tx, self.app_id, memory)
         return back
 
@@ -105,11 +105,11 @@ class ValueReplay:
         for n, memory in enumerate(chain[:-1]):
             heir = chain[n + 1]
             if memory.active:
-                memories.deactivate(
+                memory_changes.deactivate(
                     self.tx, memory, self.app_id, "superseded", self.cause, replaced_by=heir.id
                 )
             elif place.get(memory.replaced_by or 0, -1) <= n:
-                memories.amend(self.tx, memory.id, replaced_by=heir.id)
+                memory_changes.set_columns(self.tx, memory.id, replaced_by=heir.id)
 
     def _update_start_dates(self, user_owned: Collection[int]) -> None:
         """Give each value the first day that the remaining messages give it."""
@@ -117,7 +117,7 @@ class ValueReplay:
         until = {i: m.expires_at for i, m in rows.items()}
         for i, start in start_dates(self._statements(rows), until).items():
             if start != rows[i].starts_at:
-                memories.set_start(self.tx, rows[i], self.app_id, start, self.cause)
+                memory_changes.set_start(self.tx, rows[i], self.app_id, start, self.cause)
 
     def _statements(self, ids: Iterable[int]) -> list[Statement]:
         """The remaining statements of these memories, in the order in which they were read."""

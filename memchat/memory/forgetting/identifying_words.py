@@ -97,7 +97,9 @@ def identifying_words(
     groups: dict[tuple[str, ...], None] = {}
     for value in values:
         words, names = _words(value), _names(value)
-        held = {word: len(keywords.holding(tx, "messages", app_ids, [word])) for word in words}
+        held = {
+            word: len(keywords.rows_holding_all(tx, "messages", app_ids, [word])) for word in words
+        }
         distinctive = [word for word in words if word in names and held[word] <= named]
         distinctive = distinctive or [word for word in words if held[word] <= few]
         groups |= dict.fromkeys((word,) for word in distinctive)

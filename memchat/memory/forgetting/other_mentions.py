@@ -49,7 +49,9 @@ def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
     occurrences = redaction.Occurrences()
     for memory in gone.values():
         redaction.collect_occurrences(tx, memory, memories.app_id_of(tx, memory.id), occurrences)
-    app_ids = sorted({i for app_id in occurrences.scopes for i in mentions.scopes(tx, app_id)})
+    app_ids = sorted(
+        {i for app_id in occurrences.scopes for i in mentions.related_app_ids(tx, app_id)}
+    )
     values = sorted({value for facts in occurrences.scopes.values() for _, value in facts})
     identifying = identifying_words.identifying_words(tx, app_ids, values)
     if not identifying.groups:
@@ -73,13 +75,13 @@ class _Search:
         yield from self._messages()
         yield from self._descriptions()
         yield from self._memories()
-        yield from self._proposals("inbox", mentions.waiting(self.tx, self.app_ids))
-        yield from self._proposals("refusal", mentions.refused(self.tx, self.app_ids))
+        yield from self._proposals("inbox", mentions.inbox_texts(self.tx, self.app_ids))
+        yield from self._proposals("refusal", mentions.refusal_texts(self.tx, self.app_ids))
 
     def _messages(self) -> Iterator[Place]:
-        ids = set(mentions.barely_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
+        ids = set(mentions.partly_indexed(self.tx, self.app_ids, self.identifying.prefixes()))
         for group in self.identifying.groups:
-            ids |= keywords.holding(self.tx, "messages", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "messages", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
         left = {turn.id: redaction.redacted_text(turn, self.occurrences) for turn in turns.values()}
         for turn_id, spans in self.identifying.spans(left).items():
@@ -89,7 +91,7 @@ class _Search:
             yield Place(kind, turn_id, turn.session_id, turn.created_at, shown)
 
     def _descriptions(self) -> Iterator[Place]:
-        rows = {row[0]: row for row in mentions.described(self.tx, self.app_ids)}
+        rows = {row[0]: row for row in mentions.titles_and_summaries(self.tx, self.app_ids)}
         kinds: tuple[tuple[PlaceKind, int], ...] = (("title", 1), ("summary", 2))
         for kind, column in kinds:
             said = {i: row[column] for i, row in rows.items() if row[column]}
@@ -97,13 +99,13 @@ class _Search:
                 values = self.occurrences.values.get(session_id, set())
                 taught = session_id in self.occurrences.quotes
                 if not (taught or redaction.mentions_any(said[session_id], values)):
-                    at = raw_sql.at(rows[session_id][3])
+                    at = raw_sql.parse_time(rows[session_id][3])
                     yield Place(kind, session_id, session_id, at, _excerpt(said[session_id], spans))
 
     def _memories(self) -> Iterator[Place]:
-        ids = set(mentions.unsearched(self.tx, self.app_ids))
+        ids = set(mentions.unindexed_memories(self.tx, self.app_ids))
         for group in self.identifying.groups:
-            ids |= keywords.holding(self.tx, "memories", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "memories", self.app_ids, group)
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
         said = {memory.id: self._lines(memory) for memory in there.values()}
         for memory_id, spans in self.identifying.spans(said).items():
@@ -167,11 +169,11 @@ def queue(
     """Have these mentions blanked by the job that purges the memory, so that undoing the deletion
     undoes both."""
     wanted = MentionsToBlank.of(found)
-    before = MentionsToBlank.load(jobs.how(tx, "forget", found.memory_id))
+    before = MentionsToBlank.load(jobs.instructions(tx, "forget", found.memory_id))
     if before is not None:
         wanted = MentionsToBlank(wanted.words, wanted.ids | before.ids)
     how = wanted.dump()
-    jobs.enqueue(tx, "forget", app_id, "memory", found.memory_id, now, run_at=blank_at, how=how)
+    jobs.enqueue(tx, "forget", app_id, found.memory_id, now, run_at=blank_at, how=how)
 
 
 def blank(
@@ -181,7 +183,7 @@ def blank(
 
     Gives the scope rows whose saved vector index must be dropped.
     """
-    app_ids = mentions.scopes(tx, app_id)
+    app_ids = mentions.related_app_ids(tx, app_id)
     facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
     # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
@@ -200,15 +202,15 @@ def blank(
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(found[1])
     purge.request_scrub(tx)
-    touched = evidence.proved_by(tx, rewritten)
+    touched = evidence.proved_memories(tx, rewritten)
     return stale | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:
-    waiting = {row[0] for row in mentions.waiting(tx, app_ids)}
-    refused = {row[0] for row in mentions.refused(tx, app_ids)}
-    inbox.drop(tx, sorted(waiting & chosen.of_kind("inbox")))
-    refusals.drop(tx, sorted(refused & chosen.of_kind("refusal")))
+    waiting = {row[0] for row in mentions.inbox_texts(tx, app_ids)}
+    refused = {row[0] for row in mentions.refusal_texts(tx, app_ids)}
+    inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
+    refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
 
 
 def _blank_turns(
@@ -218,7 +220,7 @@ def _blank_turns(
     held = identifying.spans({turn.id: turn.content for turn in turns if turn.id in ids})
     texts = {t.id: redaction.blank(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
-        prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
+        prompts.remove(tx, [turn.id for turn in turns if turn.role == "assistant"])
     return redaction.rewrite_turns(tx, session_id, turns, texts)
 
 

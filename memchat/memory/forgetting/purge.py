@@ -27,17 +27,19 @@ from memchat.store import (
     events,
     evidence,
     fact_lists,
-    hidden,
+    hidden_memories,
     inbox,
     jobs,
     keywords,
     memories,
+    memory_changes,
+    memory_lists,
     messages,
     meta,
     refusals,
+    replacements,
     services,
     sessions,
-    succession,
     tombstones,
 )
 from memchat.store.database import Database
@@ -65,12 +67,12 @@ def hide(
             continue  # it was deleted by itself, and has a purge of its own
         app_id = memories.app_id_of(tx, one.id)
         facts = redaction.all_wordings(one, events.of_memory(tx, one.id))
-        tombstones.bury(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
-        hidden.hide(tx, one, app_id, Cause(now, "user"))
+        tombstones.add(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
+        hidden_memories.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
     app_id = memories.app_id_of(tx, memory.id)
-    jobs.enqueue(tx, "forget", app_id, "memory", memory.id, now, run_at=purge_at, how=how)
-    return events.scopes(tx, list(gone))
+    jobs.enqueue(tx, "forget", app_id, memory.id, now, run_at=purge_at, how=how)
+    return events.app_ids_of(tx, list(gone))
 
 
 def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
@@ -78,9 +80,9 @@ def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
-            tombstones.exhume(tx, one.id)
+            tombstones.remove_of_memory(tx, one.id)
             app_id = memories.app_id_of(tx, one.id)
-            hidden.show(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
+            hidden_memories.unhide(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
 
 
 def purge_hidden_duplicate(
@@ -90,8 +92,8 @@ def purge_hidden_duplicate(
 
     Its vector left the saved index when it was hidden.
     """
-    for memory in hidden.listed(tx, [app_id], sha1=sha1):
-        kept = jobs.how(tx, "forget", memory.id) == KEEP_TRANSCRIPT
+    for memory in hidden_memories.listed(tx, [app_id], sha1=sha1):
+        kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
         forget(tx, [memory], zone, now, keep_transcript=kept)
 
 
@@ -114,7 +116,7 @@ def forget(
     if not gone:
         return set()
     ids = list(gone)
-    stale = events.scopes(tx, ids)
+    stale = events.app_ids_of(tx, ids)
     homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
     occurrences = redaction.Occurrences()
@@ -123,13 +125,13 @@ def forget(
             # What was said between hiding and purging counts as said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
             facts = redaction.all_wordings(memory, events.of_memory(tx, memory.id))
-            tombstones.bury(
+            tombstones.add(
                 tx, homes[memory.id], memory.id, _tombstone_marks(tx, memory.id, facts), when
             )
         redaction.collect_occurrences(tx, memory, homes[memory.id], occurrences)
         redaction.drop_receipt_lines(tx, redaction.shown_together(tx, memory.id))
     jobs.cancel(tx, "embed", ids)
-    memories.remove(tx, ids)
+    memory_changes.remove(tx, ids)
     reworded: set[int] = set()
     if tombstone:
         for app_id, every in occurrences.scopes.items():
@@ -141,8 +143,8 @@ def forget(
     for session_id in occurrences.values:
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
-    touched = reworded.union(evidence.proved_by(tx, rewritten))
-    embeddings.drop_unused(tx, hashes)
+    touched = reworded.union(evidence.proved_memories(tx, rewritten))
+    embeddings.remove_unused(tx, hashes)
     events.blank(tx, ids)
     cause = Cause(now, "user")
     for memory_id, app_id in homes.items():
@@ -171,15 +173,15 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
-    refusals.drop_unplaced(tx, message.session_id)
+    refusals.remove_without_message(tx, message.session_id)
     refused = refusals.texts_of(tx, message.session_id)
     said = redaction.meaningful_words(message.content)
-    refusals.drop(
+    refusals.remove(
         tx,
         [one_id for one_id, words in refused.items() if redaction.meaningful_words(words) & said],
     )
-    waiting = inbox.values_of(tx, message.session_id)
-    inbox.drop(
+    waiting = inbox.values_of_session(tx, message.session_id)
+    inbox.remove(
         tx,
         [item_id for item_id, value in waiting.items() if redaction.meaningful_words(value) & said],
     )
@@ -207,22 +209,22 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
 def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tuple[int, set[int]]:
     """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
     many memories it had, and the scope rows whose saved vector index must be dropped."""
-    rows = memories.of_app(tx, app_id)
+    rows = memory_lists.text_hashes(tx, app_id)
     facts, shown = _contents_of_app(tx, app_id, rows)
-    others = apps.beside(tx, app_id)
+    others = apps.other_ids(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
-    sessions.drop_summaries(tx, app_id)
+    sessions.remove_summaries(tx, app_id)
     apps.remove(tx, app_id)
     # Only what other apps hold is left now.
-    left = fact_lists.sent_anywhere(tx, {i for every in shown for i in every})
+    left = fact_lists.sent_to_models(tx, {i for every in shown for i in every})
     for every in shown:
         if not left.isdisjoint(every):
             redaction.drop_receipt_lines(tx, every)
     if others:
         touched |= strip_cues(tx, others[0], facts)
-    events.drop_app(tx, app_id)
-    embeddings.drop_unused(tx, list(rows.values()))
+    events.remove_app(tx, app_id)
+    embeddings.remove_unused(tx, list(rows.values()))
     request_scrub(tx)
     return len(rows), {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
@@ -232,7 +234,10 @@ def _contents_of_app(
 ) -> tuple[set[tuple[str, str]], list[list[int]]]:
     """The keys and values of an app's memories, now and before, and for each memory those whose
     lines may hold its words."""
-    there = [*memories.by_ids(tx, [app_id], list(ids)).values(), *hidden.listed(tx, [app_id])]
+    there = [
+        *memories.by_ids(tx, [app_id], list(ids)).values(),
+        *hidden_memories.listed(tx, [app_id]),
+    ]
     facts: set[tuple[str, str]] = set()
     for memory in there:
         facts |= redaction.all_wordings(memory, events.of_memory(tx, memory.id))
@@ -253,7 +258,7 @@ def scrub(database: Database) -> bool:
         # Only after truncating, so that another process repeats it if this one is killed; and only
         # this mark: what was forgotten meanwhile is not scrubbed yet.
         if meta.get(tx, SCRUB_PENDING) == pending:
-            meta.drop(tx, SCRUB_PENDING)
+            meta.remove(tx, SCRUB_PENDING)
     return True
 
 
@@ -270,7 +275,7 @@ def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
         memory = todo.pop()
         if memory.id not in gone:
             gone[memory.id] = memory
-            replaced = succession.replaced_by(tx, memory.id)
+            replaced = replacements.replaced_memories(tx, memory.id)
             todo += [other for other in replaced if other.inactive_reason in ("merged", FORGOTTEN)]
     return gone
 
@@ -314,7 +319,7 @@ def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) ->
     def reveals_fact(every: set[str]) -> set[str]:
         return {cue for cue in every if _cue_contains(cue, words)} | _same_stem(every, words)
 
-    return cues.strip(tx, app_id, reveals_fact)
+    return cues.remove_words(tx, app_id, reveals_fact)
 
 
 def _cue_contains(cue: str, words: Iterable[str]) -> bool:
@@ -343,4 +348,4 @@ def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
     messages.unindex(tx, ids)
     redaction.drop_turn_lines(tx, ids)
     redaction.drop_query_vectors(tx, turns)
-    return set(evidence.proved_by(tx, ids))
+    return set(evidence.proved_memories(tx, ids))

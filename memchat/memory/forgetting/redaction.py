@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.language import text
+from memchat.language import numbers, text
+from memchat.language import quotes as stored_quotes
 from memchat.memory.embedding.space import shortened
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import search_text
@@ -25,12 +26,14 @@ from memchat.store import (
     inbox,
     jobs,
     memories,
+    memory_changes,
     messages,
     meta,
     prompts,
+    receipts,
     refusals,
+    replacements,
     sessions,
-    succession,
 )
 from memchat.store.events import Cause
 from memchat.types import Event, Memory, Message
@@ -67,7 +70,7 @@ def shown_together(tx: Connection, memory_id: int) -> list[int]:
     with the values that replaced it."""
     past = events.of_memory(tx, memory_id)
     related = [event.related_id for event in past if event.related_id is not None]
-    return [memory_id, *related, *succession.after(tx, memory_id)]
+    return [memory_id, *related, *replacements.successors(tx, memory_id)]
 
 
 def collect_occurrences(
@@ -84,12 +87,12 @@ def collect_occurrences(
         occurrences.quotes[proof.session_id].add(proof.quote)
         occurrences.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
-    session_ids = {*messages.sessions_given(tx, "memory", shown_together(tx, memory.id))}
-    session_ids.update(messages.sessions_given(tx, "message", said))
+    session_ids = {*receipts.sessions_with(tx, "memory", shown_together(tx, memory.id))}
+    session_ids.update(receipts.sessions_with(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
     words = [[word] for value in bare for word in meaningful_words(value)]
-    for session_id, content, describes in fact_lists.texts_beside(tx, memory.id):
+    for session_id, content, describes in fact_lists.model_texts_with(tx, memory.id):
         # The list was sent with every message, so only texts that say the value are blanked: for a
         # title or summary one word of it is enough, for a reply it takes the whole value.
         if session_id in session_ids or not _may_say(words if describes else pieces, content):
@@ -112,9 +115,9 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
 def drop_receipt_lines(tx: Connection, shown: Sequence[int]) -> None:
     """Remove a memory's lines from every receipt and list, and the prompts that had them. ``shown``
     are the memories whose lines may hold its words, itself first."""
-    prompts.drop_given(tx, "memory", shown)
-    messages.drop_receipts(tx, "memory", shown)
-    fact_lists.drop(tx, shown[0])
+    prompts.remove_with_items(tx, "memory", shown)
+    receipts.remove(tx, "memory", shown)
+    fact_lists.remove_lines(tx, shown[0])
 
 
 def searched_wordings(facts: Collection[tuple[str, str]]) -> set[str]:
@@ -133,7 +136,7 @@ def blank_sessions(
         elif describe:
             blank_description(tx, session_id, values)
         turns = messages.of_session(tx, session_id)
-        prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
+        prompts.remove(tx, [turn.id for turn in turns if turn.role == "assistant"])
         held = {
             turn.id: content
             for turn in turns
@@ -141,7 +144,7 @@ def blank_sessions(
         }
         every += rewrite_turns(tx, session_id, turns, held, keep_transcript)
         if session_id in occurrences.quotes:
-            refusals.drop_unplaced(tx, session_id)  # they may come from its words
+            refusals.remove_without_message(tx, session_id)  # they may come from its words
     return every
 
 
@@ -169,15 +172,15 @@ def rewrite_turns(
     everything derived from their words; their ids."""
     ids = list(texts)
     if keep_transcript:
-        messages.bar(tx, ids)
+        messages.exclude(tx, ids)
     else:
         messages.rewrite(tx, session_id, texts)
         for message_id, content in texts.items():
-            evidence.requote(tx, message_id, content)
+            evidence.update_quotes(tx, message_id, content)
     drop_query_vectors(tx, [turn for turn in turns if turn.id in texts])
     drop_turn_lines(tx, ids)
-    inbox.drop_messages(tx, ids)
-    refusals.drop_messages(tx, ids)
+    inbox.remove_of_messages(tx, ids)
+    refusals.remove_of_messages(tx, ids)
     return ids
 
 
@@ -205,18 +208,18 @@ def set_description(
     """Set title and summary; where the title changes, the receipt lines with the old one go."""
     if sessions.description(tx, session_id)[0] != title:
         drop_turn_lines(tx, messages.ids_of(tx, session_id))
-    sessions.describe(tx, session_id, title, summary)
+    sessions.set_description(tx, session_id, title, summary)
 
 
 def drop_turn_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
     """Remove the lines about these turns from every receipt, and the prompts that had them."""
-    prompts.drop_given(tx, "message", turn_ids)
-    messages.drop_receipts(tx, "message", turn_ids)
+    prompts.remove_with_items(tx, "message", turn_ids)
+    receipts.remove(tx, "message", turn_ids)
 
 
 def meaningful_words(value: str) -> set[str]:
     """The content words and numbers of a text."""
-    return text.content_words(value) | text.numbers(value)
+    return text.content_words(value) | numbers.numbers(value)
 
 
 def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
@@ -233,7 +236,7 @@ def spans_of(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
         if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
             continue
         if not running:
-            found |= {(span.start, span.end) for span in text.find_spans(words, content)}
+            found |= {(span.start, span.end) for span in stored_quotes.find_spans(words, content)}
             continue
         at = hay.text.find(needle)
         while at >= 0:
@@ -254,7 +257,7 @@ def blank(content: str, spans: Iterable[tuple[int, int]]) -> str:
 def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
     """Delete the vectors of these turns as search queries."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
-    embeddings.drop_unused(tx, hashes)
+    embeddings.remove_unused(tx, hashes)
 
 
 def reindex(
@@ -282,9 +285,9 @@ def reindex(
         quote = proofs[0].quote if proofs else ""
         left = cues.distinctive(tx, app_id, memory.cues)
         words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
-        memories.reindex(tx, memory_id, app_id, words, cause)
+        memory_changes.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
-        embeddings.drop_unused(tx, [old])
+            jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
+        embeddings.remove_unused(tx, [old])
         scopes.add(app_id)
     return scopes

@@ -14,7 +14,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from memchat.language import text
+from memchat.language import numbers, text
 from memchat.store import tombstones
 from memchat.store.tombstones import Mark
 
@@ -59,7 +59,7 @@ def match(
     marks = fact_marks(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
         marks |= proof_marks(key, quote, message_id)
-    found = tombstones.buried(tx, app_ids, marks)
+    found = tombstones.find(tx, app_ids, marks)
     if any(said_at <= at for at in found.values()):
         return "refuse"
     kinds = {kind for kind, _ in found}
@@ -71,11 +71,11 @@ def match(
 
 
 def _words(value: str) -> set[str]:
-    return text.content_words(value) | text.numbers(value)
+    return text.content_words(value) | numbers.numbers(value)
 
 
 def _distinctive(value: str) -> set[str]:
     """Names, and numbers of more than two characters."""
     short = len(value.split()) <= _SHORT
     named = {text.fold(name).text for name in text.names(value, from_start=short)}
-    return named | {number for number in text.numbers(value) if len(number) > 2}
+    return named | {number for number in numbers.numbers(value) if len(number) > 2}

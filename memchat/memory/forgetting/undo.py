@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from memchat.memory.facts.fact import ADDED_BY_HAND
 from memchat.memory.facts.in_force import is_single_valued
 from memchat.memory.facts.value_replay import ValueReplay
-from memchat.store import events, evidence, memories, succession, values_in_force
+from memchat.store import events, evidence, memories, memory_changes, replacements, values_in_force
 from memchat.store.events import Cause
 from memchat.types import Event, Evidence, Memory, Undone
 
@@ -50,7 +50,7 @@ class ConversationUndo:
 
     def run(self) -> Undone:
         """Undo all of it; the memories that are gone, restored and kept."""
-        for memory_id in evidence.proved_by(self.tx, list(self.message_ids)):
+        for memory_id in evidence.proved_memories(self.tx, list(self.message_ids)):
             memory = memories.get(self.tx, self.app_ids, memory_id)
             if memory is not None:
                 stays = self._proved_since(memory_id, 0) or self._is_user_owned(memory)
@@ -59,7 +59,7 @@ class ConversationUndo:
         slots = self._single_valued_keys({*self.gone, *self.kept, *(e.memory_id for e in past)})
         for event in reversed(past):
             if event.memory_id not in self.gone and self._undo(event):
-                events.explain(self.tx, event.id, TAKEN_BACK)
+                events.set_cause(self.tx, event.id, TAKEN_BACK)
         self._restore_replaced()
         for memory_id in self.kept:
             self._update_said_at(memory_id)
@@ -93,7 +93,7 @@ class ConversationUndo:
         if memory is None:
             return False
         if event.kind == "repeat":
-            memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
+            memory_changes.set_columns(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
             return True
         if is_single_valued(memory.key) and self._is_replayed(event):
             return True
@@ -122,8 +122,8 @@ class ConversationUndo:
         """Set the first or last day back."""
         scope = self._scope(memory)
         for name, change in (
-            ("expires_at", memories.set_expiry),
-            ("starts_at", memories.set_start),
+            ("expires_at", memory_changes.set_expiry),
+            ("starts_at", memory_changes.set_start),
         ):
             if name in old:
                 day = date.fromisoformat(old[name]) if old[name] else None
@@ -147,14 +147,14 @@ class ConversationUndo:
             return False
         for later in events.of_memory(self.tx, event.memory_id):
             if later.id > event.id and later.kind == "edit" and later.old == event.new:
-                events.amend_old(self.tx, later.id, event.old)
+                events.set_old(self.tx, later.id, event.old)
                 return True
         return False
 
     def _restore_replaced(self) -> None:
         """Restore what a memory that goes had replaced, whoever caused that."""
         for goes in self.gone:
-            for memory in succession.replaced_by(self.tx, goes):
+            for memory in replacements.replaced_memories(self.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
                 settled = is_single_valued(memory.key) and memory.inactive_reason == "superseded"
                 if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
@@ -164,10 +164,10 @@ class ConversationUndo:
         """Restore a retired memory, or link it to the memory that replaces it now."""
         winner = self._successor(memory)
         if winner is None:
-            memories.reactivate(self.tx, memory, self._scope(memory), self._cause)
+            memory_changes.reactivate(self.tx, memory, self._scope(memory), self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
-            memories.amend(self.tx, memory.id, replaced_by=winner.id)
+            memory_changes.set_columns(self.tx, memory.id, replaced_by=winner.id)
 
     def _successor(self, memory: Memory) -> Memory | None:
         """The memory that replaces a retired one and does not go: an active one, or one that ended
@@ -188,7 +188,7 @@ class ConversationUndo:
         before = self._retired_before(event)
         if before is None or self._proved_since(memory.id, max(self.message_ids)):
             return False
-        memories.deactivate(
+        memory_changes.deactivate(
             self.tx,
             memory,
             self._scope(memory),
@@ -212,7 +212,9 @@ class ConversationUndo:
         past = events.of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
         if left:
-            memories.amend(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
+            memory_changes.set_columns(
+                self.tx, memory_id, said_at=max(left), last_seen_at=max(left)
+            )
 
     def _other_proofs(self, memory_id: int) -> list[Evidence]:
         proofs = evidence.of_memory(self.tx, memory_id)

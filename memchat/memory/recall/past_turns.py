@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from memchat.language import text
+from memchat.language import numbers, text
 from memchat.memory.recall import render
 from memchat.memory.recall.ranking import ScoredSearch, ScoreParts
-from memchat.store import events, evidence, keywords, messages, sessions, succession
-from memchat.store.evidence import Drawn
+from memchat.store import events, evidence, keywords, messages, replacements, sessions
+from memchat.store.evidence import LearnedFact
 from memchat.store.memories import FORGOTTEN
-from memchat.store.values_in_force import Standing
+from memchat.store.values_in_force import ValuesInForce
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message
 
@@ -41,7 +41,7 @@ class PastTurn:
     title: str | None
     changed: tuple[str, ...]
     """The keys of the facts in it that are out of date."""
-    facts: tuple[Drawn, ...]
+    facts: tuple[LearnedFact, ...]
     taught: tuple[int, ...]
     """For each of the facts the memory that replaces it today, or itself."""
     query_words: Set[str]
@@ -99,7 +99,7 @@ class PastTurn:
 
 def find(
     search: ScoredSearch,
-    standing: Standing,
+    standing: ValuesInForce,
     *,
     limit: int,
     without_session: int | None = None,
@@ -122,12 +122,12 @@ def find(
     priors = _priors(search, {turn.session_id for turn in turns.values()})
     titles = sessions.titles(search.tx, list(priors))
     drawn = defaultdict(list)
-    for one in evidence.drawn(search.tx, list(turns)):
+    for one in evidence.learned_from(search.tx, list(turns)):
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
-    heirs = succession.present(search.tx, search.ids, ids)
+    heirs = replacements.current(search.tx, search.ids, ids)
     present = {i: standing.in_place_of(m.id) for i, m in heirs.items()}
-    reworded = events.reworded(search.tx, ids)
+    reworded = events.value_edits(search.tx, ids)
     past_turns, question = [], search.question.text
     words = _words(question)
     for i, turn in turns.items():
@@ -169,7 +169,7 @@ def _naming(content: str, keys: Collection[str]) -> set[str]:
 
 
 def _words(content: str) -> set[str]:
-    return text.content_words(content) | text.numbers(content)
+    return text.content_words(content) | numbers.numbers(content)
 
 
 def _priors(search: ScoredSearch, session_ids: Collection[int]) -> Mapping[int, float]:

@@ -18,9 +18,9 @@ from memchat.memory.recall.fact_search import ALWAYS, FactSearch, FoundFact, dis
 from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch
 from memchat.memory.recall.search import Recall, degraded_reason
 from memchat.prompts import Prompts
-from memchat.store import evidence, memories, messages, muted, succession
+from memchat.store import evidence, memories, memory_lists, messages, muted, replacements
 from memchat.store.database import Database
-from memchat.store.evidence import Drawn
+from memchat.store.evidence import LearnedFact
 from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Recalled, Scope
@@ -236,7 +236,7 @@ class PromptBlock:
         shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
         shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
-        there = memories.count_told(facts.tx, facts.scope.ids, facts.today, facts.mute)
+        there = memory_lists.count_for_prompts(facts.tx, facts.scope.ids, facts.today, facts.mute)
         turns_in = shown.of(past_turns)
         dropped = max(there - len(facts_in), 0) + len(past_turns) - len(turns_in)
         hits = (*facts_in, *turns_in)
@@ -269,7 +269,7 @@ class PromptBlock:
         search = replace(search, ids=[own])
         matches = search.matches("messages", replies=True)
         scores = matches.of(search.passing_by_words(matches, dropped))
-        drawn = evidence.drawn(tx, list(scores))
+        drawn = evidence.learned_from(tx, list(scores))
         excluded = _excluded(search.context, drawn, mute)
         scores = {i: score for i, score in scores.items() if i not in excluded}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
@@ -295,10 +295,10 @@ class PromptBlock:
         return hits
 
 
-def _excluded(context: Context, drawn: Sequence[Drawn], mute: Collection[int]) -> set[int]:
+def _excluded(context: Context, drawn: Sequence[LearnedFact], mute: Collection[int]) -> set[int]:
     """The turns that taught a fact that is being forgotten, or one that is muted here."""
     ids = sorted({fact.memory_id for fact in drawn})
-    now = succession.present(context.tx, context.scope.ids, ids)
+    now = replacements.current(context.tx, context.scope.ids, ids)
     out = {i for i, memory in now.items() if memory.id in mute}.union(mute)
     return {f.message_id for f in drawn if f.inactive_reason == FORGOTTEN or f.memory_id in out}
 
@@ -329,7 +329,7 @@ def _muted(context: Context, session_id: int | None) -> set[int]:
     tx, ids = context.tx, context.scope.ids
     mute = muted.of_session(tx, session_id)
     for memory in memories.by_ids(tx, ids, sorted(mute)).values():
-        there = memories.values_of(tx, ids, memory.key)
+        there = memories.values_with_key(tx, ids, memory.key)
         normal = normal_value(memory.value)
         mute.update(i for i, value in there if normal_value(value) == normal)
     return mute

@@ -18,7 +18,7 @@ from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, Question
 from memchat.memory.recall.missing_vectors import MadeVectors
 from memchat.memory.recall.question_dates.search import QuestionDates
-from memchat.store import keywords, succession
+from memchat.store import keywords, replacements
 from memchat.store.keywords import Matches
 from memchat.vectors.vector_index import latest
 
@@ -162,7 +162,7 @@ class ScoredSearch:
         seen = set(without)
         while kind == "memories":
             unseen = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
-            chains = succession.chains(self.tx, self.ids, unseen)
+            chains = replacements.whole_chains(self.tx, self.ids, unseen)
             if chains <= seen:
                 break
             seen |= chains

@@ -147,7 +147,7 @@ class Recall:
     ) -> list[PastTurn]:
         """What was said in other conversations of the app, each thing once."""
         own = search.context.scope.own
-        if own is None or not sessions.any_in(search.tx, own):
+        if own is None or not sessions.any_in_app(search.tx, own):
             return []
         search = replace(search, ids=[own])
         standing = as_of(search.tx, search.ids, search.context.today)
@@ -177,7 +177,7 @@ def _cached(tx: Connection, text: str, found: SpaceOrReason) -> Question:
 def _current(tx: Connection, question: Question) -> Question:
     """The question, without its vector where that is of a service removed since it was made."""
     space = question.space
-    if space is None or services.stands(tx, space.service_id):
+    if space is None or services.exists(tx, space.service_id):
         return question
     why = "searched by words only: the embedding service was changed just now; ask again"
     return Question(question.text, degraded=why)

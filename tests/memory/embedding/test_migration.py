@@ -281,7 +281,7 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     assert open_one.send("My new kayak is red.").text
     with private.database(mc).read() as tx:
         old = services.in_use(tx) or 0
-        assert embeddings.any_of(tx, old)
+        assert embeddings.exist_for(tx, old)
     done = mc.migrate(NEW)
     assert done.switched
     with private.database(mc).read() as tx:
@@ -291,7 +291,9 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
         assert set(embeddings.get(tx, new, [asked])) == {asked}
         hashes = tx.exec_driver_sql("SELECT summary_hash FROM sessions").scalars().all()
         assert set(embeddings.get(tx, new, [h for h in hashes if h])) == {h for h in hashes if h}
-        kinds = {kind: len(unembedded.after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS}
+        kinds = {
+            kind: len(unembedded.next_after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS
+        }
     assert all(kinds.values())  # there were facts, turns and a summary to take along
     moments = [h for h in mc.recall("boiler hums night", user="ana").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None

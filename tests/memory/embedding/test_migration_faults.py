@@ -184,7 +184,7 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
 def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: MemChat) -> None:
     with private.database(rivers).write() as tx:
         half = services.register(tx, HashEmbedder("other-96").service, NOON)
-        services.expect(tx, half)
+        services.set_coming(tx, half)
     assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
     assert rivers.migrate(THIRD).switched
     assert {i.name: i.state for i in rivers.services()} == {

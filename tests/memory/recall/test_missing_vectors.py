@@ -20,6 +20,7 @@ from memchat.memory.recall.missing_vectors import MOST
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import embeddings, jobs
 from memchat.store.database import Database
+from memchat.store.jobs import ClaimRequest
 from memchat.testing import ScriptedModel
 from memchat.types import Recalled, Service, Usage
 from tests.support import private
@@ -73,7 +74,7 @@ def values(found: Recalled) -> list[str]:
 def held_by(mc: MemChat, owner: str, kind: str = "embed", count: int = 100) -> None:
     """Somebody took the work and has not done it."""
     with private.database(mc).write() as tx:
-        assert jobs.claim(tx, kind, owner, mc.now, 600, limit=count)
+        assert jobs.claim(tx, ClaimRequest(kind, owner, 600, limit=count), mc.now)
 
 
 def stored(mc: MemChat) -> int:

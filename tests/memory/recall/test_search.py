@@ -11,15 +11,15 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import given as for_all
 from hypothesis import strategies as st
+from memchat.store.new_memory import NewMemory
 
 from memchat.errors import InputError
 from memchat.memory.recall import render
 from memchat.providers import minilm_embedder
 from memchat.providers.hash_embedder import HashEmbedder
-from memchat.store import apps, memories
+from memchat.store import apps, memory_changes
 from memchat.store.embeddings import query_hash
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
 from tests.support import private
@@ -34,7 +34,7 @@ def insert(mc, app: str, *facts) -> None:
         for kind, key, value in facts:
             words = f"{kind} | {key} | {value}"
             new = NewMemory(kind, key, value, True, words, mc.now, "auto")
-            memories.insert_new(tx, own if app else shared, new, Cause(mc.now, "model"))
+            memory_changes.add(tx, own if app else shared, new, Cause(mc.now, "model"))
 
 
 def values(recalled) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memchat.language import markers
-from memchat.language.text import next_sentence, sentence_around
+from memchat.language.sentences import next_sentence, sentence_around
 from memchat.memory.gate.types import Case
 
 NOT_KEPT = "you asked that it is not remembered"
