@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 
 from memchat.memory.embedding.space import shortened
 from memchat.memory.forgetting.redaction import FILLER
-from memchat.processes import is_gone
+from memchat.processes import has_ended
 from memchat.store import embeddings
 from memchat.store.schema import utc_text
 from memchat.vectors import neighbours
@@ -293,7 +293,7 @@ def _sessions(tx: Connection, since: datetime) -> Iterator[str]:
     for session, owner in _rows(
         tx, "SELECT id, lease_owner FROM sessions WHERE ended_at IS NULL AND lease_owner NOT NULL"
     ):
-        if is_gone(owner):
+        if has_ended(owner):
             yield f"session {session} is open, its process {owner} is gone"
     for session, status, owner, run_at in _rows(
         tx,
@@ -302,7 +302,7 @@ def _sessions(tx: Connection, since: datetime) -> Iterator[str]:
         " WHERE s.ended_at IS NOT NULL AND EXISTS (SELECT 1 FROM messages m"
         " WHERE m.session_id = s.id AND m.role = 'user' AND m.id > s.extracted_to)",
     ):
-        under_way = owner is not None and not is_gone(owner)
+        under_way = owner is not None and not has_ended(owner)
         if status != -1 or not (under_way or run_at >= utc_text(since)):
             yield f"LOST session {session}: ended, unread, its job is {(status, owner, run_at)}"
     for job, kind, status, error in _rows(

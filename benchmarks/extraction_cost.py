@@ -28,10 +28,10 @@ from memchat.memory.extraction.candidate import MAX_FACTS
 from memchat.memory.facts.consolidation import search_text
 from memchat.memory.facts.manual import VALUE_LIMIT
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, embeddings, memories, meta
+from memchat.store import apps, embeddings, memory_changes, meta, new_memory
 from memchat.store.database import Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
 from memchat.testing import ScriptedModel
 from memchat.types import MEMORY_TYPES, Scope, Usage
 
@@ -121,10 +121,10 @@ def fill(home: Path, count: int) -> None:
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), now)
         for new in facts:
-            memories.insert_new(tx, own, new, Cause(now, "user"))
+            memory_changes.add(tx, own, new, Cause(now, "user"))
         texts = [new.search_text for new in facts]
         vectors, _ = HashEmbedder().embed_documents(texts)
-        hashes = map(memories.text_hash, texts)
+        hashes = map(new_memory.text_hash, texts)
         service_id = int(meta.get(tx, "service_id") or 0)
         embeddings.put(tx, service_id, zip(hashes, vectors, strict=True), now)
     database.close()

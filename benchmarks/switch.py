@@ -35,7 +35,7 @@ from memchat.config import Settings
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import apps, embeddings, keywords, schema, services
 from memchat.store.database import Database
-from memchat.store.memories import sha1_of, text_hash
+from memchat.store.new_memory import sha1_of, text_hash
 from memchat.types import Hit, Scope
 
 OLD, NEW = "before-384", "after-384"
@@ -230,7 +230,7 @@ def _kill_some(store: Path, kills: int, rows: int, chance: random.Random) -> int
 def _made(database: Database) -> int:
     """Vectors of the new service."""
     with database.read() as tx:
-        ids = [i for i, service in services.every(tx).items() if service.model == NEW]
+        ids = [i for i, service in services.all_services(tx).items() if service.model == NEW]
         query = "SELECT count(*) FROM embeddings WHERE service_id = ?"
         return tx.exec_driver_sql(query, (ids[0],)).scalar_one() if ids else 0
 

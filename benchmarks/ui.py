@@ -21,9 +21,9 @@ from typing import Any
 
 from memchat import MemChat
 from memchat.config import Settings
-from memchat.store import apps, memories
+from memchat.store import apps, memory_changes
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
 from memchat.testing import ScriptedModel
 from memchat.types import Scope
 from tests.ui.browser import Server, chromium, missing, opened
@@ -102,7 +102,7 @@ def fill(home: Path, count: int) -> None:
                 said = now - timedelta(minutes=30 * (count - n))
                 kind: Any = TYPES[n % len(TYPES)]
                 new = NewMemory(kind, thing, words, True, f"{thing}: {words}", said, "manual")
-                memories.insert_new(tx, own, new, Cause(said, "user"))
+                memory_changes.add(tx, own, new, Cause(said, "user"))
 
 
 class Actions:

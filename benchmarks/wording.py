@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from memchat.language.text import content_words, fold, names, numbers
+from memchat.language.numbers import numbers
+from memchat.language.text import content_words, fold, names
 
 FOUND_SHARE = 0.5
 """The share of an expected fact's words and numbers that one memory and its quotes must hold."""

@@ -207,7 +207,7 @@ class Assembly:
         with self.database.read() as tx:
             state = services.state(tx)
             stored = services.get(tx, state[0]) if state[0] is not None else None
-            filled = state[0] is not None and embeddings.any_of(tx, state[0])
+            filled = state[0] is not None and embeddings.exist_for(tx, state[0])
             coming_id = services.coming(tx)
             coming = services.get(tx, coming_id) if coming_id is not None else None
             store_id = meta.get(tx, "store_id")

@@ -20,7 +20,7 @@ from memchat.store import (
     job_holders,
     jobs,
     keywords,
-    memories,
+    memory_lists,
     meta,
     repair,
     services,
@@ -102,7 +102,7 @@ def _embedding(
     with database.read() as tx:
         service_id = services.in_use(tx)
         service = services.get(tx, service_id) if service_id else None
-        filled = service_id is not None and embeddings.any_of(tx, service_id)
+        filled = service_id is not None and embeddings.exist_for(tx, service_id)
     stored = service.name if service else settings.embed_model
     other = stored != settings.embed_model
     named = choose.asked_for(settings)
@@ -132,9 +132,11 @@ def _embedding(
 def _store(database: Database) -> Iterator[Check]:
     damage = database.damage()
     with database.read() as tx:
-        rows, _ = memories.counts_anywhere(tx)
+        rows, _ = memory_lists.totals(tx)
         kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
-        counts = [(kind, keywords.count(tx, kind), repair.words_count(tx, kind)) for kind in kinds]
+        counts = [
+            (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
+        ]
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
@@ -208,7 +210,7 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
         failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
         pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
-        gone = job_holders.gone(tx)
+        gone = job_holders.dead_holders(tx)
     if failed:
         yield Check(
             "queue",

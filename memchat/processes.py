@@ -26,7 +26,7 @@ def new_owner() -> str:
     return f"{socket.gethostname()}:{pid}:{started}.{_SELF}{secrets.token_hex(4)}"
 
 
-def is_gone(owner: str | None) -> bool:
+def has_ended(owner: str | None) -> bool:
     """Whether the owner's process has surely ended: it was on this machine, and is no more.
 
     False where that cannot be told; the lease's time decides then.
@@ -51,25 +51,25 @@ def is_gone(owner: str | None) -> bool:
     return bool(random and started and known[_STARTED]) and known[_STARTED] != started
 
 
-def keep(owner: str, stop: threading.Event) -> None:
+def add_renewal(owner: str, stop: threading.Event) -> None:
     """Note that a thread of this process renews the owner's lease until ``stop`` is set."""
     _kept[owner] = stop
 
 
-def is_kept(owner: str | None) -> bool:
+def is_renewed(owner: str | None) -> bool:
     """Whether this process still renews the owner's lease, though its time may have run out while
     the machine slept."""
     stop = _kept.get(owner or "")
     return stop is not None and not stop.is_set()
 
 
-def let_go(owner: str, stop: threading.Event) -> None:
+def remove_renewal(owner: str, stop: threading.Event) -> None:
     """Note that the thread has ended, unless another one renews the lease by now."""
     if _kept.get(owner) is stop:
         del _kept[owner]
 
 
-def number(owner: str) -> int:
+def pid_of(owner: str) -> int:
     """The number of the owner's process."""
     return int(owner.split(":")[1])
 

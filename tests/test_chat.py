@@ -263,7 +263,7 @@ def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_mo
     os.waitpid(pid, 0)
     owner = chat._owner.replace(f":{os.getpid()}:", f":{pid}:")
     with mc._database.write() as tx:
-        sessions.take(tx, chat.session_id, owner, chat._lease_end(mc._clock()), mc._clock())
+        sessions.reopen(tx, chat.session_id, owner, chat._lease_end(mc._clock()), mc._clock())
     extract_model.replies.append(answer())
     assert len(open_store().run_jobs().learned) == 1
 

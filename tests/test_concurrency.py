@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from memchat.store import apps, events, jobs, memories, meta
+from memchat.store import apps, events, jobs, memory_changes, memory_lists, meta
 from memchat.store.database import Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
-from memchat.types import Scope
+from memchat.store.new_memory import NewMemory
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Scope, Wanted
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 ANA = Scope("ana")
@@ -118,8 +119,8 @@ with MemChat(settings=Settings(home=home)) as mc:
 """,
     )
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
-        found = memories.listed(
-            tx, apps.find(tx, ANA).ids, status="all", today=NOON.date(), limit=None
+        found = memory_lists.listed(
+            tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(NOON.date()), limit=None
         )
         assert sorted(m.value for m in found) == [f"thing {n}" for n in range(10)]
         assert {m.seen_count for m in found} == {8} and len({m.sha1 for m in found}) == 10
@@ -142,7 +143,7 @@ database.close()
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
         ids = apps.find(tx, ANA).ids
         assert len(ids) == 2
-        assert memories.counted(tx, ids, status="all", today=NOON.date()) == 4
+        assert memory_lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())) == 4
     assert [p.name for p in (tmp_path / "store").iterdir()] == ["memchat.db"]
 
 
@@ -150,7 +151,7 @@ def test_no_job_is_taken_by_two_workers(store: Database) -> None:
     with store.write() as tx:
         own, _ = apps.ensure(tx, ANA, NOON)
         for target in range(1, 121):
-            jobs.enqueue(tx, "embed", own, "memory", target, NOON)
+            jobs.enqueue(tx, "embed", own, target, NOON)
     one, two = together(
         store.home,
         """
@@ -219,10 +220,15 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
                     own, _ = apps.ensure(tx, Scope(f"user {n % 4}"), NOON)
                     value = f"{n} {m}"
                     new = NewMemory("fact", "city", value, True, value, NOON, "manual")
-                    memories.insert_new(tx, own, new, Cause(NOON, "user"))
+                    memory_changes.add(tx, own, new, Cause(NOON, "user"))
                 with store.read() as tx:
                     ids = apps.find(tx, Scope(f"user {n % 4}")).ids
-                    assert memories.counted(tx, ids, status="all", today=NOON.date()) > m
+                    assert (
+                        memory_lists.counted(
+                            tx, ids, Wanted(status="all"), ValuesInForce(NOON.date())
+                        )
+                        > m
+                    )
         except BaseException as error:
             failures.append(error)
 
@@ -235,7 +241,10 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
     with store.read() as tx:
         for n in range(4):
             ids = apps.find(tx, Scope(f"user {n}")).ids
-            assert memories.counted(tx, ids, status="all", today=NOON.date()) == 25
+            assert (
+                memory_lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(NOON.date()))
+                == 25
+            )
 
 
 def test_one_index_serves_threads_that_write_and_search(open_store) -> None:

@@ -63,7 +63,7 @@ def test_facts_with_a_secret_are_sent_to_nobody_though_they_are_not_marked_sensi
     without_cues(mc, ("gate_code", "green"))
     with mc._database.write() as tx:
         tx.exec_driver_sql("UPDATE memories SET value = '4471', sensitive = 0")
-        (row,) = cues.lacking(tx, mc.now.date())
+        (row,) = cues.facts_without_cues(tx, mc.now.date())
     assert not row.sensitive, "the store tells what is stored, and judges nothing"
     assert mc.cue_plan().asked == 0
     mc.backfill_cues()

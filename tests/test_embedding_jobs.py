@@ -22,9 +22,10 @@ from memchat.memory.embedding.batch_split import IN_VAIN, BatchSplitter, Embeddi
 from memchat.memory.embedding.pipeline import CALLS
 from memchat.providers.hashing import SERVICE, HashEmbedder
 from memchat.providers.limits import Paused
-from memchat.store import apps, embeddings, jobs, memories
+from memchat.store import apps, embeddings, jobs, memory_changes
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory, text_hash
+from memchat.store.jobs import ClaimRequest
+from memchat.store.new_memory import NewMemory, text_hash
 from memchat.types import Scope, Usage
 from tests.conftest import NOON, Opener, answer, fact
 
@@ -286,12 +287,14 @@ def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> Non
     killer = ids[142]
     with mc._database.write() as tx:
         for worker in range(100):
-            jobs.give_up_on_killers(tx, mc._clock())
-            claims = jobs.claim(tx, "embed", f"w{worker}", mc._clock(), 600, limit=100, batch=100)
+            jobs.fail_crashing_jobs(tx, mc._clock())
+            claims = jobs.claim(
+                tx, ClaimRequest("embed", f"w{worker}", 600, limit=100, batch=100), mc._clock()
+            )
             if not claims:
                 break
             if killer in [claimed.target_id for claimed in claims]:
-                jobs.let_go(tx, claims[0].holder)
+                jobs.release_owner(tx, claims[0].holder)
             else:
                 jobs.finish_all(tx, claims, mc._clock())
     failed = mc.jobs(status="failed", limit=500)
@@ -589,8 +592,8 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
             own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
-                memory_id = memories.insert_new(tx, own, new, Cause(NOON, "user"))
-                jobs.enqueue(tx, "embed", own, "memory", memory_id, NOON)
+                memory_id = memory_changes.add(tx, own, new, Cause(NOON, "user"))
+                jobs.enqueue(tx, "embed", own, memory_id, NOON)
     assert mc.run_jobs().done == 600
     sent = [text for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 100

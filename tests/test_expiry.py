@@ -17,7 +17,7 @@ from benchmarks.lifecycle import phrases as bench
 from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, verdict
 from memchat import MemChat
 from memchat.cli import main
-from memchat.language.text import find_spans
+from memchat.language.quotes import find_spans
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.checks.expiry import places_of
 from memchat.memory.gate.types import Case, Turn, Verdict

@@ -20,6 +20,7 @@ from memchat.memory.recall.missing_vectors import MOST
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import embeddings, jobs
 from memchat.store.database import Database
+from memchat.store.jobs import ClaimRequest
 from memchat.testing import ScriptedModel
 from memchat.types import Recalled, Service, Usage
 from tests.conftest import WAIT, Opener, answer, fact
@@ -71,7 +72,7 @@ def values(found: Recalled) -> list[str]:
 def held_by(mc: MemChat, owner: str, kind: str = "embed", count: int = 100) -> None:
     """Somebody took the work and has not done it."""
     with mc._database.write() as tx:
-        assert jobs.claim(tx, kind, owner, mc._clock(), 600, limit=count)
+        assert jobs.claim(tx, ClaimRequest(kind, owner, 600, limit=count), mc._clock())
 
 
 def stored(mc: MemChat) -> int:

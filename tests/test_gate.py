@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from memchat.language.text import sentence_around
+from memchat.language.sentences import sentence_around
 from memchat.memory.extraction.candidate import Candidate, Quote, Ref
 from memchat.memory.extraction.second_look_verdicts import is_asked, is_certain
 from memchat.memory.gate.judge import dedupe_session, judge

@@ -14,6 +14,7 @@ import pytest
 from memchat import MemChat
 from memchat.providers.hashing import HashEmbedder
 from memchat.store import jobs
+from memchat.store.jobs import ClaimRequest
 from memchat.types import Usage
 from tests.conftest import Opener
 from tests.test_cli import Run, home, run  # noqa: F401 - fixtures
@@ -32,7 +33,12 @@ class Gone:
         for n in range(count):
             mc.add("fact", f"note {n}", f"thing {n}", user="ana")
         with mc._database.write() as tx:
-            assert len(jobs.claim(tx, "embed", self.owner, mc._clock(), 600, limit=count)) == count
+            assert (
+                len(
+                    jobs.claim(tx, ClaimRequest("embed", self.owner, 600, limit=count), mc._clock())
+                )
+                == count
+            )
 
 
 @pytest.fixture
@@ -56,7 +62,7 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
     with MemChat(home, embedder=HashEmbedder()) as mc:
         mc.add("fact", "note", "a thing", user="ana")
         with mc._database.write() as tx:
-            assert jobs.claim(tx, "embed", gone.owner, mc._clock(), 600)
+            assert jobs.claim(tx, ClaimRequest("embed", gone.owner, 600), mc._clock())
     told = f"process {gone.process} is gone; its job is taken over at the next run"
     assert told in run("jobs", "status").out.splitlines()
     assert "is gone" not in run("jobs", "status", "--user", "bo").out
@@ -65,7 +71,7 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
 def test_a_living_holder_and_one_on_another_machine_are_not_named(mc: MemChat) -> None:
     mc.add("fact", "note", "a thing", user="ana")
     with mc._database.write() as tx:
-        assert jobs.claim(tx, "embed", "another-machine:1:0a1b2c3d", mc._clock(), 600)
+        assert jobs.claim(tx, ClaimRequest("embed", "another-machine:1:0a1b2c3d", 600), mc._clock())
     assert mc.gone_holders() == [] and checks(mc) == [("nothing waits", "")]
     assert mc.run_jobs().done == 0, "its lease still holds"
 

@@ -13,7 +13,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from memchat.errors import ProviderError
 from memchat.store import apps, jobs
 from memchat.store.database import Database
-from memchat.store.jobs import Claim
+from memchat.store.jobs import Claim, ClaimRequest
 from memchat.testing import FakeClock, HashEmbedder
 from memchat.types import Job, Scope
 
@@ -39,11 +39,11 @@ def tx(store: Database) -> Iterator:
 
 def ask(tx, clock, target: int = 1, *, scope: Scope = ANA, kind: str = "extract") -> None:
     own, _ = apps.ensure(tx, scope, clock())
-    jobs.enqueue(tx, kind, own, "session", target, clock())
+    jobs.enqueue(tx, kind, own, target, clock())
 
 
 def take(tx, clock, owner: str = "one", **more) -> list[Claim]:
-    return jobs.claim(tx, more.pop("kind", "extract"), owner, clock(), LEASE, **more)
+    return jobs.claim(tx, ClaimRequest(more.pop("kind", "extract"), owner, LEASE, **more), clock())
 
 
 def look(tx, clock) -> Job:
@@ -92,11 +92,11 @@ def test_a_finished_job_is_done_and_its_error_gone(tx, clock) -> None:
     jobs.fail(tx, take(tx, clock)[0], clock(), "down")
     clock.advance(seconds=60)
     (claim,) = take(tx, clock)
-    assert look(tx, clock).status == "running" and jobs.holds(tx, claim)
+    assert look(tx, clock).status == "running" and jobs.is_held(tx, claim)
     assert jobs.finish(tx, claim, clock())
     job = look(tx, clock)
     assert (job.status, job.error_message, job.processed_at) == ("completed", None, clock())
-    assert not jobs.holds(tx, claim) and not jobs.finish(tx, claim, clock())
+    assert not jobs.is_held(tx, claim) and not jobs.finish(tx, claim, clock())
     assert take(tx, clock) == []
 
 
@@ -116,7 +116,7 @@ def test_a_late_worker_neither_finishes_nor_fails_what_another_has_taken(tx, clo
     (late,) = take(tx, clock, "one")
     clock.advance(seconds=LEASE + 1)
     (current,) = take(tx, clock, "two")
-    assert not jobs.holds(tx, late) and not jobs.finish(tx, late, clock())
+    assert not jobs.is_held(tx, late) and not jobs.finish(tx, late, clock())
     jobs.fail(tx, late, clock(), "too late to matter")
     assert look(tx, clock).status == "running" and look(tx, clock).error_message is None
     assert jobs.finish(tx, current, clock())
@@ -148,7 +148,7 @@ def test_a_job_that_kills_every_worker_ends(tx, clock) -> None:
     ask(tx, clock)
     killed = 0
     for _ in range(20):
-        jobs.give_up_on_killers(tx, clock())
+        jobs.fail_crashing_jobs(tx, clock())
         killed += len(take(tx, clock, f"worker {killed}"))
         clock.advance(seconds=LEASE + 1)
     job = look(tx, clock)
@@ -162,7 +162,7 @@ def test_a_job_in_its_last_try_is_not_given_up_while_its_worker_lives(tx, clock)
         (claim,) = take(tx, clock)
         clock.advance(seconds=LEASE + 1)
     clock.advance(seconds=-2)
-    jobs.give_up_on_killers(tx, clock())
+    jobs.fail_crashing_jobs(tx, clock())
     assert jobs.finish(tx, claim, clock())
 
 
@@ -175,7 +175,7 @@ def test_what_a_stopping_worker_gives_back_is_not_counted_as_a_try(tx, clock) ->
     (claim,) = take(tx, clock, "one")
     jobs.release(tx, [stopped])
     assert claim.attempt == 1 and not jobs.finish(tx, stopped, clock())
-    assert jobs.holds(tx, claim)
+    assert jobs.is_held(tx, claim)
 
 
 def test_a_renewed_job_is_held_longer_by_the_same_claim(tx, clock) -> None:
@@ -184,7 +184,7 @@ def test_a_renewed_job_is_held_longer_by_the_same_claim(tx, clock) -> None:
     clock.advance(seconds=LEASE - 1)
     assert jobs.renew(tx, claim, clock() + timedelta(seconds=LEASE))
     clock.advance(seconds=LEASE)
-    assert take(tx, clock, "two") == [] and jobs.holds(tx, claim)
+    assert take(tx, clock, "two") == [] and jobs.is_held(tx, claim)
     assert jobs.renew(tx, claim, clock() + timedelta(seconds=LEASE))
     assert jobs.finish(tx, claim, clock())
     assert not jobs.renew(tx, claim, clock())
@@ -196,16 +196,16 @@ def test_a_late_worker_cannot_renew_what_another_has_taken(tx, clock) -> None:
     clock.advance(seconds=LEASE + 1)
     (current,) = take(tx, clock, "one")
     assert not jobs.renew(tx, late, clock() + timedelta(days=1))
-    assert jobs.holds(tx, current)
+    assert jobs.is_held(tx, current)
 
 
 def test_what_a_dead_worker_held_is_free_at_once_and_counts_as_a_try(tx, clock) -> None:
     ask(tx, clock)
     (claim,) = take(tx, clock, "host:7:x")
-    (owner,) = jobs.owners(tx)
+    (owner,) = jobs.lease_owners(tx)
     assert owner == claim.holder and owner.startswith("host:7:x"), "so its process can be told"
-    jobs.let_go(tx, owner)
-    assert jobs.owners(tx) == []
+    jobs.release_owner(tx, owner)
+    assert jobs.lease_owners(tx) == []
     (claim,) = take(tx, clock, "living")
     assert claim.attempt == 2
 
@@ -221,7 +221,7 @@ def test_asking_for_what_is_under_way_lets_it_go_on(tx, clock) -> None:
     (claim,) = take(tx, clock)
     clock.advance(seconds=5)
     ask(tx, clock)
-    assert jobs.holds(tx, claim) and take(tx, clock, "two") == []
+    assert jobs.is_held(tx, claim) and take(tx, clock, "two") == []
     assert jobs.finish(tx, claim, clock())
 
 
@@ -286,9 +286,9 @@ def test_a_worker_takes_only_the_kind_the_user_and_the_target_it_asks_for(tx, cl
     assert [c.target_id for c in take(tx, clock, user="bo", limit=9)] == [3]
     assert [c.target_id for c in take(tx, clock, target_id=2, limit=9)] == [2]
     assert [c.target_id for c in take(tx, clock, kind="embed", limit=9)] == [4]
-    assert jobs.due(tx, "ana", clock()) and not jobs.due(tx, "bo", clock())
+    assert jobs.due_kinds(tx, "ana", clock()) and not jobs.due_kinds(tx, "bo", clock())
     assert [c.target_id for c in take(tx, clock, limit=9)] == [1]
-    assert not jobs.due(tx, "ana", clock()), "what is in hand is not due"
+    assert not jobs.due_kinds(tx, "ana", clock()), "what is in hand is not due"
 
 
 def test_work_on_what_is_gone_is_dropped(tx, clock) -> None:
@@ -297,7 +297,7 @@ def test_work_on_what_is_gone_is_dropped(tx, clock) -> None:
     (claim,) = take(tx, clock, target_id=1)
     jobs.cancel(tx, "extract", [1])
     jobs.cancel(tx, "embed", [2])
-    assert not jobs.holds(tx, claim) and not jobs.finish(tx, claim, clock())
+    assert not jobs.is_held(tx, claim) and not jobs.finish(tx, claim, clock())
     assert [c.target_id for c in take(tx, clock, limit=9)] == [2]
 
 
@@ -326,7 +326,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(target=held, owner=st.sampled_from(["a", "b"]), limit=st.integers(1, 3))
     def take(self, owner: str, limit: int):
-        jobs.give_up_on_killers(self.tx, self.clock())
+        jobs.fail_crashing_jobs(self.tx, self.clock())
         claims = take(self.tx, self.clock, owner, limit=limit)
         assert len({c.id for c in claims}) == len(claims) <= limit
         self.clock.advance(seconds=0.001)
@@ -334,7 +334,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(claim=consumes(held))
     def finish(self, claim: Claim) -> None:
-        stood = jobs.holds(self.tx, claim)
+        stood = jobs.is_held(self.tx, claim)
         assert jobs.finish(self.tx, claim, self.clock()) == stood
         if stood:
             self.done.append(claim.target_id)
@@ -346,19 +346,19 @@ class Queue(RuleBasedStateMachine):
     @rule(claim=consumes(held))
     def give_back(self, claim: Claim) -> None:
         jobs.release(self.tx, [claim])
-        assert not jobs.holds(self.tx, claim)
+        assert not jobs.is_held(self.tx, claim)
 
     @rule(owner=st.sampled_from(["a", "b"]))
     def die(self, owner: str) -> None:
-        for holder in jobs.owners(self.tx):
+        for holder in jobs.lease_owners(self.tx):
             if holder.startswith(owner):
-                jobs.let_go(self.tx, holder)
+                jobs.release_owner(self.tx, holder)
 
     @rule(claim=held)
     def renew(self, claim: Claim) -> None:
-        stood = jobs.holds(self.tx, claim)
+        stood = jobs.is_held(self.tx, claim)
         until = self.clock() + timedelta(seconds=LEASE)
-        assert jobs.renew(self.tx, claim, until) == stood == jobs.holds(self.tx, claim)
+        assert jobs.renew(self.tx, claim, until) == stood == jobs.is_held(self.tx, claim)
 
     @rule(seconds=st.sampled_from([1, 60, 601, 4000]))
     def wait(self, seconds: int) -> None:

@@ -87,12 +87,12 @@ def test_the_calendar_is_what_its_tool_makes_of_cldr() -> None:
     ],
 )
 def test_a_marker_is_found_in_its_language(kind: str, said: str, language: str) -> None:
-    assert markers.marked(kind, said, (language,))
+    assert markers.find_markers(kind, said, (language,))
 
 
 def test_a_set_phrase_means_nothing_by_its_words() -> None:
-    assert not markers.marked("negation", "i can't wait", ("en",))
-    assert markers.marked("negation", "i can't swim", ("en",))
+    assert not markers.find_markers("negation", "i can't wait", ("en",))
+    assert markers.find_markers("negation", "i can't swim", ("en",))
 
 
 @pytest.mark.parametrize(
@@ -114,4 +114,4 @@ def test_a_set_phrase_covers_the_marker_in_it_and_no_other_one() -> None:
     found = lexicon.pattern("en", "negation").finditer(said)
     left = [m.span() for m in found if not any(a < m.end() and m.start() < b for a, b in safe)]
     assert left and len(safe) > 2
-    assert [m.span() for m in markers.marked("negation", said, ("en",))] == left
+    assert [m.span() for m in markers.find_markers("negation", said, ("en",))] == left

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from memchat import MemChat
-from memchat.language.text import find_span, normal_value, numbers
+from memchat.language.numbers import numbers
+from memchat.language.quotes import find_span
+from memchat.language.text import normal_value
 from memchat.memory.gate.checks.keys import normalise_key
 from memchat.testing import same_answer
 from tests.conftest import answer, fact

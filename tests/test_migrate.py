@@ -21,11 +21,12 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import SchemaError, StoreError
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, memories, migrate, schema
+from memchat.store import apps, memory_changes, memory_lists, migrate, schema
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
-from memchat.types import Scope, Service
+from memchat.store.new_memory import NewMemory
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Scope, Service, Wanted
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 BACKUP = f"{FILE}.0007.bak"
@@ -64,7 +65,7 @@ def home(tmp_path: Path) -> Path:
     with closing(Database(tmp_path / "store")) as database, database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), NOON)
         fact = NewMemory("profile", "city", "Lisbon", False, "city Lisbon", NOON, "manual")
-        memories.insert_new(tx, own, fact, Cause(NOON, "user"))
+        memory_changes.add(tx, own, fact, Cause(NOON, "user"))
     return tmp_path / "store"
 
 
@@ -145,8 +146,8 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
-        assert memories.counted(
-            tx, apps.find(tx, Scope("ana")).ids, status="all", today=NOON.date()
+        assert memory_lists.counted(
+            tx, apps.find(tx, Scope("ana")).ids, Wanted(status="all"), ValuesInForce(NOON.date())
         )
 
 

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from memchat.processes import is_gone, new_owner
+from memchat.processes import has_ended, new_owner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes in files")
 
@@ -25,25 +25,25 @@ def test_each_worker_has_a_name_of_its_own_that_tells_its_process() -> None:
 
 
 def test_this_process_is_here() -> None:
-    assert not is_gone(new_owner())
+    assert not has_ended(new_owner())
 
 
 def test_an_earlier_process_that_had_the_number_of_this_one_is_gone() -> None:
-    assert is_gone(owner_of(os.getpid()))
+    assert has_ended(owner_of(os.getpid()))
 
 
 def test_another_living_process_is_here_and_gone_once_it_ended() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    assert not is_gone(owner_of(child.pid))
+    assert not has_ended(owner_of(child.pid))
     child.communicate(b"\n")
-    assert is_gone(owner_of(child.pid))
+    assert has_ended(owner_of(child.pid))
 
 
 def test_a_killed_process_is_gone_as_soon_as_its_parent_knows() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     child.kill()
     child.communicate()
-    assert is_gone(owner_of(child.pid))
+    assert has_ended(owner_of(child.pid))
 
 
 @LINUX
@@ -51,11 +51,11 @@ def test_a_killed_process_is_gone_although_its_parent_never_asks() -> None:
     child = subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"],
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # fmt: skip
     assert child.stdout is not None and child.stdout.readline()
-    assert not is_gone(owner_of(child.pid))
+    assert not has_ended(owner_of(child.pid))
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # looks, and leaves it unasked about
     try:
-        assert is_gone(owner_of(child.pid))
+        assert has_ended(owner_of(child.pid))
     finally:
         child.communicate()
 
@@ -69,21 +69,21 @@ def test_a_process_that_was_given_the_number_of_an_earlier_one_is_not_that_one()
     owner = child.stdout.readline().strip()
     host, pid, token = owner.split(":")
     started, random = token.split(".")
-    assert not is_gone(owner)
-    assert is_gone(f"{host}:{pid}:{int(started) - 1}.{random}")
+    assert not has_ended(owner)
+    assert has_ended(f"{host}:{pid}:{int(started) - 1}.{random}")
     child.communicate("\n")
-    assert is_gone(owner)
+    assert has_ended(owner)
 
 
 def test_the_process_of_another_machine_is_never_called_gone() -> None:
     child = subprocess.Popen([sys.executable, "-c", "pass"])
     child.wait()
-    assert is_gone(owner_of(child.pid))
-    assert not is_gone(f"not-{owner_of(child.pid)}")
+    assert has_ended(owner_of(child.pid))
+    assert not has_ended(f"not-{owner_of(child.pid)}")
 
 
 @pytest.mark.parametrize(
     "owner", [None, "", ":", "somebody", f"{socket.gethostname()}:", f"{socket.gethostname()}:x:y"]
 )
 def test_what_names_no_process_is_left_to_its_lease(owner: str | None) -> None:
-    assert not is_gone(owner)
+    assert not has_ended(owner)

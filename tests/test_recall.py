@@ -16,10 +16,10 @@ from memchat.errors import InputError, ProviderError
 from memchat.memory.recall import render
 from memchat.providers import minilm
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, memories
+from memchat.store import apps, memory_changes
 from memchat.store.embeddings import query_hash
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
 from tests.conftest import given
@@ -38,7 +38,7 @@ def insert(mc, app: str, *facts) -> None:
         for kind, key, value in facts:
             words = f"{kind} | {key} | {value}"
             new = NewMemory(kind, key, value, True, words, mc._clock(), "auto")
-            memories.insert_new(tx, own if app else shared, new, Cause(mc._clock(), "model"))
+            memory_changes.add(tx, own if app else shared, new, Cause(mc._clock(), "model"))
 
 
 def values(recalled) -> list[str]:

@@ -27,9 +27,9 @@ from memchat.config import Settings, load
 from memchat.providers import ChatModel, litellm_calls, minilm
 from memchat.providers.chat import LiteLLMChat
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, embeddings, memories
+from memchat.store import apps, embeddings, memory_changes
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
 from memchat.testing import FakeClock, ScriptedModel
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
@@ -552,7 +552,7 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
         own, _ = apps.ensure(tx, Scope("ana", "home"), NOON)
         for text in texts:
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
-            memories.insert_new(tx, own, jar, Cause(NOON, "model"))
+            memory_changes.add(tx, own, jar, Cause(NOON, "model"))
         embeddings.put(tx, meaning.service_id, vectors.items(), NOON)
     assert mc.count_memories(user="ana", app="home") == 200
     question = "Who is fixing my vehicle?"

@@ -129,7 +129,7 @@ def test_words_given_with_a_yes_are_one_line(mc, extract_model) -> None:
 def asked(mc, **proposal):
     """An item as a reading leaves it, proved by the first message of a conversation."""
     from memchat.store import apps, inbox
-    from memchat.store.inbox import Held
+    from memchat.store.inbox import NewInboxItem
     from memchat.types import Scope
 
     with mc.session(user="ana") as chat:
@@ -140,7 +140,7 @@ def asked(mc, **proposal):
     given |= {"quote": "I live in Porto", "start": 0, "message_id": message.id}
     with mc._database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        inbox.add(tx, own, Held("it is not sure", **given | proposal), mc.now)
+        inbox.add(tx, own, NewInboxItem("it is not sure", **given | proposal), mc.now)
     return mc.inbox(user="ana")[-1]
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from benchmarks.lifecycle import secrets as lines
 from memchat.errors import SecretError
-from memchat.language import lexicon, lock_codes, told_secrets, vendor_keys, wallet
+from memchat.language import lexicon, lock_codes, named_secrets, vendor_keys
 from memchat.language.secrets import find_answered, find_secrets, mask
+from memchat.language.wallet_words import is_listed
 from tests.conftest import answer
 
 ROWS = lines.corpus(lines.DEVELOPED_ON)
@@ -81,21 +82,21 @@ def test_every_form_of_the_table_finds_what_it_describes_and_names_its_source() 
 
 
 def test_each_language_lists_the_same_names_for_secrets_and_not_too_many() -> None:
-    kinds = {code: tuple(told_secrets.kinds(code)) for code in told_secrets.languages()}
+    kinds = {code: tuple(named_secrets.kinds(code)) for code in named_secrets.languages()}
     assert set(kinds) >= set(lexicon.codes())
     assert len(set(kinds.values())) == 1
     listed = [
         entry
         for code in kinds
         for kind in kinds[code]
-        for entry in told_secrets.entries(code, kind)
+        for entry in named_secrets.entries(code, kind)
     ]
     assert 500 < len(listed) <= MOST_ENTRIES
 
 
 def test_each_language_lists_the_same_words_for_locks_and_not_too_many() -> None:
     table = lock_codes.words()
-    assert set(table) == set(told_secrets.languages())
+    assert set(table) == set(named_secrets.languages())
     assert len({tuple(kinds) for kinds in table.values()}) == 1
     listed = [entry for kind in table["en"] for entry in lock_codes.entries(kind)]
     assert 1000 < len(listed) <= MOST_ENTRIES_FOR_LOCKS
@@ -363,7 +364,7 @@ def test_the_filter_of_wallet_words_is_what_its_tool_makes() -> None:
 
     words = mnemonic.Mnemonic("english").wordlist
     assert wallet_words.TARGET.read_text(encoding="ascii") == wallet_words.filter_of(words)
-    assert all(map(wallet.is_listed, words))
+    assert all(map(is_listed, words))
 
 
 def test_the_title_and_summary_of_a_conversation_hold_no_password_that_is_a_word(

@@ -18,7 +18,7 @@ from memchat.providers import choose
 from memchat.providers.gemini import GeminiEmbedder
 from memchat.providers.hashing import SERVICE, HashEmbedder
 from memchat.providers.remote_embed import LiteLLMEmbedder
-from memchat.store import embeddings, memories, meta, services
+from memchat.store import embeddings, memories, memory_lists, meta, new_memory, services
 from memchat.store.database import Database
 from memchat.types import Service, Usage
 from tests.conftest import NOON, Opener
@@ -170,11 +170,14 @@ def test_what_is_kept_is_float32_little_endian_under_the_sha256_of_the_text(
     mc.embed_pending()
     with mc._database.read() as tx:
         hashed = memories.hash_of(tx, memory.id)
-        (text,) = memories.searched_texts(tx, 1).values() or memories.searched_texts(tx, 2).values()
+        (text,) = (
+            memory_lists.searched_texts(tx, 1).values()
+            or memory_lists.searched_texts(tx, 2).values()
+        )
         blob = tx.exec_driver_sql("SELECT embedding FROM embeddings WHERE hash = ?", (hashed,))
         expected, _ = HashEmbedder().embed_documents([text])
         assert blob.scalar_one() == expected[0].astype("<f4").tobytes()
-        assert hashed == memories.text_hash(text)
+        assert hashed == new_memory.text_hash(text)
 
 
 # Once
@@ -235,7 +238,7 @@ def test_searching_keeps_no_more_than_the_latest_questions_and_none_on_disk(
         mc.recall(word, user="ana")
     assert counting.questions == ["one", "two", "three", "four", "one"]
     with mc._database.read() as tx:
-        assert not embeddings.any_of(tx, 1)
+        assert not embeddings.exist_for(tx, 1)
 
 
 def test_a_deleted_conversation_takes_its_questions_vectors_along(open_store: Opener) -> None:
@@ -245,7 +248,7 @@ def test_a_deleted_conversation_takes_its_questions_vectors_along(open_store: Op
         session_id = chat.session_id
     mc.delete_session(session_id, user="ana")
     with mc._database.read() as tx:
-        assert not embeddings.any_of(tx, 1)
+        assert not embeddings.exist_for(tx, 1)
 
 
 # Spaces never mix

@@ -29,22 +29,28 @@ from memchat.store import (
     jobs,
     keywords,
     memories,
+    memory_changes,
+    memory_lists,
     messages,
     meta,
     muted,
+    new_memory,
     prompts,
+    receipts,
+    replacements,
     schema,
     services,
     sessions,
-    succession,
     tombstones,
     usage,
 )
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
-from memchat.store.inbox import Held
-from memchat.store.memories import NewMemory
-from memchat.types import Hit, Scope, Usage
+from memchat.store.inbox import NewInboxItem
+from memchat.store.jobs import ClaimRequest
+from memchat.store.new_memory import NewMemory
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Hit, Scope, Usage, Wanted
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 TODAY = NOON.date()
@@ -92,14 +98,14 @@ def new(value: str, key: str = "city", **more) -> NewMemory:
 
 def keep(tx, scope: Scope, value: str, **more) -> int:
     own, _ = apps.ensure(tx, scope, NOON)
-    return memories.insert_new(tx, own, new(value, **more), BY_HAND)
+    return memory_changes.add(tx, own, new(value, **more), BY_HAND)
 
 
 def talk(tx, scope: Scope, *said: str) -> tuple[int, list[int]]:
     """A session of the scope with these words; its id and theirs."""
     own, _ = apps.ensure(tx, scope, NOON)
     session_id = sessions.start(tx, own, "host:1:x", NOON + timedelta(minutes=1), NOON)
-    return session_id, [messages.add(tx, session_id, own, "user", words, NOON) for words in said]
+    return session_id, [messages.add(tx, session_id, "user", words, NOON) for words in said]
 
 
 def raw(database: Database) -> closing[sqlite3.Connection]:
@@ -137,12 +143,12 @@ def test_a_reader_sees_one_moment_whatever_is_committed_meanwhile(store: Databas
         keep(tx, ANA, "Lisbon")
     with store.read() as before:
         ids = apps.find(before, ANA).ids
-        assert memories.counted(before, ids, status="all", today=TODAY) == 1
+        assert memory_lists.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
         with store.write() as tx:
             keep(tx, ANA, "Porto")
-        assert memories.counted(before, ids, status="all", today=TODAY) == 1
+        assert memory_lists.counted(before, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 1
     with store.read() as after:
-        assert memories.counted(after, ids, status="all", today=TODAY) == 2
+        assert memory_lists.counted(after, ids, Wanted(status="all"), ValuesInForce(TODAY)) == 2
 
 
 def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
@@ -153,7 +159,7 @@ def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
     def look() -> None:
         with store.read() as tx:
             ids = apps.find(tx, ANA).ids
-            seen.append(memories.counted(tx, ids, status="all", today=TODAY))
+            seen.append(memory_lists.counted(tx, ids, Wanted(status="all"), ValuesInForce(TODAY)))
 
     with store.write() as tx:
         keep(tx, ANA, "Porto")
@@ -169,7 +175,7 @@ def test_readers_do_not_wait_for_a_writer(store: Database) -> None:
 @given(*[st.text(st.characters(exclude_categories=["Cs"]), max_size=60)] * 3)
 def test_a_fact_s_sha1_is_that_of_type_key_and_value(kind: str, key: str, value: str) -> None:
     expected = hashlib.sha1(f"{kind}|{key}|{value}".encode()).hexdigest()
-    assert memories.sha1_of(kind, key, value) == expected
+    assert new_memory.sha1_of(kind, key, value) == expected
 
 
 def test_sha1_names_the_fact_and_sha256_the_embedded_text(tx) -> None:
@@ -185,7 +191,7 @@ def test_a_scope_holds_a_fact_once_active_or_not(store: Database) -> None:
         memory_id = keep(tx, ANA, "Lisbon")
         own = apps.find(tx, ANA).own
         found = memories.get(tx, [own], memory_id)
-        memories.deactivate(tx, found, own, "ended", BY_HAND)
+        memory_changes.deactivate(tx, found, own, "ended", BY_HAND)
     with pytest.raises(StoreError), store.write() as tx:
         keep(tx, ANA, "Lisbon")
     with store.write() as tx:
@@ -197,7 +203,7 @@ def test_a_scope_holds_a_fact_once_active_or_not(store: Database) -> None:
 def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> None:
     old, newer = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
     own = apps.find(tx, ANA).own
-    memories.deactivate(
+    memory_changes.deactivate(
         tx, memories.get(tx, [own], old), own, "superseded", BY_HAND, replaced_by=newer
     )
     retired = memories.get(tx, [own], old)
@@ -206,10 +212,10 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
         "superseded",
         newer,
     )
-    assert [m.id for m in succession.replaced_by(tx, newer)] == [old]
+    assert [m.id for m in replacements.replaced_memories(tx, newer)] == [old]
     found = keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)
     assert [i for i, _ in found] == [old], "a replaced value can be searched for"
-    memories.reactivate(tx, retired, own, BY_HAND)
+    memory_changes.reactivate(tx, retired, own, BY_HAND)
     back = memories.get(tx, [own], old)
     assert (back.active, back.inactive_reason, back.replaced_by) == (True, None, None)
     assert [i for i, _ in keywords.matches(tx, "memories", [own], ["lisbon"]).best(5)] == [old]
@@ -220,8 +226,10 @@ def test_retiring_and_reviving_keep_the_reason_the_link_and_the_words(tx) -> Non
 def test_a_removed_row_lets_go_of_those_it_replaced(tx) -> None:
     old, newer = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
     own = apps.find(tx, ANA).own
-    memories.deactivate(tx, memories.get(tx, [own], old), own, "merged", BY_HAND, replaced_by=newer)
-    memories.remove(tx, [newer])
+    memory_changes.deactivate(
+        tx, memories.get(tx, [own], old), own, "merged", BY_HAND, replaced_by=newer
+    )
+    memory_changes.remove(tx, [newer])
     left = memories.get(tx, [own], old)
     assert left.replaced_by is None and left.inactive_reason == "merged"
 
@@ -230,7 +238,7 @@ def test_a_repeat_counts_and_an_older_one_moves_no_time_back(tx) -> None:
     memory_id = keep(tx, ANA, "Lisbon")
     own = apps.find(tx, ANA).own
     for said_at in (NOON + timedelta(days=2), NOON - timedelta(days=2)):
-        memories.repeat(tx, memories.get(tx, [own], memory_id), own, said_at, BY_HAND)
+        memory_changes.count_repeat(tx, memories.get(tx, [own], memory_id), own, said_at, BY_HAND)
     found = memories.get(tx, [own], memory_id)
     assert found.seen_count == 3
     assert found.last_seen_at == found.said_at == NOON + timedelta(days=2)
@@ -240,7 +248,7 @@ def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
     memory_id = keep(tx, ANA, "Lisbon")
     own, shared = apps.ensure(tx, ANA, NOON)
     memory = memories.get(tx, [own], memory_id)
-    memories.rewrite(tx, memory, shared, new("Lisbon"), BY_HAND)
+    memory_changes.rewrite(tx, memory, shared, new("Lisbon"), BY_HAND)
     assert memory_id in events.changed_since(tx, own, 0)  # the index it leaves is told
     assert memory_id in events.changed_since(tx, shared, 0)
     events.drop_app(tx, own)
@@ -260,21 +268,25 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
         ]
     }
     gone = keep(tx, ANA, "ended")
-    memories.deactivate(tx, memories.get(tx, [own], gone), own, "ended", BY_HAND)
+    memory_changes.deactivate(tx, memories.get(tx, [own], gone), own, "ended", BY_HAND)
 
     def listed(status: str) -> set[str]:
-        found = memories.listed(tx, [own], status=status, today=TODAY)
-        assert memories.counted(tx, [own], status=status, today=TODAY) == len(found)
+        found = memory_lists.listed(tx, [own], Wanted(status=status), ValuesInForce(TODAY))
+        assert memory_lists.counted(tx, [own], Wanted(status=status), ValuesInForce(TODAY)) == len(
+            found
+        )
         return {m.value for m in found}
 
     assert listed("active") == {"always", "today", "tomorrow"}
     assert listed("expired") == {"over"}
     assert listed("inactive") == {"ended"}
     assert listed("all") == {*kept, "ended"}
-    assert memories.expired_ids(tx, [own], TODAY) == [kept["over"]]
+    assert memory_lists.expired_ids(tx, [own], TODAY) == [kept["over"]]
     shared = apps.find(tx, ANA).shared
-    assert [{*ids} for ids in memories.due_anywhere(tx, TODAY, "ana")] == [{own, shared}]
-    assert memories.due_anywhere(tx, TODAY, "bo") == []
+    assert [{*ids} for ids in memory_lists.scopes_with_due_dates(tx, TODAY, "ana")] == [
+        {own, shared}
+    ]
+    assert memory_lists.scopes_with_due_dates(tx, TODAY, "bo") == []
 
 
 def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> None:
@@ -283,11 +295,16 @@ def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> 
         keep(tx, ANA, f"v{i}", said_at=NOON + timedelta(days=i // 2)) for i in range(7)
     ]  # pairs said at the same time
     pages = [
-        [m.id for m in memories.listed(tx, [own], status="all", today=TODAY, limit=3, offset=o)]
+        [
+            m.id
+            for m in memory_lists.listed(
+                tx, [own], Wanted(status="all"), ValuesInForce(TODAY), limit=3, offset=o
+            )
+        ]
         for o in (0, 3, 6, 9)
     ]
     assert [i for page in pages for i in page] == ids[::-1]
-    assert memories.listed(tx, [own], status="all", today=TODAY, limit=0) == []
+    assert memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(TODAY), limit=0) == []
 
 
 def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None:
@@ -295,17 +312,21 @@ def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None
     keep(tx, ANA, "fact", memory_type="fact")
     like = keep(tx, ANA, "tea", memory_type="preference")
     city, job = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "baker")
-    memories.repeat(tx, memories.get(tx, [own], job), own, NOON, BY_HAND)
-    assert [m.id for m in memories.pinned(tx, [own], TODAY, 9)] == [job, city, like]
+    memory_changes.count_repeat(tx, memories.get(tx, [own], job), own, NOON, BY_HAND)
+    assert [m.id for m in memory_lists.pinned_first(tx, [own], ValuesInForce(TODAY), 9)] == [
+        job,
+        city,
+        like,
+    ]
 
 
 def test_whether_a_key_holds_many_is_as_it_was_last(tx) -> None:
     own, _ = apps.ensure(tx, ANA, NOON)
-    assert memories.many_so_far(tx, [own], "book") is None
+    assert memories.holds_many(tx, [own], "book") is None
     keep(tx, ANA, "Emma", key="book", many=False)
     keep(tx, ANA, "Dune", key="book", many=True)
-    assert memories.many_so_far(tx, [own], "book") is True
-    assert memories.keys_in_use(tx, [own]) == ["book"]
+    assert memories.holds_many(tx, [own], "book") is True
+    assert memory_lists.keys_in_use(tx, [own]) == ["book"]
 
 
 # Scopes
@@ -328,8 +349,8 @@ def test_switches_are_kept_for_the_user_and_for_the_app(tx, user_on: bool, app_o
     work = Scope("ana", "work")
     assert apps.memory_switch(tx, ANA).on
     own, shared = apps.ensure(tx, ANA, NOON)
-    apps.switch(tx, own, app_on)
-    apps.switch(tx, shared, user_on)
+    apps.set_memory(tx, own, app_on)
+    apps.set_memory(tx, shared, user_on)
     assert apps.memory_switch(tx, ANA).on is (user_on and app_on)
     assert apps.memory_switch(tx, work).on is user_on
     assert apps.memory_switch(tx, BO).on
@@ -351,9 +372,9 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
             value = f"tea {n}"
             memory_id = keep(tx, scope, value)
             session_id, (message_id,) = talk(tx, scope, value)
-            jobs.enqueue(tx, "embed", own, "memory", memory_id, NOON)
+            jobs.enqueue(tx, "embed", own, memory_id, NOON)
             usage.add(tx, own, session_id, Usage("chat", scope.user, 1, 1, None, 0.0), NOON)
-            inbox.add(tx, own, Held("near", value=value), NOON)
+            inbox.add(tx, own, NewInboxItem("near", value=value), NOON)
             owner |= {("memory", memory_id): scope, ("session", session_id): scope}
             owner[("message", message_id)] = scope
         asked = data.draw(SCOPES)
@@ -366,7 +387,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
             return {i for (k, i), s in owner.items() if k == kind and s.user == asked.user}
 
         every = [i for (k, i) in owner if k == "memory"]
-        listed = memories.listed(tx, ids, status="all", today=TODAY)
+        listed = memory_lists.listed(tx, ids, Wanted(status="all"), ValuesInForce(TODAY))
         assert {m.id for m in listed} == mine("memory")
         assert set(memories.by_ids(tx, ids, every)) == mine("memory")
         assert {m.user for m in listed} <= {asked.user}
@@ -382,7 +403,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
         )
         waiting = jobs.listed(tx, user=asked.user, status=None, now=NOON, limit=99)
         assert {j.target_id for j in waiting} == of_user("memory")
-        claimed = jobs.claim(tx, "embed", "w", NOON, 60, limit=99, user=asked.user)
+        claimed = jobs.claim(tx, ClaimRequest("embed", "w", 60, limit=99, user=asked.user), NOON)
         assert {c.target_id for c in claimed} == of_user("memory")
         assert {t.model for t in usage.totals(tx, asked.user)} <= {asked.user}
         assert sum(len(inbox.listed(tx, i, "pending")) for i in ids) == len(mine("memory"))
@@ -398,13 +419,13 @@ def test_a_deleted_conversation_takes_its_turns_proofs_and_receipts(tx) -> None:
     evidence.add(tx, memory_id, [(message_id, 10, "Lisbon"), (message_id, 10, "Lisbon")])
     (proof,) = evidence.of_memory(tx, memory_id)
     assert (proof.quote, proof.start, proof.session_id) == ("Lisbon", 10, session_id)
-    assert evidence.proved_by(tx, [message_id]) == [memory_id]
+    assert evidence.proved_memories(tx, [message_id]) == [memory_id]
     hit = Hit("memory", memory_id, "city: Lisbon", 0.5, 0.4, None, "both", 7)
-    messages.keep_receipt(tx, message_id, [hit])
-    assert messages.receipt(tx, message_id) == [hit]
+    receipts.add(tx, message_id, [hit])
+    assert receipts.of_reply(tx, message_id) == [hit]
     sessions.remove(tx, session_id)
     assert evidence.of_memory(tx, memory_id) == []
-    assert messages.by_ids(tx, [message_id]) == {} == dict(messages.receipt(tx, message_id))
+    assert messages.by_ids(tx, [message_id]) == {} == dict(receipts.of_reply(tx, message_id))
 
 
 def test_a_session_s_status_follows_its_life(tx) -> None:
@@ -414,16 +435,16 @@ def test_a_session_s_status_follows_its_life(tx) -> None:
     def status() -> str:
         return sessions.get(tx, [own], session_id).status
 
-    assert status() == "open" and sessions.has_unread(tx, session_id)
+    assert status() == "open" and sessions.has_unread_messages(tx, session_id)
     assert sessions.end(tx, session_id, NOON) and not sessions.end(tx, session_id, NOON)
     assert status() == "off"
-    jobs.enqueue(tx, "extract", own, "session", session_id, NOON)
+    jobs.enqueue(tx, "extract", own, session_id, NOON)
     assert status() == "pending"
-    (claim,) = jobs.claim(tx, "extract", "w", NOON, 60)
+    (claim,) = jobs.claim(tx, ClaimRequest("extract", "w", 60), NOON)
     sessions.mark_extracted(tx, session_id, message_id, "A title", None)
     sessions.mark_extracted(tx, session_id, message_id - 1, None, "A summary")
     assert jobs.finish(tx, claim, NOON)
-    assert status() == "extracted" and not sessions.has_unread(tx, session_id)
+    assert status() == "extracted" and not sessions.has_unread_messages(tx, session_id)
     assert sessions.description(tx, session_id) == ("A title", "A summary")
     assert sessions.get(tx, [own], session_id).extracted_to == message_id
 
@@ -434,11 +455,11 @@ def test_a_lease_is_renewed_by_its_holder_alone(tx) -> None:
     assert sessions.renew(tx, session_id, "host:1:x", later)
     assert sessions.lease(tx, session_id) == ("host:1:x", later)
     assert not sessions.renew(tx, session_id, "host:2:y", later)
-    sessions.take(tx, session_id, "host:2:y", later, NOON)
+    sessions.reopen(tx, session_id, "host:2:y", later, NOON)
     assert not sessions.renew(tx, session_id, "host:1:x", later)
     sessions.end(tx, session_id, NOON)
     assert not sessions.renew(tx, session_id, "host:2:y", later)
-    assert sessions.open_ones(tx, "ana") == []
+    assert sessions.open_sessions(tx, "ana") == []
 
 
 def test_what_a_call_took_is_summed_even_when_its_session_is_gone(tx) -> None:
@@ -466,31 +487,31 @@ def test_what_a_call_took_is_summed_even_when_its_session_is_gone(tx) -> None:
 def test_a_forgotten_text_is_recognised_but_cannot_be_read(tx) -> None:
     own, shared = apps.ensure(tx, ANA, NOON)
     mark = ("value", "city|lisbon")
-    tombstones.bury(tx, own, 1, [mark, mark], NOON)
-    tombstones.bury(tx, own, 1, [], NOON)
-    assert tombstones.buried(tx, [shared, own], [mark]) == {mark: NOON}
-    assert tombstones.buried(tx, [own], [("quote", "city|lisbon")]) == {}
-    assert tombstones.buried(tx, [shared], [mark]) == {}
+    tombstones.add(tx, own, 1, [mark, mark], NOON)
+    tombstones.add(tx, own, 1, [], NOON)
+    assert tombstones.find(tx, [shared, own], [mark]) == {mark: NOON}
+    assert tombstones.find(tx, [own], [("quote", "city|lisbon")]) == {}
+    assert tombstones.find(tx, [shared], [mark]) == {}
     (row,) = tx.execute(select(schema.tombstones))
     assert row.hash != hashlib.sha256(b"city|lisbon").hexdigest() and "lisbon" not in row.hash
-    tombstones.bury(tx, own, 2, [mark], NOON + timedelta(days=1))
-    assert tombstones.buried(tx, [own], [mark]) == {mark: NOON + timedelta(days=1)}
+    tombstones.add(tx, own, 2, [mark], NOON + timedelta(days=1))
+    assert tombstones.find(tx, [own], [mark]) == {mark: NOON + timedelta(days=1)}
     same_words = ("word", "city|lisbon")
-    assert tombstones.buried(tx, [own], [same_words, mark]).keys() == {mark}
-    tombstones.exhume(tx, 2)
-    assert tombstones.buried(tx, [own], [mark]) == {mark: NOON}
-    tombstones.lift(tx, [own], [mark])
-    assert tombstones.buried(tx, [own], [mark]) == {}
+    assert tombstones.find(tx, [own], [same_words, mark]).keys() == {mark}
+    tombstones.remove_of_memory(tx, 2)
+    assert tombstones.find(tx, [own], [mark]) == {mark: NOON}
+    tombstones.remove(tx, [own], [mark])
+    assert tombstones.find(tx, [own], [mark]) == {}
 
 
 def test_the_same_item_waits_for_review_once_and_not_again_after_a_no(tx) -> None:
     own, _ = apps.ensure(tx, ANA, NOON)
     for _ in range(2):
-        inbox.add(tx, own, Held("unsure", key="city", value="Lisbon"), NOON)
-        inbox.add(tx, own, Held("near", key=None, value=None), NOON)
+        inbox.add(tx, own, NewInboxItem("unsure", key="city", value="Lisbon"), NOON)
+        inbox.add(tx, own, NewInboxItem("near", key=None, value=None), NOON)
     assert len(inbox.listed(tx, own, "pending")) == 2
     tx.execute(schema.inbox.update().values(status="rejected"))
-    inbox.add(tx, own, Held("again", key="city", value="Lisbon"), NOON)
+    inbox.add(tx, own, NewInboxItem("again", key="city", value="Lisbon"), NOON)
     assert inbox.listed(tx, own, "pending") == []
 
 
@@ -633,12 +654,12 @@ def test_deleting_an_app_s_row_empties_every_table_of_it(sqlite: Database) -> No
         session_id, (message_id,) = talk(tx, ANA, "I live in Lisbon")
         evidence.add(tx, memory_id, [(message_id, 10, "Lisbon")])
         hit = Hit("memory", memory_id, "t", 1.0, None, None, "pinned", 1)
-        messages.keep_receipt(tx, message_id, [hit])
-        prompts.keep(tx, message_id, prompts.Sent("You are …", message_id))
+        receipts.add(tx, message_id, [hit])
+        prompts.add(tx, message_id, prompts.SentPrompt("You are …", message_id))
         muted.mute(tx, session_id, memory_id, NOON)
-        jobs.enqueue(tx, "extract", own, "session", session_id, NOON)
-        inbox.add(tx, own, Held("near", message_id=message_id, memory_id=memory_id), NOON)
-        tombstones.bury(tx, own, 1, [("value", "x")], NOON)
+        jobs.enqueue(tx, "extract", own, session_id, NOON)
+        inbox.add(tx, own, NewInboxItem("near", message_id=message_id, memory_id=memory_id), NOON)
+        tombstones.add(tx, own, 1, [("value", "x")], NOON)
         usage.add(tx, own, session_id, Usage("chat", "m", 1, 1, None, 0.0), NOON)
         source = insert(schema.sources).values(app_id=own, type="memo", external_id="1")
         source_id = tx.execute(source.returning(schema.sources.c.id)).scalar_one()
@@ -756,7 +777,12 @@ def test_a_file_that_turns_read_only_refuses_the_write_and_still_reads(sqlite: D
         keep(tx, ANA, "Porto")
     assert "cannot be written" in one_line(error)
     with sqlite.read() as tx:
-        assert memories.counted(tx, apps.find(tx, ANA).ids, status="all", today=TODAY) == 1
+        assert (
+            memory_lists.counted(
+                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
+            )
+            == 1
+        )
 
 
 def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Database) -> None:
@@ -771,7 +797,9 @@ def test_a_full_disk_refuses_the_whole_write_and_keeps_what_was_there(sqlite: Da
         talk(tx, ANA, *(f"{i} " + "long words " * 5_000 for i in range(20)))
     assert "full" in one_line(error)
     with sqlite.read() as tx:
-        (memory,) = memories.listed(tx, apps.find(tx, ANA).ids, status="all", today=TODAY)
+        (memory,) = memory_lists.listed(
+            tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(TODAY)
+        )
         assert memory.value == "Lisbon"
         assert tx.execute(select(schema.messages)).first() is None
         assert tx.exec_driver_sql("SELECT count(*) FROM messages_fts").scalar() == 0
@@ -829,7 +857,12 @@ def test_every_commit_survives_a_copy_of_the_files_as_they_lie(sqlite: Database)
         if not path.name.endswith("-shm"):
             (crashed / path.name).write_bytes(path.read_bytes())
     with closing(Database(crashed)) as database, database.read() as tx:
-        assert memories.counted(tx, apps.find(tx, ANA).ids, status="all", today=date.max) == 1
+        assert (
+            memory_lists.counted(
+                tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(date.max)
+            )
+            == 1
+        )
 
 
 def test_the_log_is_emptied_once_no_reader_holds_it(sqlite: Database) -> None:

@@ -351,7 +351,7 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     assert open_one.send("My new kayak is red.").text
     with mc._database.read() as tx:
         old = services.in_use(tx) or 0
-        assert embeddings.any_of(tx, old)
+        assert embeddings.exist_for(tx, old)
     done = mc.migrate(NEW)
     assert done.switched
     with mc._database.read() as tx:
@@ -361,7 +361,9 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
         assert set(embeddings.get(tx, new, [asked])) == {asked}
         hashes = tx.exec_driver_sql("SELECT summary_hash FROM sessions").scalars().all()
         assert set(embeddings.get(tx, new, [h for h in hashes if h])) == {h for h in hashes if h}
-        kinds = {kind: len(unembedded.after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS}
+        kinds = {
+            kind: len(unembedded.next_after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS
+        }
     assert all(kinds.values())  # there were facts, turns and a summary to take along
     moments = [h for h in mc.recall("boiler hums night", user="ana").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None
@@ -561,7 +563,7 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
 def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: MemChat) -> None:
     with rivers._database.write() as tx:
         half = services.register(tx, HashEmbedder("other-96").service, NOON)
-        services.expect(tx, half)
+        services.set_coming(tx, half)
     assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
     assert rivers.migrate(THIRD).switched
     assert {i.name: i.state for i in rivers.services()} == {

@@ -4,16 +4,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memchat.language.text import (
-    content_words,
-    find_span,
-    fold,
-    names,
-    next_sentence,
-    normal_value,
-    numbers,
-    sentence_around,
-)
+from memchat.language.numbers import numbers
+from memchat.language.quotes import find_span
+from memchat.language.sentences import next_sentence, sentence_around
+from memchat.language.text import content_words, fold, names, normal_value
 from memchat.memory.gate.checks.quoted_text import mark_quoted, spans_of_others
 
 SENTENCES = [

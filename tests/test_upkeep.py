@@ -327,7 +327,7 @@ def test_a_change_that_was_begun_is_told_by_doctor(home: Path, open_store: Opene
     mc = open_store()
     with mc._database.write() as tx:
         coming = services.register(tx, HashEmbedder("other-96").service, NOON)
-        services.expect(tx, coming)
+        services.set_coming(tx, coming)
     (check,) = [one for one in mc.doctor() if one.name == "service"]
     assert check.state == "note" and "8 texts" in check.detail
     assert "memchat services migrate hash/other-96" in check.remedy

@@ -23,12 +23,24 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import InputError, StoreError
 from memchat.providers.hashing import HashEmbedder
-from memchat.store import apps, embeddings, events, memories, meta, schema, services
+from memchat.store import (
+    apps,
+    embeddings,
+    events,
+    memories,
+    memory_changes,
+    memory_lists,
+    meta,
+    new_memory,
+    schema,
+    services,
+)
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
+from memchat.store.values_in_force import ValuesInForce
 from memchat.testing import FakeClock
-from memchat.types import Scope, Service
+from memchat.types import Scope, Service, Wanted
 from memchat.vectors import index as index_module
 from memchat.vectors.index import FOLDER, VectorIndex
 from memchat.vectors.shard import Shard
@@ -206,8 +218,8 @@ def keep(store: Database, scope: Scope, *values: str) -> list[int]:
         ids = []
         for value in values:
             new = NewMemory("fact", "thing", value, True, value, NOON, "manual")
-            embeddings.put(tx, service_id, [(memories.text_hash(value), vector(value))], NOON)
-            ids.append(memories.insert_new(tx, own, new, BY_HAND))
+            embeddings.put(tx, service_id, [(new_memory.text_hash(value), vector(value))], NOON)
+            ids.append(memory_changes.add(tx, own, new, BY_HAND))
         return ids
 
 
@@ -232,7 +244,7 @@ def test_a_search_sees_only_the_asked_scopes_and_merges_them_in_order(store: Dat
     own = keep(store, ANA, "tea", "jazz", "chess")
     with store.write() as tx:
         _, shared = apps.ensure(tx, ANA, NOON)
-        memories.rewrite(
+        memory_changes.rewrite(
             tx,
             memories.get(tx, apps.find(tx, ANA).ids, own[2]),
             shared,
@@ -260,7 +272,7 @@ def test_what_another_process_writes_shows_at_the_next_search(store: Database) -
         with elsewhere.write() as tx:
             own = apps.find(tx, ANA).own
             found = memories.get(tx, [own], tea)
-            memories.deactivate(tx, found, own, "ended", BY_HAND)
+            memory_changes.deactivate(tx, found, own, "ended", BY_HAND)
         assert search(store, mine, ANA, "tea") == [jazz]
 
 
@@ -414,11 +426,11 @@ def test_a_file_from_before_a_copy_was_put_back_is_not_trusted(
     shutil.copy(tmp_path / "copy", store.path)
     with store.write() as tx:
         own = apps.find(tx, ANA).own
-        first = memories.listed(tx, [own], status="all", today=date.max)[-1]
+        first = memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[-1]
         for _ in range(3):  # as many events as the lost way had, and one more
-            memories.repeat(tx, first, own, NOON + timedelta(days=1), BY_HAND)
+            memory_changes.count_repeat(tx, first, own, NOON + timedelta(days=1), BY_HAND)
     with store.read() as tx:
-        held = {m.id for m in memories.listed(tx, [own], status="active", today=date.min)}
+        held = {m.id for m in memory_lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))}
         assert opened(store).ids(tx, own) == held and len(held) == 3
 
 
@@ -427,8 +439,8 @@ def test_a_forgotten_vector_does_not_come_back_in_a_file(store: Database, saved:
     own = app_id(store, ANA)
     search(store, index, ANA, "tea")
     with store.write() as tx:
-        gone = memories.listed(tx, [own], status="all", today=date.max)[0].id
-        memories.remove(tx, [gone])
+        gone = memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(date.max))[0].id
+        memory_changes.remove(tx, [gone])
         events.record(tx, gone, own, "forget", BY_HAND)
     with store.read() as tx:
         index.save(tx)
@@ -577,11 +589,11 @@ class InStep(RuleBasedStateMachine):
             own = apps.find(tx, Scope("ana", app)).own
             if own is None:
                 return
-            active = memories.listed(tx, [own], status="active", today=date.min)
+            active = memory_lists.listed(tx, [own], Wanted(), ValuesInForce(date.min))
             if len(active) > 1:
                 loser, winner = active[n % len(active)], active[(n + 1) % len(active)]
                 cause = Cause(self.clock(), "model")
-                memories.deactivate(tx, loser, own, "merged", cause, replaced_by=winner.id)
+                memory_changes.deactivate(tx, loser, own, "merged", cause, replaced_by=winner.id)
 
     @rule(
         who=who, app=app, n=nth, value=st.sampled_from(LIKES), everywhere=st.none() | st.booleans()
@@ -779,6 +791,6 @@ def test_a_large_shard_outlives_a_forgetting_in_memory_but_not_on_disk(
     gone = min(before)
     with store.write() as tx:
         memory = memories.by_ids(tx, [own], [gone])[gone]
-        memories.deactivate(tx, memory, own, "ended", BY_HAND)
+        memory_changes.deactivate(tx, memory, own, "ended", BY_HAND)
     with store.read() as tx:
         assert index.ids(tx, own) == before - {gone}

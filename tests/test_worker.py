@@ -21,6 +21,7 @@ from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.jobs import serve
 from memchat.store import jobs
+from memchat.store.jobs import ClaimRequest
 from memchat.testing import ScriptedModel
 from tests.conftest import Opener, answer
 from tests.test_embedding_jobs import Service, add, many, statuses
@@ -104,7 +105,7 @@ def test_a_job_in_the_hands_of_a_dead_process_is_work(open_store: Opener) -> Non
 
     with mc._database.write() as tx:
         owner = f"{socket.gethostname()}:{gone.pid}:x"
-        (claim,) = jobs.claim(tx, "embed", owner, mc._clock(), 600)
+        (claim,) = jobs.claim(tx, ClaimRequest("embed", owner, 600), mc._clock())
     worker = mc._parts().worker
     assert worker.has_work()
     assert worker.run().done == 1

@@ -78,7 +78,7 @@ def replay(stage: Stage, user: str, session_id: int, facts: Sequence[dict[str, A
         own = apps.find(tx, Scope(user)).own
         assert own is not None
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0 WHERE id = ?", (session_id,))
-        jobs.enqueue(tx, "extract", own, "session", session_id, stage.clock())
+        jobs.enqueue(tx, "extract", own, session_id, stage.clock())
     stage.extract.replies.append(answer(*facts))
     stage.mc.run_jobs(user=user)
     stage.extract.replies.clear()  # where nothing was left to read, the model was not asked

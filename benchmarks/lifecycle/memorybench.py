@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
-from memchat.language.text import content_words, numbers
+from memchat.language.numbers import numbers
+from memchat.language.text import content_words
 from memchat.memory.facts.consolidation import Consolidation, Fact, search_text
 from memchat.providers import Embedder
 from memchat.store import apps

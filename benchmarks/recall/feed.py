@@ -105,7 +105,7 @@ def _feed_talk(
         by_name, last = {}, 0
         for number, turn in enumerate(talk.turns):
             at = talk.at + timedelta(seconds=number)
-            last = messages.add(tx, session_id, own, "user", turn.text, at, memory=what.turns)
+            last = messages.add(tx, session_id, "user", turn.text, at, memory=what.turns)
             fed.ids[last], by_name[turn.id] = turn.id, (last, turn.text)
         sessions.end(tx, session_id, talk.at)
         cause = Cause(talk.at, "model", "extracted", session_id)

@@ -14,9 +14,9 @@ import numpy as np
 from benchmarks.speed.peers.serving import Data, serve
 from memchat import MemChat, config
 from memchat.memory.facts.consolidation import search_text
-from memchat.store import apps, embeddings, memories
+from memchat.store import apps, embeddings, memory_changes
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory, text_hash
+from memchat.store.new_memory import NewMemory, text_hash
 from memchat.types import Scope, Service, Usage
 
 VALUES_A_KEY = 20
@@ -86,7 +86,7 @@ class Product:
                 key = self._key(row)
                 words = search_text(key, value, now, zone)
                 new = NewMemory("fact", key, value, True, words, now, "manual")
-                memory_id = memories.insert_new(tx, scopes[user], new, cause)
+                memory_id = memory_changes.add(tx, scopes[user], new, cause)
                 assert memory_id == row + 1
                 vectors.append((text_hash(words), self._data.vectors[row]))
             embeddings.put(tx, meaning.service_id, vectors, now)

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from memchat.app.opened import Opened, found_memory
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.store import apps, events, hidden, jobs, memories
+from memchat.store import apps, events, hidden_memories, jobs, memories, memory_lists
 from memchat.types import Elsewhere, Memory, Scope
 
 CLEAR_BATCH = 100
@@ -83,7 +83,7 @@ class Forgetting(Opened):
         now = self._clock()
         with self._database.write() as tx:
             scope = apps.find(tx, Scope(user, app))
-            home = [i for i in scope.ids if i in events.scopes(tx, [found.memory_id])]
+            home = [i for i in scope.ids if i in events.app_ids_of(tx, [found.memory_id])]
             if not home:
                 raise NotFound(f"memory {found.memory_id} was never here")
             blank_at = now + timedelta(seconds=hold)
@@ -143,13 +143,15 @@ class Forgetting(Opened):
         for first in range(0, len(ids), CLEAR_BATCH):
             batch = set(ids[first : first + CLEAR_BATCH])
             with self._database.write() as tx:
-                waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+                waiting = hidden_memories.listed(tx, apps.find(tx, scope).ids)
                 back = [memory for memory in waiting if memory.id in batch]
                 for memory in back:
                     self._by_hand(tx, scope).undelete(memory)
                 for app_id in apps.find(tx, scope).ids:
                     # What is purged stays gone, but other places that wait to be blanked stay.
-                    jobs.cancel(tx, "forget", sorted(batch & jobs.targets(tx, "forget", app_id)))
+                    jobs.cancel(
+                        tx, "forget", sorted(batch & jobs.unfinished_targets(tx, "forget", app_id))
+                    )
                 count += len(back)
             seen(first + len(batch))
         return count
@@ -161,7 +163,7 @@ class Forgetting(Opened):
         """
         scope = Scope(user, app)
         with self._database.write() as tx:
-            waiting = hidden.listed(tx, apps.find(tx, scope).ids)
+            waiting = hidden_memories.listed(tx, apps.find(tx, scope).ids)
             memory = next((m for m in waiting if m.id == memory_id), None)
             if memory is not None:
                 return self._by_hand(tx, scope).undelete(memory)
@@ -173,12 +175,12 @@ class Forgetting(Opened):
 
         with self._database.read() as tx:
             own = apps.find(tx, Scope(user, app)).own or 0
-            ids = sorted(memories.of_app(tx, own))
+            ids = sorted(memory_lists.text_hashes(tx, own))
         for first in range(0, len(ids), CLEAR_BATCH):
             with self._database.write() as tx:
                 batch = ids[first : first + CLEAR_BATCH]
                 found = [*memories.by_ids(tx, [own], batch).values()]
-                found += [m for m in hidden.listed(tx, [own]) if m.id in batch]
+                found += [m for m in hidden_memories.listed(tx, [own]) if m.id in batch]
                 self._drop_vectors(tx, purge.forget(tx, found, self.settings.zone, self._clock()))
         purge.scrub(self._database)
         return len(ids)

@@ -11,16 +11,18 @@ from memchat.app.opened import Opened, found_memory
 from memchat.errors import InputError
 from memchat.store import (
     apps,
-    browse,
+    embedding_states,
     events,
     evidence,
     insights,
     memories,
-    states,
-    succession,
+    memory_changes,
+    memory_lists,
+    replacements,
+    use_counts,
 )
 from memchat.store.events import Cause
-from memchat.store.values_in_force import Standing
+from memchat.store.values_in_force import ValuesInForce
 from memchat.types import (
     KEEP,
     Browsed,
@@ -30,12 +32,13 @@ from memchat.types import (
     Insights,
     Keep,
     Memory,
+    MemoryType,
     Recalled,
     Scope,
     Wanted,
 )
 
-STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
+STATUSES = ("active", "inactive", "expired", "expiring", "all", *embedding_states.STATUSES)
 EXPIRING_DAYS = 30
 
 
@@ -83,16 +86,14 @@ class Memories(Opened):
         """
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
-            return memories.listed(
+            return memory_lists.listed(
                 tx,
                 ids,
-                status=_status(status),
-                today=self._today(),
+                _wanted(status, memory_type),
+                self._standing(tx, ids),
                 by=self._in_days(within),
-                memory_types=(memory_type,) if memory_type else (),
                 limit=limit,
                 offset=offset,
-                standing=self._standing(tx, ids),
             )
 
     def count_memories(
@@ -107,14 +108,12 @@ class Memories(Opened):
         """How many ``memories`` would give without a limit."""
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
-            return memories.counted(
+            return memory_lists.counted(
                 tx,
                 ids,
-                status=_status(status),
-                today=self._today(),
+                _wanted(status, memory_type),
+                self._standing(tx, ids),
                 by=self._in_days(within),
-                memory_types=(memory_type,) if memory_type else (),
-                standing=self._standing(tx, ids),
             )
 
     def embedding_states(
@@ -124,7 +123,7 @@ class Memories(Opened):
         out."""
         with self._database.read() as tx:
             there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
-            found = states.of_memories(tx, list(there))
+            found = embedding_states.of_memories(tx, list(there))
         return [found[i] for i in memory_ids if i in found]
 
     def browse(
@@ -135,9 +134,10 @@ class Memories(Opened):
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
             now = self._standing(tx, ids)
-            found = browse.page(tx, ids, wanted, now, by, limit, offset)
-            total = browse.count(tx, ids, wanted, now, by)
-            waiting = browse.embedding_jobs(tx, [m.id for m in found], self._clock())
+            wanted = memory_lists.or_over(wanted)
+            found = memory_lists.listed(tx, ids, wanted, now, by=by, limit=limit, offset=offset)
+            total = memory_lists.counted(tx, ids, wanted, now, by=by)
+            waiting = embedding_states.unfinished_jobs(tx, [m.id for m in found], self._clock())
             return Browsed(tuple(found), total, waiting)
 
     def browse_ids(self, wanted: Wanted, *, user: str, app: str = "default") -> list[int]:
@@ -145,12 +145,14 @@ class Memories(Opened):
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
             now = self._standing(tx, ids)
-            return browse.ids(tx, ids, wanted, now, self._in_days(EXPIRING_DAYS))
+            return memory_lists.ids(
+                tx, ids, memory_lists.or_over(wanted), now, self._in_days(EXPIRING_DAYS)
+            )
 
     def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
         """How often a memory was found for a message, and how often it was given to a model."""
         with self._database.read() as tx:
-            return browse.counts(tx, found_memory(tx, Scope(user, app), memory_id).id)
+            return use_counts.get(tx, found_memory(tx, Scope(user, app), memory_id).id)
 
     def insights(self, *, user: str, app: str = "default", top: int = 10) -> Insights:
         """Figures about the app's memories, and the user's for every app."""
@@ -159,21 +161,21 @@ class Memories(Opened):
             found = apps.find(tx, Scope(user, app))
             ids = found.ids
             return Insights(
-                kept=insights.created(tx, ids, zone),
-                said=insights.said(tx, found.own, zone) if found.own is not None else {},
+                kept=insights.memories_by_day(tx, ids, zone),
+                said=insights.messages_by_day(tx, found.own, zone) if found.own is not None else {},
                 types=insights.by_type(tx, ids),
                 keys=insights.by_key(tx, ids, top),
                 states=insights.by_state(tx, ids),
                 most_used=tuple(insights.most_used(tx, ids, top)),
                 never_used=insights.never_used(tx, ids),
-                queue=insights.queue(tx, ids),
+                queue=insights.jobs_by_status(tx, ids),
             )
 
     def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
         """One memory, active or not. Raises NotFound outside the scope."""
         with self._database.read() as tx:
             found = found_memory(tx, Scope(user, app), memory_id)
-            return self._standing(tx, apps.find(tx, Scope(user, app)).ids).seen(found)
+            return self._standing(tx, apps.find(tx, Scope(user, app)).ids).as_of_today(found)
 
     def evidence(self, memory_id: int, *, user: str, app: str = "default") -> list[Evidence]:
         """The words that prove a memory, oldest first; none for one entered by hand."""
@@ -191,7 +193,7 @@ class Memories(Opened):
         """The values whose place this memory took, the last one first."""
         with self._database.read() as tx:
             found_memory(tx, Scope(user, app), memory_id)
-            there = succession.replaced_by(tx, memory_id)
+            there = replacements.replaced_memories(tx, memory_id)
         gone = [memory for memory in there if memory.inactive_reason == "superseded"]
         return sorted(gone, key=lambda memory: (memory.said_at, memory.id), reverse=True)
 
@@ -235,7 +237,7 @@ class Memories(Opened):
             if on and not memory.active:
                 raise InputError(f"memory {memory_id} is not in use; restore it first")
             cause = Cause(self._clock(), "user")
-            memories.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            memory_changes.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
             return found_memory(tx, scope, memory_id)
 
     def recall(
@@ -263,13 +265,15 @@ class Memories(Opened):
         question = patient.wait(patient.ask(query), patience)
         return recall.find(scope, question, limit, patience)
 
-    def _standing(self, tx: Connection, app_ids: Sequence[int]) -> Standing:
+    def _standing(self, tx: Connection, app_ids: Sequence[int]) -> ValuesInForce:
         from memchat.memory.facts.in_force import as_of
 
         return as_of(tx, app_ids, self._today())
 
 
-def _status(status: str) -> str:
+def _wanted(status: str, memory_type: MemoryType | None) -> Wanted:
     if status not in STATUSES:
         raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
-    return status
+    types = (memory_type,) if memory_type else ()
+    sort = "ending first" if status == "expiring" else "newest"
+    return Wanted(memory_types=types, status=status, sort=sort)

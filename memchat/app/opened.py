@@ -98,7 +98,7 @@ class Opened:
         worker.end_abandoned(user)
         worker.expire(user)
         with self._database.read() as tx:
-            due = jobs.due(tx, user, self._clock())
+            due = jobs.due_kinds(tx, user, self._clock())
         if due:
             self._run_behind(partial(worker.run_behind, user))
 

@@ -26,7 +26,7 @@ class People(Opened):
                 if app is not None
                 else (0, apps.ensure_shared(tx, Scope(user).user, self._clock()))
             )
-            apps.switch(tx, shared if app is None else own, on)
+            apps.set_memory(tx, shared if app is None else own, on)
             if on:
                 self._read_on(tx, user, app)
 
@@ -66,8 +66,8 @@ class People(Opened):
     def _read_on(self, tx: Connection, user: str, app: str | None) -> None:
         """Queue what was said with memory on and not read, or not looked at once more, because it
         went off before."""
-        left = [("extract", *found) for found in sessions.ended_unread(tx, Scope(user).user)]
-        for session_id in inbox.with_unchecked(tx, Scope(user).user):
+        left = [("extract", *found) for found in sessions.ended_with_unread(tx, Scope(user).user)]
+        for session_id in inbox.sessions_awaiting_second_look(tx, Scope(user).user):
             found = sessions.by_id(tx, session_id)
             if found is not None and found[0].ended_at is not None:
                 left.append(("verify", *found))
@@ -76,4 +76,4 @@ class People(Opened):
                 app in (None, session.app)
                 and apps.memory_switch(tx, Scope(session.user, session.app)).on
             ):
-                jobs.enqueue(tx, kind, app_id, "session", session.id, self._clock())
+                jobs.enqueue(tx, kind, app_id, session.id, self._clock())

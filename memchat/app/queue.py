@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memchat.app.opened import Opened
 from memchat.errors import InputError
-from memchat.store import job_holders, jobs, states, usage
+from memchat.store import embedding_states, job_holders, jobs, usage
 from memchat.store.job_holders import DeadHolder
 from memchat.types import CuePlan, Job, Progress, Scope, UsageTotal
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST_BATCH = 2048
 """Texts that any provider takes in one request."""
-STATUSES = ("active", "inactive", "expired", "expiring", "all", *states.STATUSES)
+STATUSES = ("active", "inactive", "expired", "expiring", "all", *embedding_states.STATUSES)
 
 
 class Queue(Opened):
@@ -41,12 +41,12 @@ class Queue(Opened):
     def gone_holders(self, *, user: str | None = None) -> list[DeadHolder]:
         """The processes that have ended and still hold jobs of a user, or of anybody."""
         with self._database.read() as tx:
-            return job_holders.gone(tx, user)
+            return job_holders.dead_holders(tx, user)
 
     def clear_jobs(self, *, user: str) -> int:
         """Take the user's completed jobs out of the queue; how many. What they did stays."""
         with self._database.write() as tx:
-            return jobs.clear(tx, user=user)
+            return jobs.remove_completed(tx, user=user)
 
     def run_jobs(self, *, user: str | None = None, kinds: Sequence[str] | None = None) -> JobsDone:
         """End abandoned sessions, then do all that is due, of these kinds or of any."""
@@ -112,7 +112,9 @@ class Queue(Opened):
         """Whether the queue holds work of the user that could be done now."""
         with self._database.read() as tx:
             user = Scope(user).user
-            return bool(jobs.due(tx, user, self._clock()) or job_holders.gone(tx, user))
+            return bool(
+                jobs.due_kinds(tx, user, self._clock()) or job_holders.dead_holders(tx, user)
+            )
 
     def usage(self, *, user: str, session_id: int | None = None) -> list[UsageTotal]:
         """Tokens and cost by purpose and model."""

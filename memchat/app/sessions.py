@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from memchat.app.opened import Opened, found_memory, found_session, found_turn
 from memchat.errors import NotFound
-from memchat.store import apps, messages, muted, prompts, sessions
+from memchat.store import apps, messages, muted, prompts, receipts, sessions
 from memchat.types import (
     Change,
     Hit,
@@ -168,7 +168,7 @@ class Sessions(Opened):
     def receipt(self, message_id: int, *, user: str, app: str = "default") -> list[Hit]:
         """What was injected for a reply, in the order it was shown."""
         with self._database.read() as tx:
-            return messages.receipt(tx, found_turn(tx, Scope(user, app), message_id).id)
+            return receipts.of_reply(tx, found_turn(tx, Scope(user, app), message_id).id)
 
     def why(self, message_id: int | None = None, *, user: str, app: str = "default") -> Why:
         """Why a reply is as it is: each line it was given, and exactly what its model was sent.

@@ -214,7 +214,7 @@ class Chat:
         if self.session_id is not None:
             with self._parts.database.write() as tx:
                 self._refuse_held(tx, self.session_id)
-                sessions.take(tx, self.session_id, self._owner, self._lease_end(now), now)
+                sessions.reopen(tx, self.session_id, self._owner, self._lease_end(now), now)
             self._keep_lease()
         command = parse.command(last.content)
         self._reply = Reply(self, self._parts, self.memory, last.content, command, None)
@@ -282,7 +282,7 @@ class Chat:
         self.failure = done.errors[-1] if done.errors else None
         if not done.learned and not done.failed and self.session_id is not None:
             with self._parts.database.read() as tx:
-                if jobs.under_way(tx, "extract", self.session_id):
+                if jobs.is_unfinished(tx, "extract", self.session_id):
                     self.failure = "it is being read by another process"
         return self.learned
 
@@ -299,9 +299,9 @@ class Chat:
 
     def _is_held_elsewhere(self, tx: Connection, session_id: int) -> bool:
         owner, until = sessions.lease(tx, session_id)
-        if owner == self._owner or processes.is_gone(owner):
+        if owner == self._owner or processes.has_ended(owner):
             return False
-        return processes.is_kept(owner) or (until is not None and until >= self._parts.clock())
+        return processes.is_renewed(owner) or (until is not None and until >= self._parts.clock())
 
     def _keep_turn(self, content: str, now: datetime, memory_on: bool) -> None:
         with self._parts.database.write() as tx:
@@ -311,8 +311,8 @@ class Chat:
                 session_id = sessions.start(tx, own, self._owner, self._lease_end(now), now)
             else:
                 self._refuse_held(tx, session_id)
-                sessions.take(tx, session_id, self._owner, self._lease_end(now), now)
-            messages.add(tx, session_id, own, "user", content, now, memory=memory_on)
+                sessions.reopen(tx, session_id, self._owner, self._lease_end(now), now)
+            messages.add(tx, session_id, "user", content, now, memory=memory_on)
             self._look_back(tx, session_id)
         # Only now is it there: on a full disk it is the end of the transaction that fails.
         self.session_id = session_id
@@ -336,7 +336,7 @@ class Chat:
     def _keep_lease(self) -> None:
         if self._beat is None or not self._beat.is_alive():
             self._stop = threading.Event()
-            processes.keep(self._owner, self._stop)
+            processes.add_renewal(self._owner, self._stop)
             self._beat = threading.Thread(
                 target=self._beat_on, args=(self._stop,), name="memchat-lease", daemon=True
             )
@@ -348,7 +348,7 @@ class Chat:
             while not stop.wait(LEASE_SECONDS / 3) and self._renews():
                 pass
         finally:
-            processes.let_go(self._owner, stop)
+            processes.remove_renewal(self._owner, stop)
 
     def _renews(self) -> bool:
         """Renew once, where the store lets it; whether to go on."""
@@ -401,7 +401,6 @@ class Chat:
                 reply.message_id = messages.add(
                     tx,
                     self.session_id,
-                    own,
                     "assistant",
                     content,
                     now,
@@ -420,7 +419,7 @@ class Chat:
                 self._late.append(reply.asked)
             self._keep_vectors(tx, own, now)
             if reply.switch.on and self._parts.settings.extraction == "per_message":
-                jobs.enqueue(tx, "extract", own, "session", self.session_id, now)
+                jobs.enqueue(tx, "extract", own, self.session_id, now)
         if reply.switch.on and self._parts.settings.extraction == "per_message":
             self._read_behind()
 

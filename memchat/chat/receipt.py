@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 
 from memchat.memory.recall import render
 from memchat.memory.recall.used_facts import echoed
-from memchat.store import counts, fact_lists, messages, prompts
-from memchat.store.prompts import Sent
+from memchat.store import fact_lists, prompts, receipts, use_counts
+from memchat.store.prompts import SentPrompt
 from memchat.types import Hit
 
 if TYPE_CHECKING:
@@ -32,21 +32,21 @@ def keep(
     ``shown`` and ``listed`` are its lines without those forgotten while it came in.
     """
     assert reply.message_id is not None
-    messages.keep_receipt(tx, reply.message_id, shown)
+    receipts.add(tx, reply.message_id, shown)
     if reply.sent is not None:
         # What was forgotten while the reply came in is not written down again.
         whole = len(shown) == len(reply.shown.hits) + len(reply.told.hits)
         whole = whole and len(listed) == len(reply.shown.listed)
         sent = reply.sent if whole else replace(reply.sent, system=None)
-        prompts.keep(tx, reply.message_id, _list_apart(tx, session_id, sent, listed, now))
+        prompts.add(tx, reply.message_id, _list_apart(tx, session_id, sent, listed, now))
     given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
     given |= echoed(reply.shown.listed, reply.received)
-    counts.add(tx, matched=reply.shown.matched, read=given)
+    use_counts.add(tx, matched=reply.shown.matched, read=given)
 
 
 def _list_apart(
-    tx: Connection, session_id: int, sent: Sent, listed: Sequence[Hit], now: datetime
-) -> Sent:
+    tx: Connection, session_id: int, sent: SentPrompt, listed: Sequence[Hit], now: datetime
+) -> SentPrompt:
     """What was sent with its list of facts apart, which later replies share."""
     if not listed:
         return sent
@@ -54,5 +54,5 @@ def _list_apart(
     if sent.system is not None:
         opening, _, rest = sent.system.partition(render.listing(listed))
     lines = [(hit.id, hit.text) for hit in listed]
-    list_id = fact_lists.keep(tx, session_id, opening, lines, now)
+    list_id = fact_lists.add(tx, session_id, opening, lines, now)
     return replace(sent, system=rest, list_id=list_id)

@@ -15,7 +15,7 @@ from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.embedding.timeout import PendingQuery
 from memchat.memory.recall import follow_up, render
 from memchat.providers import ChatStream
-from memchat.store.prompts import Sent
+from memchat.store.prompts import SentPrompt
 from memchat.types import Change, ChatMessage, MemorySwitch, Recalled, Scope, Usage, clean_text
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Reply:
         self.message_id: int | None = None
         self.dropped_turns = 0
         self.asked: PendingQuery | None = None
-        self.sent: Sent | None = None
+        self.sent: SentPrompt | None = None
         """What its model was sent beside the turns; None where none was asked."""
         self.stream: ChatStream | None = None
         self.filtering: Usage | None = None
@@ -220,7 +220,7 @@ class Reply:
         self.dropped_turns = len(dropped)
         shown = self.shown
         counted = (shown.lines, shown.dropped)
-        self.sent = Sent(system, first, by_model, turns, *counted, shown.degraded)
+        self.sent = SentPrompt(system, first, by_model, turns, *counted, shown.degraded)
         return prompt
 
     def _relevant(self) -> list[int]:

@@ -16,15 +16,16 @@ from memchat.store import (
     apps,
     evidence,
     fact_lists,
-    hidden,
+    hidden_memories,
     memories,
     messages,
     muted,
     prompts,
+    receipts,
     usage,
 )
 from memchat.store.apps import ScopeIds
-from memchat.store.prompts import Sent
+from memchat.store.prompts import SentPrompt
 from memchat.tokens import estimate_tokens
 from memchat.types import ChatMessage, Given, Hit, Memory, Message, Why
 
@@ -43,7 +44,7 @@ class Explaining:
 
     def why(self) -> Why:
         """The whole explanation."""
-        shown = messages.receipt(self.tx, self.reply.id)
+        shown = receipts.of_reply(self.tx, self.reply.id)
         sent = prompts.of_reply(self.tx, self.reply.id)
         lines, also = self._lines(shown), self._also(sent, shown)
         before = [t for t in self._turns(0) if t.role == "user"]
@@ -68,7 +69,7 @@ class Explaining:
         turns = messages.of_session(self.tx, self.reply.session_id)
         return [turn for turn in turns if first_id <= turn.id < self.reply.id]
 
-    def _prompt(self, sent: Sent) -> tuple[ChatMessage, ...] | None:
+    def _prompt(self, sent: SentPrompt) -> tuple[ChatMessage, ...] | None:
         system = self._system(sent)
         if system is None:
             return None
@@ -78,7 +79,7 @@ class Explaining:
         whole = alternating(turns) if not self._deleted(sent) else left
         return (ChatMessage("system", system), *whole)
 
-    def _system(self, sent: Sent) -> str | None:
+    def _system(self, sent: SentPrompt) -> str | None:
         """The system text, put together again where its list of facts is kept apart."""
         if sent.system is None or sent.list_id is None:
             return sent.system
@@ -87,7 +88,7 @@ class Explaining:
             return None
         return found.opening + render.listing([_sent(*line) for line in found.lines]) + sent.system
 
-    def _also(self, sent: Sent | None, shown: Sequence[Hit]) -> list[Given]:
+    def _also(self, sent: SentPrompt | None, shown: Sequence[Hit]) -> list[Given]:
         """The facts that were sent whatever was asked, but for those found for the message."""
         if sent is None or sent.list_id is None:
             return []
@@ -104,7 +105,7 @@ class Explaining:
             for hit in rest
         ]
 
-    def _deleted(self, sent: Sent) -> int:
+    def _deleted(self, sent: SentPrompt) -> int:
         return max(sent.turns - len(self._turns(sent.first_message_id)), 0)
 
     def _lines(self, shown: list[Hit]) -> list[Given]:
@@ -141,7 +142,7 @@ class Explaining:
     def _hidden(self) -> list[Memory]:
         """What waits for its purge in any app of the user: it may have been moved from this one."""
         here = self.scope.ids[0]
-        return hidden.listed(self.tx, [here, *apps.beside(self.tx, here)])
+        return hidden_memories.listed(self.tx, [here, *apps.other_ids(self.tx, here)])
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:

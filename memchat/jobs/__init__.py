@@ -24,9 +24,9 @@ from memchat.memory.extraction.learner import Learner
 from memchat.memory.facts.in_force import settle, to_settle
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.store import apps, hidden, inbox, job_holders, jobs, memories, sessions
+from memchat.store import apps, hidden_memories, inbox, job_holders, jobs, memory_lists, sessions
 from memchat.store.database import Database
-from memchat.store.jobs import Claim
+from memchat.store.jobs import Claim, ClaimRequest
 from memchat.types import Job, Learned, Progress, Scope, Session
 
 log = logging.getLogger(__name__)
@@ -114,8 +114,8 @@ class Worker:
     def has_work(self) -> bool:
         """Whether anything is due, or in the hands of a process that is no more."""
         with self._database.read() as tx:
-            due = jobs.due(tx, None, self._clock())
-            left = job_holders.any_gone(tx)
+            due = jobs.due_kinds(tx, None, self._clock())
+            left = job_holders.any_dead(tx)
         if due and due <= _EMBEDDED and self._meaning()[0] is None:
             return left  # they wait for a service
         return bool(due) or left
@@ -148,7 +148,9 @@ class Worker:
         now = self._clock()
         with self._database.read() as tx:
             left = [
-                s for s, owner, until in sessions.open_ones(tx, user) if _left(owner, until, now)
+                s
+                for s, owner, until in sessions.open_sessions(tx, user)
+                if _left(owner, until, now)
             ]
         for session in left:
             with self._database.write() as tx:
@@ -178,27 +180,19 @@ class Worker:
         if self.stopping.is_set():
             return []
 
+        lease = jobs.LEASE_SECONDS
+        request = ClaimRequest(kind, self._owner, lease, limit, batch, user, target_id, due_by)
+
         def claimed() -> list[Claim]:
-            return jobs.claim(
-                tx,
-                kind,
-                self._owner,
-                self._clock(),
-                jobs.LEASE_SECONDS,
-                limit=limit,
-                batch=batch,
-                user=user,
-                target_id=target_id,
-                due_by=due_by,
-            )
+            return jobs.claim(tx, request, self._clock())
 
         # Before it ends without work: a process that ended meanwhile may have left some.
-        return claimed() or (claimed() if job_holders.free_gone(tx, kind) else [])
+        return claimed() or (claimed() if job_holders.release_dead(tx, kind) else [])
 
     def _free_abandoned(self) -> None:
         with self._database.write() as tx:
-            job_holders.free_gone(tx)
-            jobs.give_up_on_killers(tx, self._clock(), self._settings.retry_minutes)
+            job_holders.release_dead(tx)
+            jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
 
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
@@ -224,7 +218,7 @@ class Worker:
             for keep in (False, True):
                 in_this_way = (c for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep)
                 ids = {claim.target_id for claim in in_this_way}
-                due = [m for m in hidden.listed(tx, app_ids) if m.id in ids] if ids else []
+                due = [m for m in hidden_memories.listed(tx, app_ids) if m.id in ids] if ids else []
                 self._drop_vectors(tx, purge.forget(tx, due, zone, now, keep_transcript=keep))
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
@@ -297,7 +291,7 @@ class Worker:
         zone = self._settings.zone
         today = now.astimezone(zone).date()
         with self._database.read() as tx:
-            scopes = memories.due_anywhere(tx, today, user)
+            scopes = memory_lists.scopes_with_due_dates(tx, today, user)
             due = [app_ids for app_ids in scopes if to_settle(tx, app_ids, today)]
         for app_ids in due:
             with self._database.write() as tx:
@@ -312,13 +306,13 @@ def close_session(tx: Connection, session: Session, now: datetime) -> None:
     own = apps.find(tx, scope).own
     if own is None or not apps.memory_switch(tx, scope).on:
         return
-    if sessions.has_unread(tx, session.id):
-        jobs.enqueue(tx, "extract", own, "session", session.id, now)
-    elif inbox.unchecked(tx, session.id):
-        jobs.enqueue(tx, "verify", own, "session", session.id, now)
+    if sessions.has_unread_messages(tx, session.id):
+        jobs.enqueue(tx, "extract", own, session.id, now)
+    elif inbox.awaiting_second_look(tx, session.id):
+        jobs.enqueue(tx, "verify", own, session.id, now)
 
 
 def _left(owner: str | None, until: datetime | None, now: datetime) -> bool:
-    if processes.is_kept(owner):
+    if processes.is_renewed(owner):
         return False
-    return until is None or until < now or processes.is_gone(owner)
+    return until is None or until < now or processes.has_ended(owner)

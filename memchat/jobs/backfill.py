@@ -55,7 +55,7 @@ class Backfill:
         with self.database.write() as tx:
             total = unembedded.count(tx, self.meaning.service_id)
             if total:
-                unembedded.queue(tx, self.meaning.service_id, began)
+                unembedded.enqueue_all(tx, self.meaning.service_id, began)
         runs: list[Embedded] = []
 
         def tell(*now: Embedded) -> None:

@@ -23,7 +23,7 @@ from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.recall import turn_texts
 from memchat.providers.failures import foreign
 from memchat.providers.limits import Paused
-from memchat.store import embeddings, jobs, memories, services, usage
+from memchat.store import embeddings, jobs, memory_changes, services, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
@@ -208,7 +208,7 @@ class Embedding:
         good = [c for c in batch.claims if c.target_id not in faults]
         bad = [c for c in batch.claims if c.target_id in faults]
         done = jobs.finish_all(tx, good, now)
-        bad = jobs.standing(tx, bad)
+        bad = jobs.still_held(tx, bad)
         if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
         else:
@@ -245,11 +245,11 @@ class Embedding:
         changed = {memory_id for memory_id, _, _, key in still if key not in made}
         # Also one whose text had its vector already: its shard has yet to hear of it.
         written = [c.target_id for c in done if c.target_id not in changed]
-        memories.mark_embedded(tx, written, Cause(now, "system"))
+        memory_changes.mark_embedded(tx, written, Cause(now, "system"))
         for memory_id, app_id, _, _ in still:
             if memory_id in changed:
                 # Its words, or the service in use, changed while their vector was made.
-                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+                jobs.enqueue(tx, "embed", app_id, memory_id, now)
 
     def _keep_usage(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime

@@ -11,7 +11,7 @@ from datetime import date, timedelta
 
 from dateutil.relativedelta import relativedelta
 
-from memchat.language.calendar import Named
+from memchat.language.calendar import NamedDate
 
 _SEASON_MONTHS = {
     "spring": (3, 4, 5, 6),
@@ -32,7 +32,7 @@ _NEXT_OF_MONTH = 62
 """The 31st comes every other month."""
 
 
-def agrees(named: Named, found: date, day: date, *, first: bool = False) -> bool:
+def agrees(named: NamedDate, found: date, day: date, *, first: bool = False) -> bool:
     """Whether ``found``, read on ``day``, fits every part of a date that a phrase names; ``first``
     where it is the first day of it and not the last."""
     if named.before:
@@ -42,7 +42,7 @@ def agrees(named: Named, found: date, day: date, *, first: bool = False) -> bool
     return all(_checks(named, found, day, first))
 
 
-def agrees_in_digits(named: Named, code: str, until: date) -> bool:
+def agrees_in_digits(named: NamedDate, code: str, until: date) -> bool:
     """The same for a language without words here: each of its numbers is one of the date's."""
     if code.startswith("+"):
         count = int("".join(c for c in code if c.isdigit()))
@@ -52,7 +52,7 @@ def agrees_in_digits(named: Named, code: str, until: date) -> bool:
     return named.clock or named.numbers <= shown
 
 
-def _checks(named: Named, until: date, day: date, first: bool) -> Iterator[bool]:
+def _checks(named: NamedDate, until: date, day: date, first: bool) -> Iterator[bool]:
     yield not named.unread
     yield from _day_checks(named, until, day)
     if named.near is not None:
@@ -76,11 +76,11 @@ def _checks(named: Named, until: date, day: date, first: bool) -> Iterator[bool]
         yield _in_period(named, until, day)
 
 
-def _has_day(named: Named) -> bool:
+def _has_day(named: NamedDate) -> bool:
     return bool(named.dates) or named.day is not None or named.weekday is not None
 
 
-def _day_checks(named: Named, until: date, day: date) -> Iterator[bool]:
+def _day_checks(named: NamedDate, until: date, day: date) -> Iterator[bool]:
     ahead = (until - day).days
     if named.dates:
         yield (until.month, until.day) in named.dates
@@ -105,7 +105,7 @@ def _day_checks(named: Named, until: date, day: date) -> Iterator[bool]:
         yield ahead <= _A_YEAR or (until.month, until.day) == (2, 29)
 
 
-def _in_that_week(named: Named, until: date, day: date) -> bool:
+def _in_that_week(named: NamedDate, until: date, day: date) -> bool:
     """Whether it lies in the week that stands beside a weekday: "Monday in two weeks"."""
     number, unit = named.count or (1, named.unit)
     if unit != "w" or number > _MOST_WEEKS:
@@ -117,7 +117,7 @@ def _in_that_week(named: Named, until: date, day: date) -> bool:
     return _period("w", until) == _period("w", day + _STEPS["w"] * number)
 
 
-def _in_period(named: Named, until: date, day: date) -> bool:
+def _in_period(named: NamedDate, until: date, day: date) -> bool:
     """Whether it lies in this week, month or year, or in the next, and at its end where so said."""
     unit = named.unit or "d"
     if unit == "d":

@@ -17,7 +17,7 @@ from memchat.language.number_words import DATE_WORDS, NUMBER_WORDS
 from memchat.language.text import fold
 
 
-def plain(text: str) -> str:
+def unaccented(text: str) -> str:
     """Text as the tables hold it: folded, without accents."""
     folded = fold(text).text
     if folded.isascii():
@@ -29,14 +29,14 @@ def plain(text: str) -> str:
 
 def _of_kind(kind: str) -> dict[str, int]:
     return {
-        plain(word): number
+        unaccented(word): number
         for names in lexicon.calendar().values()
         for number, words in enumerate(names[kind])
         for word in words
     }
 
 
-_KNOWN = {plain(word): form.split(":") for word, form in DATE_WORDS.items()}
+_KNOWN = {unaccented(word): form.split(":") for word, form in DATE_WORDS.items()}
 WEEKDAYS = {word: int(number) - 1 for word, (kind, number) in _KNOWN.items() if kind == "day"}
 MONTHS = {word: int(number) for word, (kind, number) in _KNOWN.items() if kind == "month"}
 _SHORT_DAYS = _of_kind("short_weekdays")
@@ -44,13 +44,13 @@ _SHORT_MONTHS = {word: number + 1 for word, number in _of_kind("short_months").i
 WEEKDAYS = _SHORT_DAYS | WEEKDAYS
 MONTHS = _SHORT_MONTHS | MONTHS
 UNITS = {
-    plain(word): unit
+    unaccented(word): unit
     for names in lexicon.calendar().values()
     for unit in "dwmy"
     for word in names[unit]
 }
 SEASONS = {
-    plain(word): season
+    unaccented(word): season
     for code in lexicon.codes()
     for season, words in zip(
         ("spring", "summer", "autumn", "winter"), lexicon.groups(code, "seasons"), strict=False
@@ -61,7 +61,7 @@ SEASONS = {
 
 for _code in lexicon.codes():
     for _pair in lexicon.entries(_code, "more_names"):  # what people say in its place: "tues"
-        _word, _name = map(plain, _pair.split("="))
+        _word, _name = map(unaccented, _pair.split("="))
         WEEKDAYS |= {_word: WEEKDAYS[_name]} if _name in WEEKDAYS else {}
         UNITS |= {_word: UNITS[_name]} if _name in UNITS else {}
 _FRAGMENTS = re.compile(r"[^\W\d_]+|\d+")
@@ -79,16 +79,18 @@ def names_day(folded: str) -> bool:
 
 def words_for(*kinds: str) -> str:
     """The entries of some kinds in every language, as alternatives."""
-    listed = (lexicon.any_of(code, kind) for kind in kinds for code in lexicon.codes())
-    return "|".join(dict.fromkeys(plain(words) for words in listed if words != r"(?!)")) or "(?!)"
+    listed = (lexicon.alternatives(code, kind) for kind in kinds for code in lexicon.codes())
+    return (
+        "|".join(dict.fromkeys(unaccented(words) for words in listed if words != r"(?!)")) or "(?!)"
+    )
 
 
 def _any(*kinds: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{words_for(*kinds)})(?![a-z])")
 
 
-_NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
-_NUMBERS |= {plain(word): 1 for word in lexicon.everywhere("one")}
+_NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
+_NUMBERS |= {unaccented(word): 1 for word in lexicon.all_words("one")}
 _FIRST = re.compile(r"first|ersten?r?|premier|primero|primo|primeiro|eerste")
 _AMBIGUOUS = re.compile("may|march|mars|mai|mart|segunda|terca|quarta|quinta|sexta")
 """Also verbs, a planet, "never", "second": dates only behind a word that leads to one, as are short
@@ -138,7 +140,7 @@ _NEXT_NATIVE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedDate:
     """What a phrase names. Of several weekdays or months it is the last."""
 
     weekday: int | None = None
@@ -191,17 +193,19 @@ class Named:
         return any(part is not None for part in parts) or any(more)
 
 
-def reads(code: str) -> bool:
+def reads_dates(code: str) -> bool:
     """Whether a phrase of a language in which nothing is recognised names no day."""
     return bool(lexicon.table(code)["reads_dates"])
 
 
-def read(phrase: str, before: str = "", after: str = "") -> Named:
+def parse_phrase(phrase: str, before: str = "", after: str = "") -> NamedDate:
     """What a phrase names; ``before`` and ``after`` are the words beside it in the message, by
     which "May" is told from "may"."""
-    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", plain(phrase))))
-    named = Named(
-        numbers=frozenset(int(n) for n in re.findall(r"\d+", plain(phrase))[:20] if len(n) < 10),
+    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", unaccented(phrase))))
+    named = NamedDate(
+        numbers=frozenset(
+            int(n) for n in re.findall(r"\d+", unaccented(phrase))[:20] if len(n) < 10
+        ),
         this=bool(_THIS.search(text)),
         endless=bool(_ENDLESS.search(text) or _EVERY.search(text)),
         clock=bool(_CLOCK.search(text) or _TO_THE_HOUR.search(text)),
@@ -211,7 +215,7 @@ def read(phrase: str, before: str = "", after: str = "") -> Named:
     named, text = _numeric_date(named, text)
     named, text = _idioms(named, text)
     named, text = _counted(named, text)
-    named = _words(named, text, plain(before), plain(after))
+    named = _words(named, text, unaccented(before), unaccented(after))
     if named.anything:
         named = replace(
             named,
@@ -223,7 +227,7 @@ def read(phrase: str, before: str = "", after: str = "") -> Named:
     return _bare_numbers(named, text)
 
 
-def _numeric_date(named: Named, text: str) -> tuple[Named, str]:
+def _numeric_date(named: NamedDate, text: str) -> tuple[NamedDate, str]:
     if match := _ISO.search(text):
         found = replace(named, year=int(match[1]), dates=((int(match[2]), int(match[3])),))
     elif match := _SLASHED.search(text):
@@ -239,7 +243,7 @@ def _numeric_date(named: Named, text: str) -> tuple[Named, str]:
     return found, text[: match.start()] + " " + text[match.end() :]
 
 
-def _idioms(named: Named, text: str) -> tuple[Named, str]:
+def _idioms(named: NamedDate, text: str) -> tuple[NamedDate, str]:
     """What several words name together, taken out so that none of them is read alone."""
     found: dict[str, object] = {"next": bool(_NEXT.search(text)), "end": bool(_END.search(text))}
     if re.search(r"\bfortnight\b", text):
@@ -263,7 +267,7 @@ def _idioms(named: Named, text: str) -> tuple[Named, str]:
     return replace(named, **found), text  # type: ignore[arg-type]
 
 
-def _counted(named: Named, text: str) -> tuple[Named, str]:
+def _counted(named: NamedDate, text: str) -> tuple[NamedDate, str]:
     for match in _COUNTED.finditer(text):
         number = int(match[1]) if match[1].isdigit() else _NUMBERS.get(match[1])
         if number is not None:
@@ -272,7 +276,7 @@ def _counted(named: Named, text: str) -> tuple[Named, str]:
     return named, text
 
 
-def _words(named: Named, text: str, before: str, after: str) -> Named:
+def _words(named: NamedDate, text: str, before: str, after: str) -> NamedDate:
     found: dict[str, int | str | None] = {}
     for word in _names(text, before, after):
         if word in WEEKDAYS:
@@ -305,7 +309,7 @@ def _is_date(text: str, start: int, end: int) -> bool:
     return bool(_MAYBE_LED.search(before) and _DATE_ENDS.match(text, end))
 
 
-def _past(named: Named, text: str) -> Named:
+def _past(named: NamedDate, text: str) -> NamedDate:
     if named.count is not None and _SO_FAR.search(text):
         return replace(named, since=True)
     if _YESTERDAY.search(text):
@@ -318,7 +322,7 @@ def _past(named: Named, text: str) -> Named:
     return replace(named, over=sum(part is not None for part in parts) == 1)
 
 
-def _bare_numbers(named: Named, text: str) -> Named:
+def _bare_numbers(named: NamedDate, text: str) -> NamedDate:
     """Digits that no unit follows: a day or a year; a number word counts beside a month."""
     for number in map(int, re.findall(r"\d{1,9}", text)):
         if 1 <= number <= 31 and named.day is None and not named.dates:

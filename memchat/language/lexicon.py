@@ -57,16 +57,16 @@ def groups(code: str, kind: str) -> list[list[str]]:
 
 
 @cache
-def everywhere(kind: str) -> frozenset[str]:
+def all_words(kind: str) -> frozenset[str]:
     """The plain words of one kind in all languages."""
     return frozenset(word for code in codes() for entry in groups(code, kind) for word in entry)
 
 
-def any_of(code: str, kind: str) -> str:
+def alternatives(code: str, kind: str) -> str:
     """The entries of one kind as alternatives of a regular expression, which may be none."""
     words = [word for part in (kind, *_HOLDS.get(kind, ())) for word in _plain(code, part)]
     if kind == "somebody_else":
-        owners, people = any_of(code, "possessive"), any_of(code, "people")
+        owners, people = alternatives(code, "possessive"), alternatives(code, "people")
         words.append(
             rf"(?:{owners}) (?:\w+ )?(?:{people})" if _plain(code, "possessive") else people
         )
@@ -85,13 +85,13 @@ def is_spaced(code: str) -> bool:
 @cache
 def pattern(code: str, kind: str) -> re.Pattern[str]:
     """One language's entries of a kind, as whole words where spaces part words."""
-    words = any_of(code, kind)
+    words = alternatives(code, kind)
     if not is_spaced(code):
         return re.compile(f"(?:{words})")
     return re.compile(rf"(?<![{_MARK}])(?:{words})(?![{_MARK}])")
 
 
 @cache
-def anywhere(kind: str) -> re.Pattern[str]:
+def any_language(kind: str) -> re.Pattern[str]:
     """The entries of a kind in every language, in any case."""
     return re.compile("|".join(pattern(code, kind).pattern for code in codes()), re.IGNORECASE)

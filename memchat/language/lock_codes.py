@@ -12,7 +12,7 @@ from functools import cache
 from importlib.resources import files
 
 from memchat.language import lexicon
-from memchat.language.told_secrets import MARKS, Place, whole_words
+from memchat.language.named_secrets import MARKS, Place, whole_words
 
 _NEAR = 70
 """Characters between a number and the lock, on either side."""
@@ -92,7 +92,7 @@ def _any(*kinds: str) -> re.Pattern[str]:
 @cache
 def _lead(*kinds: str) -> re.Pattern[str]:
     """What ends right before a number: a way to enter it, or "with", and small words."""
-    small = "|".join(map(re.escape, sorted(lexicon.everywhere("function_words"))))
+    small = "|".join(map(re.escape, sorted(lexicon.all_words("function_words"))))
     begin = _alternatives(*kinds)
     return re.compile(rf"(?:{begin})(?:\s*:)?(?: (?:{small}|code|number|pin)){{0,2}}[\s\"'「]*$")
 
@@ -235,7 +235,7 @@ def _is_counted(text: str, start: int, end: int) -> bool:
         word
         and "," not in word[0]
         and word[1].isascii()
-        and word[1] not in lexicon.everywhere("function_words")
+        and word[1] not in lexicon.all_words("function_words")
         and not _follows("after", *_ENTERED, "open").match(text, end)
     )
 

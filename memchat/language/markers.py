@@ -11,12 +11,12 @@ from functools import cache
 
 from memchat.language import lexicon
 
-FUNCTION_WORDS = lexicon.everywhere("function_words")
-REMEMBER = lexicon.anywhere("remember")
-PASTE = lexicon.anywhere("paste")
-NOT_TO_KEEP = lexicon.anywhere("not_to_keep")
+FUNCTION_WORDS = lexicon.all_words("function_words")
+REMEMBER = lexicon.any_language("remember")
+PASTE = lexicon.any_language("paste")
+NOT_TO_KEEP = lexicon.any_language("not_to_keep")
 """A person's wish that something is not remembered."""
-KEEP_ELSE = re.compile(rf"\w*\s+(?:{lexicon.any_of('en', 'keep_else')})(?!\w)", re.IGNORECASE)
+KEEP_ELSE = re.compile(rf"\w*\s+(?:{lexicon.alternatives('en', 'keep_else')})(?!\w)", re.IGNORECASE)
 """What follows where it is another thing that is not to be kept: a seat, money, the receipt."""
 
 
@@ -55,7 +55,7 @@ def languages_of(folded: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
+def find_markers(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
     """Where markers of one kind stand in a folded text, harmless set phrases left out.
 
     With no language known, every list is read: it can only make the judgement stricter.

@@ -15,11 +15,11 @@ from itertools import pairwise
 
 from memchat.language import (
     lock_codes,
+    named_secrets,
     security_answers,
     shaped_secrets,
-    told_secrets,
     vendor_keys,
-    wallet,
+    wallet_words,
 )
 from memchat.language.text import UNSPACED, fold
 
@@ -176,7 +176,7 @@ def _found(text: str) -> tuple[Secret, ...]:
     return tuple(out)
 
 
-def find_filed(key: str, value: str) -> Iterator[tuple[str, Secret]]:
+def find_in_fact(key: str, value: str) -> Iterator[tuple[str, Secret]]:
     """The secrets of what is filed under a key, each with its words. The sign between them is no
     colon: "locker: 1120" in a note is a code, and a locker's number in a list of facts need not
     be one."""
@@ -198,7 +198,7 @@ def find_answered(question: str, text: str) -> list[Secret]:
     return [a for a in answers if not any(s.start < a.end and a.start < s.end for s in told)]
 
 
-def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
+def find_in_conversation(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
     """The secrets of a conversation, each with the number of the message that holds it."""
     before = ""
     for number, text in enumerate(texts):
@@ -207,7 +207,7 @@ def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
         before = text
 
 
-def betrays(words: str, secret: str) -> bool:
+def reveals(words: str, secret: str) -> bool:
     """Whether words hold a secret or a telling part of it: its digits, a long word or two of its
     words in a row."""
     hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
@@ -225,7 +225,7 @@ def betrays(words: str, secret: str) -> bool:
 
 @lru_cache(maxsize=16384)
 def _pieces(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(rf"(?:[^\W_]|[{told_secrets.MARKS}])+", fold(text).text))
+    return tuple(re.findall(rf"(?:[^\W_]|[{named_secrets.MARKS}])+", fold(text).text))
 
 
 def mask(text: str) -> str:
@@ -240,17 +240,17 @@ def mask(text: str) -> str:
 def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
     for pattern in (_SAID, _SAID_AFTER, _USED_FOR, _PASS, _PHRASE):
         for match in pattern.finditer(text):
-            if pattern is _SAID and told_secrets.names_another(text, match.start("between")):
+            if pattern is _SAID and named_secrets.is_part_of_name(text, match.start("between")):
                 continue
             if not _is_harmless(text, match.start(), *match.span("secret")):
                 yield "password", *_with_its_like(text, *match.span("secret"))
-    for name, span in (*told_secrets.find(text), *security_answers.find(text)):
+    for name, span in (*named_secrets.find(text), *security_answers.find(text)):
         if not _is_harmless(text, name, *span):
             yield "password", *_with_its_like(text, *span)
     for span in lock_codes.find(text):
         if not _is_harmless(text, *span[:1], *span):
             yield "password", *span
-    for span in wallet.find(text):
+    for span in wallet_words.find(text):
         yield "password", *span
     for match in _NAMED_KEY.finditer(text):
         yield "key", *match.span("secret")

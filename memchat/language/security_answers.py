@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from memchat.language import lexicon
-from memchat.language.told_secrets import Place, entries, is_common, languages, whole_words
+from memchat.language.named_secrets import Place, entries, is_common, languages, whole_words
 
 _REACH = 160
 """Characters behind the question in which its answer is looked for."""
@@ -70,9 +70,7 @@ def _questions() -> re.Pattern[str]:
 
 def _joined(words: str) -> int:
     """Where the words behind the last one that joins two thoughts begin."""
-    joints = [
-        m.end() for m in _WORD.finditer(words) if m[0] in lexicon.everywhere("function_words")
-    ]
+    joints = [m.end() for m in _WORD.finditer(words) if m[0] in lexicon.all_words("function_words")]
     return min(joints[-1] + 1, len(words)) if joints else 0
 
 
@@ -80,7 +78,7 @@ def _words(text: str, at: int, end: int) -> Place | None:
     """Up to three words; the first is none that is said of answers, the others join no thought."""
     article = _ARTICLE.match(text, at, end)
     last = at = article.end() if article else at
-    joints = lexicon.everywhere("function_words")
+    joints = lexicon.all_words("function_words")
     for number in range(_MOST_WORDS):
         word = _WORD.match(text, last + (number > 0), end)
         if word is None or (number and (text[last] != " " or word[0] in joints)):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from memchat.language.told_secrets import Place
+from memchat.language.named_secrets import Place
 
 _NEAR = 60
 """Characters on either side in which a word tells what a token or its groups are."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
-from memchat.store import names, raw_sql
+from memchat.store import name_check, raw_sql
 from memchat.store.schema import apps, memories, sessions
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
@@ -36,14 +36,14 @@ def find(tx: Connection, scope: Scope) -> ScopeIds:
 
 def _check_user(tx: Connection, user: str) -> None:
     if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE user = ? LIMIT 1", user):
-        names.refuse_hidden(user, "user")
+        name_check.refuse_invisible(user, "user")
 
 
 def _check(found: Collection[str], scope: Scope) -> None:
     if not found:
-        names.refuse_hidden(scope.user, "user")
+        name_check.refuse_invisible(scope.user, "user")
     if scope.app not in found:
-        names.refuse_hidden(scope.app, "app")
+        name_check.refuse_invisible(scope.app, "app")
 
 
 def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
@@ -96,7 +96,7 @@ def _off_for(user: str) -> MemorySwitch:
     return MemorySwitch(False, f"memory is off for {user}")
 
 
-def switch(tx: Connection, app_id: int, on: bool) -> None:
+def set_memory(tx: Connection, app_id: int, on: bool) -> None:
     """Set the memory switch of an app, or of the user through their shared row."""
     tx.execute(update(apps).where(apps.c.id == app_id).values(memory=int(on)))
 
@@ -129,7 +129,7 @@ def ids_of_user(tx: Connection, user: str) -> list[int]:
     return found
 
 
-def beside(tx: Connection, app_id: int) -> list[int]:
+def other_ids(tx: Connection, app_id: int) -> list[int]:
     """The other scope rows of the same user."""
     sql = (
         "SELECT a.id FROM apps here JOIN apps a USING (user) WHERE here.id = ? AND a.id != here.id"
@@ -142,6 +142,6 @@ def remove(tx: Connection, app_id: int) -> None:
     tx.execute(delete(apps).where(apps.c.id == app_id))
 
 
-def every_id(tx: Connection) -> list[int]:
+def all_ids(tx: Connection) -> list[int]:
     """Every scope row, of everybody."""
     return list(tx.execute(select(apps.c.id)).scalars())

@@ -34,7 +34,7 @@ def since(tx: Connection, kind: Kind, app_id: int, change_id: int) -> list[int]:
     return list(tx.execute(query.distinct()).scalars())
 
 
-def mark(tx: Connection, change_id: int) -> str:
+def fingerprint(tx: Connection, change_id: int) -> str:
     """What tells this change from one of the same number in another past; empty for none."""
     row = tx.execute(select(_c.item_id, _c.at).where(_c.id == change_id)).first()
     return "" if row is None else f"{row.item_id}@{row.at.isoformat()}"

@@ -25,7 +25,7 @@ _LACKING = (
 )
 
 
-def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
+def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
     """Take words out of the cues of all that the user of a scope row has, in every app; the
     memories that had any, whose searched text is to be made anew.
 
@@ -53,7 +53,7 @@ def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]])
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
+class FactWithoutCues:
     """A fact in use that has no cues."""
 
     id: int
@@ -63,27 +63,29 @@ class Lacking:
     sensitive: bool
 
 
-def lacking(tx: Connection, today: date) -> list[Lacking]:
+def facts_without_cues(tx: Connection, today: date) -> list[FactWithoutCues]:
     """The facts in use today that have no cues, of everybody whose memory is on."""
     return _read(raw_sql.rows(tx, f"{_LACKING} ORDER BY m.id", EVERY_APP, today.isoformat()))
 
 
-def still_lacking(tx: Connection, facts: Sequence[Lacking], today: date) -> list[Lacking]:
+def still_without_cues(
+    tx: Connection, facts: Sequence[FactWithoutCues], today: date
+) -> list[FactWithoutCues]:
     """Those of these facts that ``lacking`` would give again, just as they were."""
     sql = f"{_LACKING} AND m.id IN (SELECT value FROM json_each(?))"
-    ids = raw_sql.listed(fact.id for fact in facts)
+    ids = raw_sql.json_list(fact.id for fact in facts)
     there = {*_read(raw_sql.rows(tx, sql, EVERY_APP, today.isoformat(), ids))}
     return [fact for fact in facts if fact in there]
 
 
-def _read(found: Sequence[Any]) -> list[Lacking]:
+def _read(found: Sequence[Any]) -> list[FactWithoutCues]:
     return [
-        Lacking(i, app_id, key, value, bool(sensitive))
+        FactWithoutCues(i, app_id, key, value, bool(sensitive))
         for i, app_id, key, value, sensitive in found
     ]
 
 
-def give(tx: Connection, fact: Lacking, words: Sequence[str]) -> bool:
+def set_cues(tx: Connection, fact: FactWithoutCues, words: Sequence[str]) -> bool:
     """Give a fact these cues, where it still says the same and has none; whether it has them."""
     if not words:
         return False

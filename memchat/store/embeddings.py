@@ -35,7 +35,7 @@ _OF_MEMORIES = """
 """
 
 
-class Held(NamedTuple):
+class MemoryVectors(NamedTuple):
     """Rows that have a vector, with it, shape (n, dimensions), and those that wait for theirs."""
 
     ids: list[int]
@@ -48,7 +48,7 @@ def query_hash(text: str) -> str:
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
 
 
-def any_of(tx: Connection, service_id: int) -> bool:
+def exist_for(tx: Connection, service_id: int) -> bool:
     """Whether the store holds a vector of this service."""
     query = select(_e.hash).where(_e.service_id == service_id)
     return tx.execute(query.limit(1)).first() is not None
@@ -62,8 +62,8 @@ def put(
     # To the second: seven letters more, and one vector less fits a page.
     at = f"{utc_text(now)[:19]}Z"
     rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
-    if rows and services.stands(tx, service_id):
-        raw_sql.many(tx, _PUT, rows)
+    if rows and services.exists(tx, service_id):
+        raw_sql.run_many(tx, _PUT, rows)
 
 
 def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
@@ -74,22 +74,22 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
         "SELECT hash, embedding FROM embeddings"
         " WHERE hash IN (SELECT value FROM json_each(?)) AND service_id = ?"
     )
-    rows = raw_sql.rows(tx, sql, raw_sql.listed(hashes), service_id)
+    rows = raw_sql.rows(tx, sql, raw_sql.json_list(hashes), service_id)
     return {key: np.frombuffer(blob, "<f4") for key, blob in rows}
 
 
 def of_memories(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
-) -> Held:
+) -> MemoryVectors:
     """A scope row's searched memories, or only those of ``ids``, with their vectors."""
     if ids is None:
         batches = raw_sql.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
         return _held(batches)
     among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
-    return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.listed(ids))])
+    return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.json_list(ids))])
 
 
-def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:
+def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> MemoryVectors:
     """In parts, so that no second copy of all the vectors is held."""
     import numpy as np
 
@@ -105,8 +105,10 @@ def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:
             part = np.frombuffer(b"".join(blob for _, blob in made), "<f4")
             parts.append(part.reshape(len(made), -1))
     if len(parts) == 1:
-        return Held(ids, parts[0], waiting)
-    return Held(ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), waiting)
+        return MemoryVectors(ids, parts[0], waiting)
+    return MemoryVectors(
+        ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), waiting
+    )
 
 
 def of_turns(

@@ -6,12 +6,13 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, update
+from sqlalchemy import Connection, Select, delete, insert, literal, select, update
 
 from memchat.store import raw_sql
-from memchat.store.schema import UtcTime, memory_events, utc_text
+from memchat.store.records import from_row, from_text
+from memchat.store.schema import UtcTime, memory_events
 from memchat.types import Event
 
 
@@ -29,16 +30,22 @@ class Cause:
     """What a second look said: its verdict, its reason and which model gave it."""
 
 
+class Values(NamedTuple):
+    """What an event changed: the fields before and after, as far as they tell anything."""
+
+    old: dict[str, Any] | None = None
+    new: dict[str, Any] | None = None
+
+
 def record(
     tx: Connection,
     memory_id: int,
     app_id: int,
     kind: str,
     cause: Cause,
+    values: Values = Values(),  # noqa: B008  (it cannot change)
     *,
     related_id: int | None = None,
-    old: dict[str, Any] | None = None,
-    new: dict[str, Any] | None = None,
 ) -> None:
     """Write one event, in the transaction of the change itself."""
     raw_sql.insert(
@@ -47,14 +54,14 @@ def record(
         memory_id=memory_id,
         app_id=app_id,
         kind=kind,
-        at=utc_text(cause.at),
+        at=cause.at,
         actor=cause.actor,
         cause=cause.cause,
         session_id=cause.session_id,
         message_id=cause.message_id,
         related_id=related_id,
-        old=_dump(old),
-        new=_dump(new),
+        old=_dump(values.old),
+        new=_dump(values.new),
         detail=_dump(cause.detail),
     )
 
@@ -72,37 +79,34 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
         "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old,"
         " new, detail FROM memory_events WHERE memory_id = ? ORDER BY id"
     )
-    found = []
-    for row in raw_sql.rows(tx, sql, memory_id):
-        fields = [*row]
-        fields[3] = raw_sql.at(fields[3])
-        fields[9:] = map(_load, fields[9:])
-        found.append(Event(*fields))
-    return found
+    return [from_text(Event, row) for row in raw_sql.rows(tx, sql, memory_id)]
 
 
 def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
     """What these messages did to any memory, in order."""
     e = memory_events.c
     query = select(memory_events).where(e.message_id.in_(list(message_ids)))
-    return [_event(row) for row in tx.execute(query.order_by(e.id))]
+    return [from_row(Event, row) for row in tx.execute(query.order_by(e.id))]
 
 
-def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
+def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
     """Those of these memories that a person gave another value, and when they last did."""
     sql = (
         "SELECT memory_id, max(at) FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?)) AND kind = 'edit' AND actor = 'user'"
         " AND json_extract(old, '$.value') IS NOT json_extract(new, '$.value') GROUP BY memory_id"
     )
-    return {row[0]: raw_sql.at(row[1]) for row in raw_sql.rows(tx, sql, raw_sql.listed(memory_ids))}
+    return {
+        row[0]: raw_sql.parse_time(row[1])
+        for row in raw_sql.rows(tx, sql, raw_sql.json_list(memory_ids))
+    }
 
 
 def of_session(tx: Connection, session_id: int) -> list[Event]:
     """What a conversation did to any memory, in order."""
     e = memory_events.c
     query = select(memory_events).where(e.session_id == session_id).order_by(e.id)
-    return [_event(row) for row in tx.execute(query)]
+    return [from_row(Event, row) for row in tx.execute(query)]
 
 
 def latest(tx: Connection, app_id: int) -> int:
@@ -118,13 +122,13 @@ def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
     return list(tx.execute(query).scalars())
 
 
-def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
+def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
     """The scope rows in which these memories are or ever were."""
     sql = (
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
     )
-    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(memory_ids))}
+    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(memory_ids))}
 
 
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
@@ -135,20 +139,20 @@ def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) 
     record(tx, memory_id, before, "move", cause)
 
 
-def mark(tx: Connection, event_id: int) -> str:
+def fingerprint(tx: Connection, event_id: int) -> str:
     """What tells this event from one of the same number in another past; empty for none."""
     e = memory_events.c
     row = tx.execute(select(e.memory_id, e.at).where(e.id == event_id)).first()
     return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
 
 
-def explain(tx: Connection, event_id: int, cause: str) -> None:
+def set_cause(tx: Connection, event_id: int, cause: str) -> None:
     """Say of a past event why it no longer counts."""
     e = memory_events.c
     tx.execute(update(memory_events).where(e.id == event_id).values(cause=cause))
 
 
-def amend_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
+def set_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
     """Say anew what was before an event."""
     e = memory_events.c
     tx.execute(update(memory_events).where(e.id == event_id).values(old=_dump(old)))
@@ -178,29 +182,5 @@ def drop_app(tx: Connection, app_id: int) -> None:
     tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
 
 
-def _event(row: Row[Any]) -> Event:
-    return Event(
-        id=row.id,
-        memory_id=row.memory_id,
-        kind=row.kind,
-        at=row.at,
-        actor=row.actor,
-        cause=row.cause,
-        session_id=row.session_id,
-        message_id=row.message_id,
-        related_id=row.related_id,
-        old=_load(row.old),
-        new=_load(row.new),
-        detail=_load(row.detail),
-    )
-
-
 def _dump(value: dict[str, Any] | None) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def _load(value: str | None) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    loaded: dict[str, Any] = json.loads(value)
-    return loaded

@@ -9,6 +9,7 @@ from datetime import date
 from sqlalchemy import Connection, insert, select, update
 
 from memchat.store import raw_sql
+from memchat.store.records import from_text
 from memchat.store.schema import memories, memory_sources
 from memchat.types import Evidence
 
@@ -47,10 +48,8 @@ def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
 def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, list[Evidence]]:
     """The words that prove each of these memories, oldest first."""
     found: dict[int, list[Evidence]] = {}
-    for row in raw_sql.rows(tx, _OF_MEMORIES, raw_sql.listed(memory_ids)):
-        fields = [*row]
-        fields[6] = raw_sql.at(fields[6])
-        one = Evidence(*fields)
+    for row in raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)):
+        one = from_text(Evidence, row)
         found.setdefault(one.memory_id, []).append(one)
     return found
 
@@ -61,13 +60,13 @@ def messages_of(tx: Connection, memory_id: int) -> set[int]:
     return set(tx.execute(query).scalars())
 
 
-def proved_by(tx: Connection, message_ids: Sequence[int]) -> list[int]:
+def proved_memories(tx: Connection, message_ids: Sequence[int]) -> list[int]:
     """The memories that words of these messages prove."""
     query = select(_s.memory_id).where(_s.message_id.in_(message_ids)).distinct()
     return sorted(tx.execute(query).scalars())
 
 
-def requote(tx: Connection, message_id: int, content: str) -> None:
+def update_quotes(tx: Connection, message_id: int, content: str) -> None:
     """Read the quotes from a message anew, after some of its words were blanked in place."""
     rows = tx.execute(select(memory_sources).where(_s.message_id == message_id)).all()
     for row in rows:
@@ -76,7 +75,7 @@ def requote(tx: Connection, message_id: int, content: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class LearnedFact:
     """That a message taught a fact, and how that one stands."""
 
     message_id: int
@@ -93,7 +92,7 @@ class Drawn:
         return gone or (self.expires_at is not None and self.expires_at < today)
 
 
-def drawn(tx: Connection, message_ids: Sequence[int]) -> list[Drawn]:
+def learned_from(tx: Connection, message_ids: Sequence[int]) -> list[LearnedFact]:
     """What was learnt from these messages, the oldest fact first; hidden ones among them."""
     m = memories.c
     query = (
@@ -102,4 +101,4 @@ def drawn(tx: Connection, message_ids: Sequence[int]) -> list[Drawn]:
         .where(_s.message_id.in_(message_ids))
         .order_by(m.id, _s.id)
     )
-    return [Drawn(*row) for row in tx.execute(query)]
+    return [LearnedFact(*row) for row in tx.execute(query)]

@@ -42,7 +42,7 @@ class FactList:
     lines: tuple[Line, ...]
 
 
-def keep(
+def add(
     tx: Connection, session_id: int, opening: str | None, lines: Sequence[Line], now: datetime
 ) -> int:
     """The number of this list in a conversation; written where it is not there yet.
@@ -58,7 +58,7 @@ def keep(
     added = tx.execute(insert(fact_lists).values(**values).returning(_f.id))
     list_id = int(added.scalar_one())
     rows = [(list_id, n, i, text) for n, (i, text) in enumerate(lines)]
-    raw_sql.many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
+    raw_sql.run_many(tx, "INSERT INTO fact_list_lines VALUES (?, ?, ?, ?)", rows)
     return list_id
 
 
@@ -69,18 +69,18 @@ def get(tx: Connection, list_id: int) -> FactList:
     return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
 
 
-def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
+def model_texts_with(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
     """What models wrote in the conversations that were sent a list with this memory, replies,
     titles and summaries: the conversation's id, the text, and whether it describes the whole."""
     return raw_sql.rows(tx, _TEXTS, memory_id)
 
 
-def sent_anywhere(tx: Connection, memory_ids: Collection[int]) -> set[int]:
+def sent_to_models(tx: Connection, memory_ids: Collection[int]) -> set[int]:
     """Which of these memories have a line in a list or in a receipt."""
-    return {row[0] for row in raw_sql.rows(tx, _SENT_ANYWHERE, raw_sql.listed(memory_ids))}
+    return {row[0] for row in raw_sql.rows(tx, _SENT_ANYWHERE, raw_sql.json_list(memory_ids))}
 
 
-def drop(tx: Connection, memory_id: int) -> None:
+def remove_lines(tx: Connection, memory_id: int) -> None:
     """Take a memory's line out of every list; the hash and the prompts of those go with it."""
     held = select(_l.list_id).where(_l.memory_id == memory_id)
     tx.execute(update(fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))

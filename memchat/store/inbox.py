@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from memchat.store import raw_sql
+from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, inbox, messages
 from memchat.types import EVERY_APP, InboxItem, MemoryType
 
@@ -27,7 +27,7 @@ _FACTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class NewInboxItem:
     """One item for review: a proposal (key, value, quote), or a pair of stored memories."""
 
     reason: str
@@ -52,7 +52,7 @@ class Held:
     """Whether the second look is still to come, which may decide before the person does."""
 
 
-def add(tx: Connection, app_id: int, held: Held, now: datetime) -> str | None:
+def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str | None:
     """Keep an item, unless the same one waits or was rejected before; then how that one stands."""
     ends = held.relation == "ends"
     # That something is over is another question than whether it holds.
@@ -70,35 +70,36 @@ def add(tx: Connection, app_id: int, held: Held, now: datetime) -> str | None:
         same = same.where(_i.target_id.is_(held.target_id))
     if (known := tx.execute(same).scalars().first()) is not None:
         return str(known)
-    values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
-    values |= {"cues": " ".join(held.cues), "unchecked": int(held.unchecked)}
-    values |= {"sensitive": int(held.sensitive)}
-    tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
+    tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **columns(held)))
     return None
 
 
 def listed(tx: Connection, app_id: int, status: str, limit: int | None = None) -> list[InboxItem]:
     """Items of a status, oldest first."""
     query = select(inbox).where(_i.app_id == app_id, _i.status == status).order_by(_i.id)
-    return [_item(row) for row in tx.execute(query if limit is None else query.limit(limit))]
+    return [
+        from_row(InboxItem, row)
+        for row in tx.execute(query if limit is None else query.limit(limit))
+    ]
 
 
 def get(tx: Connection, app_ids: Sequence[int], item_id: int) -> InboxItem | None:
     """One item of these scope rows."""
     row = tx.execute(select(inbox).where(_i.id == item_id, _i.app_id.in_(app_ids))).first()
-    return None if row is None else _item(row)
+    return None if row is None else from_row(InboxItem, row)
 
 
-def unchecked(tx: Connection, session_id: int) -> list[InboxItem]:
+def awaiting_second_look(tx: Connection, session_id: int) -> list[InboxItem]:
     """The proposals of a conversation whose second look is still to come, oldest first."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(inbox).where(_i.unchecked == 1, _i.status == "pending")
     return [
-        _item(row) for row in tx.execute(waiting.where(_i.message_id.in_(said)).order_by(_i.id))
+        from_row(InboxItem, row)
+        for row in tx.execute(waiting.where(_i.message_id.in_(said)).order_by(_i.id))
     ]
 
 
-def with_unchecked(tx: Connection, user: str) -> list[int]:
+def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
     """A user's conversations with proposals whose second look is still to come."""
     query = select(messages.c.session_id).join(inbox, _i.message_id == messages.c.id)
     mine = query.join(apps, apps.c.id == _i.app_id).where(apps.c.user == user)
@@ -132,45 +133,19 @@ def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
     return {item_id: (key, value) for item_id, key, value in rows}
 
 
-def values_of(tx: Connection, session_id: int) -> dict[int, str]:
+def values_of_session(tx: Connection, session_id: int) -> dict[int, str]:
     """The values of the proposals of a conversation that wait."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(_i.id, _i.value).where(_i.status == "pending", _i.message_id.in_(said))
     return {row.id: row.value for row in tx.execute(waiting) if row.value}
 
 
-def drop(tx: Connection, ids: Sequence[int]) -> None:
+def remove(tx: Connection, ids: Sequence[int]) -> None:
     """Remove items."""
     if ids:
         tx.execute(delete(inbox).where(_i.id.in_(ids)))
 
 
-def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
     """Remove what waits with words of these messages."""
     tx.execute(delete(inbox).where(_i.message_id.in_(message_ids)))
-
-
-def _item(row: Row[Any]) -> InboxItem:
-    return InboxItem(
-        id=row.id,
-        status=row.status,
-        reason=row.reason,
-        created_at=row.created_at,
-        memory_type=row.memory_type,
-        key=row.key,
-        value=row.value,
-        quote=row.quote,
-        message_id=row.message_id,
-        start=row.start,
-        expires_at=row.expires_at,
-        many=bool(row.many),
-        masked=bool(row.masked),
-        memory_id=row.memory_id,
-        related_id=row.related_id,
-        relation=row.relation,
-        target_id=row.target_id,
-        starts_at=row.starts_at,
-        sentence=row.sentence,
-        cues=tuple(row.cues.split()),
-        sensitive=bool(row.sensitive),
-    )

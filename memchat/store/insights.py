@@ -8,26 +8,26 @@ from datetime import date, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, Integer, Select, cast, func, literal_column, or_, select
+from sqlalchemy import Connection, Integer, Select, cast, func, literal_column, select
 
-from memchat.store.memories import FORGOTTEN, WITH_SCOPE, to_memory
+from memchat.store.memories import visible
+from memchat.store.memory_rows import memory_of, with_scope
 from memchat.store.schema import jobs, memories, messages, sessions
 from memchat.types import Memory
 
 QUARTER = 900
 """Seconds; every zone there is differs from UTC by a whole number of them."""
 _m = memories.c
-_seen = or_(_m.inactive_reason.is_(None), _m.inactive_reason != FORGOTTEN)
 
 
-def created(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
+def memories_by_day(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo) -> dict[date, int]:
     """How many memories were kept on each day of the person's."""
     quarter = _quarter(_m.created_at)
-    query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), _seen)
+    query = select(quarter, func.count()).where(_m.app_id.in_(app_ids), visible)
     return _by_day(tx, query.group_by(quarter), zone)
 
 
-def said(tx: Connection, app_id: int, zone: ZoneInfo) -> dict[date, int]:
+def messages_by_day(tx: Connection, app_id: int, zone: ZoneInfo) -> dict[date, int]:
     """How often the person said something on each of their days."""
     quarter = _quarter(messages.c.created_at)
     query = select(quarter, func.count()).join(sessions, sessions.c.id == messages.c.session_id)
@@ -49,15 +49,15 @@ def by_key(tx: Connection, app_ids: Sequence[int], limit: int) -> dict[str, int]
 def by_state(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
     """How many are in use, and how many are not, by why."""
     state = func.coalesce(_m.inactive_reason, "in use")
-    query = select(state, func.count()).where(_m.app_id.in_(app_ids), _seen).group_by(state)
+    query = select(state, func.count()).where(_m.app_id.in_(app_ids), visible).group_by(state)
     return {row[0]: row[1] for row in tx.execute(query)}
 
 
 def most_used(tx: Connection, app_ids: Sequence[int], limit: int) -> list[tuple[Memory, int]]:
     """Those in use that models were given most often, and how often."""
-    query = WITH_SCOPE.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
+    query = with_scope.where(_m.app_id.in_(app_ids), _m.active == 1, _m.read_count > 0)
     query = query.order_by(_m.read_count.desc(), _m.id).limit(limit)
-    return [(to_memory(row), row.read_count) for row in tx.execute(query)]
+    return [(memory_of(row), row.read_count) for row in tx.execute(query)]
 
 
 def never_used(tx: Connection, app_ids: Sequence[int]) -> int:
@@ -66,7 +66,7 @@ def never_used(tx: Connection, app_ids: Sequence[int]) -> int:
     return int(tx.execute(query).scalar_one())
 
 
-def queue(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
+def jobs_by_status(tx: Connection, app_ids: Sequence[int]) -> dict[str, int]:
     """How many jobs wait, are done, and failed for good."""
     query = select(jobs.c.status, func.count()).where(jobs.c.app_id.in_(app_ids))
     found = {"waiting": 0, "done": 0, "failed": 0}

@@ -31,33 +31,33 @@ class DeadHolder:
         return f"process {self.process} is gone; {theirs} taken over at the next run"
 
 
-def gone(tx: Connection, user: str | None = None) -> list[DeadHolder]:
+def dead_holders(tx: Connection, user: str | None = None) -> list[DeadHolder]:
     """The processes of this machine that have ended and still hold jobs of the user, or of
     anybody."""
-    query = select(_j.lease_owner, func.count()).where(jobs.waits, _j.lease_owner.is_not(None))
+    query = select(_j.lease_owner, func.count()).where(jobs.unfinished, _j.lease_owner.is_not(None))
     if user is not None:
         query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
     held: Counter[int] = Counter()
     for owner, count in tx.execute(query.group_by(_j.lease_owner)):
-        if processes.is_gone(owner):
-            held[processes.number(owner)] += count
+        if processes.has_ended(owner):
+            held[processes.pid_of(owner)] += count
     return [DeadHolder(process, count) for process, count in sorted(held.items())]
 
 
-def any_gone(tx: Connection) -> bool:
+def any_dead(tx: Connection) -> bool:
     """Whether anything is in the hands of a process that has ended."""
-    return any(processes.is_gone(owner) for owner in jobs.owners(tx))
+    return any(processes.has_ended(owner) for owner in jobs.lease_owners(tx))
 
 
-def free_gone(tx: Connection, kind: str | None = None) -> bool:
+def release_dead(tx: Connection, kind: str | None = None) -> bool:
     """Let others have what processes that have ended still hold, of a kind or of any; whether there
     was anything."""
-    query = select(_j.lease_owner).where(jobs.waits, _j.lease_owner.is_not(None)).distinct()
+    query = select(_j.lease_owner).where(jobs.unfinished, _j.lease_owner.is_not(None)).distinct()
     if kind is not None:
         query = query.where(_j.kind == kind)
-    left = [owner for owner in tx.execute(query).scalars() if processes.is_gone(owner)]
+    left = [owner for owner in tx.execute(query).scalars() if processes.has_ended(owner)]
     for owner in left:
-        jobs.let_go(tx, owner)
+        jobs.release_owner(tx, owner)
     return bool(left)
 
 
@@ -67,8 +67,8 @@ def finish_unheld(tx: Connection, kind: str, target_ids: Sequence[int], now: dat
     theirs = (_j.kind == kind, _j.source_id.in_(target_ids), _j.status != 0)
     held = select(_j.lease_owner).where(*theirs, _j.lease_owner.is_not(None)).distinct()
     for owner in list(tx.execute(held).scalars()):
-        if processes.is_gone(owner):
-            jobs.let_go(tx, owner)
+        if processes.has_ended(owner):
+            jobs.release_owner(tx, owner)
     done = {"status": 0, "processed_at": now, "error_message": None}
     free = {"lease_owner": None, "lease_until": None}
-    tx.execute(update(table).where(*theirs, jobs.free(now)).values(**done, **free))
+    tx.execute(update(table).where(*theirs, jobs.is_free(now)).values(**done, **free))

@@ -30,6 +30,7 @@ from sqlalchemy import (
 
 from memchat.config import RETRY_MINUTES
 from memchat.store import raw_sql
+from memchat.store.records import from_row
 from memchat.store.schema import apps, jobs, utc_text
 from memchat.types import Job
 
@@ -38,10 +39,12 @@ LEASE_SECONDS = 600.0
 FULL_TRIES = 2
 """Tries in batches of the full size; from then on each is a quarter of the one before."""
 _j = jobs.c
-WAITING = -1
+UNFINISHED = -1
 """The status of what waits or runs."""
-waits = _j.status == literal_column(str(WAITING))
+unfinished = _j.status == literal_column(str(UNFINISHED))
 """A literal: SQLite takes the index of what waits for no bound value."""
+_TARGETS = {"embed": "memory", "forget": "memory"}
+"""What the target of a kind of work is; of the others it is a session."""
 _ENQUEUE = """
     INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -70,7 +73,6 @@ def enqueue(
     tx: Connection,
     kind: str,
     app_id: int,
-    source: str,
     target_id: int,
     now: datetime,
     *,
@@ -84,45 +86,52 @@ def enqueue(
     """
     at = utc_text(now)
     due_at = utc_text(run_at or now)
-    raw_sql.rows(tx, _ENQUEUE, kind, app_id, source, target_id, how, due_at, at, at)
+    raw_sql.rows(
+        tx, _ENQUEUE, kind, app_id, _TARGETS.get(kind, "session"), target_id, how, due_at, at, at
+    )
 
 
-def claim(
-    tx: Connection,
-    kind: str,
-    owner: str,
-    now: datetime,
-    lease_seconds: float,
-    *,
-    limit: int = 1,
-    batch: int = 1,
-    user: str | None = None,
-    target_id: int | None = None,
-    due_by: datetime | None = None,
-) -> list[Claim]:
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What a worker wants to claim."""
+
+    kind: str
+    owner: str
+    """The worker's name, by which others see whether its process is still alive."""
+    lease_seconds: float
+    limit: int = 1
+    """Jobs at most."""
+    batch: int = 1
+    """Jobs of a full batch; of those that were tried often fewer are taken with each try."""
+    user: str | None = None
+    target_id: int | None = None
+    due_by: datetime | None = None
+    """Leaves out what became due later; None for now."""
+
+
+def claim(tx: Connection, request: ClaimRequest, now: datetime) -> list[Claim]:
     """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out.
 
-    With ``due_by`` none that became due later. At most ``limit``; of those that were tried often
-    one batch alone, which shrinks from ``batch`` with each try.
+    Of those that were tried often one batch alone is taken.
     """
     query = select(_j.id, _j.attempts).where(
-        waits, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
+        unfinished, _j.kind == request.kind, _j.run_at <= (request.due_by or now), is_free(now)
     )
-    if user is not None:
-        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
-    if target_id is not None:
-        query = query.where(_j.source_id == target_id)
+    if request.user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == request.user)
+    if request.target_id is not None:
+        query = query.where(_j.source_id == request.target_id)
     query = query.order_by(_j.run_at, _j.id)
     longest_due = tx.execute(query.limit(1)).first()
     if longest_due is None:
         return []
     if longest_due.attempts < FULL_TRIES:
-        query = query.where(_j.attempts < FULL_TRIES).limit(limit)
+        query = query.where(_j.attempts < FULL_TRIES).limit(request.limit)
     else:
-        size = batch_size(batch, longest_due.attempts)
-        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, limit))
-    until = now + timedelta(seconds=lease_seconds)
-    holder = f"{owner}:{secrets.token_hex(4)}"
+        size = batch_size(request.batch, longest_due.attempts)
+        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, request.limit))
+    until = now + timedelta(seconds=request.lease_seconds)
+    holder = f"{request.owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
         update(jobs)
         .where(_j.id.in_(query.with_only_columns(_j.id).scalar_subquery()))
@@ -162,12 +171,12 @@ def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[C
     return [claimed for claimed in claims if claimed.id in ids]
 
 
-def holds(tx: Connection, claimed: Claim) -> bool:
+def is_held(tx: Connection, claimed: Claim) -> bool:
     """Whether the claim still stands."""
-    return bool(standing(tx, [claimed]))
+    return bool(still_held(tx, [claimed]))
 
 
-def standing(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
+def still_held(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
     """Those whose claim still stands."""
     ids = {
         row.id
@@ -197,13 +206,13 @@ def fail(
     tx.execute(update(jobs).where(*_fence(claimed)).values(**values))
 
 
-def give_up_on_killers(
+def fail_crashing_jobs(
     tx: Connection, now: datetime, retry_minutes: Sequence[float] = RETRY_MINUTES
 ) -> None:
     """Fail jobs that took their worker down at every try."""
     tx.execute(
         update(jobs)
-        .where(waits, free(now), _j.attempts > len(retry_minutes))
+        .where(unfinished, is_free(now), _j.attempts > len(retry_minutes))
         .values(
             status=1,
             processed_at=now,
@@ -232,25 +241,25 @@ def renew_all(tx: Connection, claims: Sequence[Claim], until: datetime) -> int:
     return sum(tx.execute(longer.where(*_fences(some))).rowcount for some in _by_holder(claims))
 
 
-def under_way(tx: Connection, kind: str, target_id: int) -> bool:
+def is_unfinished(tx: Connection, kind: str, target_id: int) -> bool:
     """Whether work on a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, waits)
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, unfinished)
     return tx.execute(query).first() is not None
 
 
-def targets(tx: Connection, kind: str, app_id: int) -> set[int]:
+def unfinished_targets(tx: Connection, kind: str, app_id: int) -> set[int]:
     """The targets in a scope row on which work waits or runs."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, waits)
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, unfinished)
     return set(tx.execute(query).scalars())
 
 
-def how(tx: Connection, kind: str, target_id: int) -> str | None:
+def instructions(tx: Connection, kind: str, target_id: int) -> str | None:
     """What was said of how the work on a target is to be done."""
     query = select(_j.text).where(_j.kind == kind, _j.source_id == target_id)
     return tx.execute(query).scalar()
 
 
-def due(tx: Connection, user: str | None, now: datetime) -> set[str]:
+def due_kinds(tx: Connection, user: str | None, now: datetime) -> set[str]:
     """The kinds of which some work of the user, or of anybody, could be done now."""
     # By the index of what waits: somebody's jobs that are done may be many.
     sql = (
@@ -262,17 +271,17 @@ def due(tx: Connection, user: str | None, now: datetime) -> set[str]:
     return {row[0] for row in raw_sql.rows(tx, sql, utc_text(now), user)}
 
 
-def owners(tx: Connection) -> list[str]:
+def lease_owners(tx: Connection) -> list[str]:
     """Who holds jobs now."""
-    query = select(_j.lease_owner).where(waits, _j.lease_owner.is_not(None))
+    query = select(_j.lease_owner).where(unfinished, _j.lease_owner.is_not(None))
     return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
 
 
-def let_go(tx: Connection, owner: str) -> None:
+def release_owner(tx: Connection, owner: str) -> None:
     """Let others have what a dead worker held; its try counts."""
     tx.execute(
         update(jobs)
-        .where(waits, _j.lease_owner == owner)
+        .where(unfinished, _j.lease_owner == owner)
         .values(lease_owner=None, lease_until=None)
     )
 
@@ -290,13 +299,13 @@ def retry(
     One that is being worked on is left to its worker.
     """
     mine = select(apps.c.id).where(apps.c.user == user)
-    waiting = and_(waits, _j.attempts > 0, free(now))
+    waiting = and_(unfinished, _j.attempts > 0, is_free(now))
     which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
     query = update(jobs).where(_j.app_id.in_(mine), which)
     if job_id is not None:
         query = query.where(_j.id == job_id)
     done = tx.execute(
-        query.values(status=WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
+        query.values(status=UNFINISHED, attempts=0, run_at=now, processed_at=None, lease_until=None)
     )
     return int(done.rowcount)
 
@@ -306,7 +315,7 @@ def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
     tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
 
 
-def clear(tx: Connection, *, user: str) -> int:
+def remove_completed(tx: Connection, *, user: str) -> int:
     """Drop the completed jobs of a user, but for readings: how a conversation stands is read from
     them."""
     mine = select(apps.c.id).where(apps.c.user == user)
@@ -325,8 +334,8 @@ def listed(
     if user is not None:
         query = query.where(apps.c.user == user)
     conditions = {
-        "pending": and_(waits, free(now)),
-        "running": and_(waits, _j.lease_until >= now),
+        "pending": and_(unfinished, is_free(now)),
+        "running": and_(unfinished, _j.lease_until >= now),
         "completed": _j.status == 0,
         "failed": _j.status > 0,
     }
@@ -340,7 +349,7 @@ def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int
     code = case(
         (_j.status > 0, "failed"),
         (_j.status == 0, "completed"),
-        (free(now), "pending"),
+        (is_free(now), "pending"),
         else_="running",
     )
     query = select(code, func.count()).group_by(code)
@@ -356,7 +365,7 @@ def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
     return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]
 
 
-def free(now: datetime) -> ColumnElement[bool]:
+def is_free(now: datetime) -> ColumnElement[bool]:
     """Whether nobody has the job in hand."""
     return or_(_j.lease_until.is_(None), _j.lease_until < now)
 
@@ -370,7 +379,7 @@ def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
     # Not the attempts: work that is asked for anew counts from the start again.
     return (
         _j.id.in_([claimed.id for claimed in claims]),
-        waits,
+        unfinished,
         _j.lease_owner == claims[0].holder,
     )
 
@@ -384,21 +393,9 @@ def _by_holder(claims: Sequence[Claim]) -> list[list[Claim]]:
 
 
 def _job(row: Row[Any], now: datetime) -> Job:
-    if row.status == WAITING:
+    if row.status == UNFINISHED:
         held = row.lease_until is not None and row.lease_until >= now
         status = "running" if held else "pending"
     else:
         status = "completed" if row.status == 0 else "failed"
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        user=row.user,
-        app=row.app,
-        target_id=row.source_id,
-        status=status,
-        attempts=row.attempts,
-        run_at=row.run_at,
-        error_message=row.error_message,
-        created_at=row.created_at,
-        processed_at=row.processed_at,
-    )
+    return from_row(Job, row, target_id=row.source_id, status=status)

@@ -76,7 +76,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class KeywordText:
     """What a row is to hold, but for what stands beside it."""
 
     app_id: int
@@ -162,7 +162,9 @@ def matches(
     return Matches(words, held, scores, ranked, known / sum(rare))
 
 
-def holding(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]) -> set[int]:
+def rows_holding_all(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]
+) -> set[int]:
     """Every row of some scopes that itself holds all of these words, with whatever endings."""
     terms = [term for word in words for term in query_terms(word)]
     if not terms or not app_ids:
@@ -173,7 +175,9 @@ def holding(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[
     return set(_rows(tx, kind, " AND ".join(f"{column}({any_of})" for any_of in each)))
 
 
-def held_by_more(tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int) -> bool:
+def is_held_by_more(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int
+) -> bool:
     """Whether more than so many rows of some scopes hold a word; no more are looked at."""
     terms = query_terms(word)
     any_of = " OR ".join(f'"{_scope(i)}{_coded(term)}"' for i in app_ids for term in terms)
@@ -248,7 +252,7 @@ def scrub(tx: Connection) -> None:
         tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
 
 
-def astray(tx: Connection, kind: Kind, wanted: Mapping[int, Words]) -> set[int]:
+def wrong_rows(tx: Connection, kind: Kind, wanted: Mapping[int, KeywordText]) -> set[int]:
     """The ids whose rows are lacking, are too many, or hold another text or scope."""
     held = dict(raw_sql.rows(tx, f"SELECT rowid, text FROM {kind}_fts"))
     right = {i: _indexed(_scope(w.app_id, w.reply), w.text) for i, w in wanted.items()}

@@ -14,7 +14,7 @@ _IN = "IN (SELECT value FROM json_each(?))"
 _SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
 
 
-def scopes(tx: Connection, app_id: int) -> list[int]:
+def related_app_ids(tx: Connection, app_id: int) -> list[int]:
     """The scope rows in which what is remembered in this one may be spoken of: itself and what its
     user has in every app; for the latter every app of the user."""
     sql = (
@@ -27,10 +27,10 @@ def scopes(tx: Connection, app_id: int) -> list[int]:
 def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
     """How many messages the conversations of these scopes have."""
     sql = f"SELECT count(*) {_SAID}"
-    return int(raw_sql.rows(tx, sql, raw_sql.listed(app_ids))[0][0])
+    return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
-def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
+def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
     """The messages that the keyword index does not hold whole and that may hold a word with one of
     these beginnings: those that no search may find, and long replies."""
     like = " OR ".join("m.content LIKE ?" for _ in beginnings)
@@ -41,19 +41,19 @@ def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]
-    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids), *patterns)]
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), *patterns)]
 
 
-def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
     """Id, title, summary and last activity of every conversation that has either."""
     sql = (
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
     )
-    return raw_sql.rows(tx, sql, raw_sql.listed(app_ids))
+    return raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))
 
 
-def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
     """The memories that no search finds and that are not being forgotten, and those that were given
     other words: the former ones are in their history."""
     sql = (
@@ -61,16 +61,16 @@ def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
         " AND inactive_reason NOT IN ('superseded', 'forgotten')"
         f" UNION SELECT memory_id FROM memory_events WHERE app_id {_IN} AND kind = 'edit'"
     )
-    scopes_ = raw_sql.listed(app_ids)
+    scopes_ = raw_sql.json_list(app_ids)
     return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_)]
 
 
-def waiting(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
     """Id, message, time and words of every item of the inbox."""
     return _proposed(tx, "inbox", "value, quote, sentence, reason", app_ids)
 
 
-def refused(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+def refusal_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
     """Id, message, time and words of every refusal."""
     return _proposed(tx, "refusals", "value, reason", app_ids)
 
@@ -78,6 +78,6 @@ def refused(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
 def _proposed(tx: Connection, table: str, words: str, app_ids: Sequence[int]) -> list[Any]:
     sql = f"SELECT id, message_id, created_at, {words} FROM {table} WHERE app_id {_IN}"
     return [
-        (row[0], row[1], raw_sql.at(row[2]), "\n".join(filter(None, row[3:])))
-        for row in raw_sql.rows(tx, sql, raw_sql.listed(app_ids))
+        (row[0], row[1], raw_sql.parse_time(row[2]), "\n".join(filter(None, row[3:])))
+        for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))
     ]

@@ -76,4 +76,4 @@ def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
     config.attributes["connection"] = tx
     command.upgrade(config, "head")
     for kind in get_args(Kind):
-        repair.mend_words(tx, kind)
+        repair.repair_keywords(tx, kind)

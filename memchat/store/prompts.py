@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
+from memchat.store.records import columns, from_row
 from memchat.store.schema import messages, prompts, receipts, sessions
 from memchat.types import Message
 
@@ -15,7 +16,7 @@ _m = messages.c
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
+class SentPrompt:
     """What a model was sent for a reply, beside the turns; those stand in their own rows."""
 
     system: str | None
@@ -37,38 +38,15 @@ class Sent:
     """
 
 
-def keep(tx: Connection, message_id: int, sent: Sent) -> None:
+def add(tx: Connection, message_id: int, sent: SentPrompt) -> None:
     """Store what this reply's model was sent."""
-    tx.execute(
-        insert(prompts).values(
-            message_id=message_id,
-            system=sent.system,
-            first_message_id=sent.first_message_id,
-            tools=int(sent.tools),
-            turns=sent.turns,
-            shown=sent.shown,
-            dropped=sent.dropped,
-            degraded=sent.degraded,
-            list_id=sent.list_id,
-        )
-    )
+    tx.execute(insert(prompts).values(message_id=message_id, **columns(sent)))
 
 
-def of_reply(tx: Connection, message_id: int) -> Sent | None:
+def of_reply(tx: Connection, message_id: int) -> SentPrompt | None:
     """What this reply's model was sent; None where code answered alone."""
     row = tx.execute(select(prompts).where(_p.message_id == message_id)).first()
-    if row is None:
-        return None
-    return Sent(
-        row.system,
-        row.first_message_id,
-        bool(row.tools),
-        row.turns,
-        row.shown,
-        row.dropped,
-        row.degraded,
-        row.list_id,
-    )
+    return None if row is None else from_row(SentPrompt, row)
 
 
 def reply_of(tx: Connection, turn: Message) -> int | None:
@@ -84,13 +62,13 @@ def latest(tx: Connection, app_id: int) -> int | None:
     return tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
 
 
-def drop_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
+def remove_with_items(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
     """Drop the system text of every reply that was given one of these items."""
     given = select(receipts.c.message_id)
     given = given.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids))
     tx.execute(update(prompts).where(_p.message_id.in_(given)).values(system=None))
 
 
-def drop(tx: Connection, message_ids: Sequence[int]) -> None:
+def remove(tx: Connection, message_ids: Sequence[int]) -> None:
     """Drop the system text of these replies."""
     tx.execute(update(prompts).where(_p.message_id.in_(message_ids)).values(system=None))

@@ -13,6 +13,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from memchat.store.schema import utc_text
+
 _BATCH = 4_096
 
 
@@ -33,14 +35,14 @@ def batches(tx: Connection, sql: str, *values: Any) -> Iterator[list[Any]]:
         yield found
 
 
-def each(tx: Connection, sql: str, *values: Any) -> Iterator[Any]:
+def each_row(tx: Connection, sql: str, *values: Any) -> Iterator[Any]:
     """The rows of a statement, one by one: who has enough reads no more."""
     raw = tx.connection.driver_connection
     assert raw is not None
     yield from raw.execute(sql, values)
 
 
-def many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
+def run_many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
     """Run a statement once for each of these rows of values."""
     raw = tx.connection.driver_connection
     assert raw is not None
@@ -48,13 +50,19 @@ def many(tx: Connection, sql: str, values: Iterable[Sequence[Any]]) -> None:
 
 
 def insert(tx: Connection, table: str, **values: Any) -> int:
-    """Write one row, with each value as it is stored; the id it got."""
+    """Write one row; the id it got."""
     places = ", ".join("?" * len(values))
     sql = f"INSERT INTO {table} ({', '.join(values)}) VALUES ({places}) RETURNING rowid"
-    return int(rows(tx, sql, *values.values())[0][0])
+    return int(rows(tx, sql, *map(_stored, values.values()))[0][0])
 
 
-def listed(ids: Iterable[int] | Iterable[str]) -> str:
+def _stored(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return utc_text(value)
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def json_list(ids: Iterable[int] | Iterable[str]) -> str:
     """A list as one value, for ``IN (SELECT value FROM json_each(?))``: no two texts for two
     lengths. Raises OverflowError for a number that no row can have."""
     values: list[Any] = [*ids]
@@ -65,11 +73,11 @@ def listed(ids: Iterable[int] | Iterable[str]) -> str:
     return str(values)
 
 
-def at(value: str) -> datetime:
+def parse_time(value: str) -> datetime:
     """A stored time."""
     return datetime.fromisoformat(value)
 
 
-def day(value: str | None) -> date | None:
+def parse_day(value: str | None) -> date | None:
     """A stored day."""
     return None if value is None else date.fromisoformat(value)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select
+from sqlalchemy import Connection, delete, insert, or_, select
 
 from memchat.store import raw_sql
+from memchat.store.records import columns, from_row
 from memchat.store.schema import refusals
 from memchat.types import EVERY_APP, MemoryType, Refusal
 
@@ -27,7 +28,7 @@ _FACTS = """
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NewRefusal:
     """One proposal that is not kept. Only the reason is given where its words may not stay."""
 
     reason: str
@@ -54,11 +55,11 @@ class Refused:
         return (self.key, value, "ends" if self.relation == "ends" else "")
 
 
-def write(
+def replace(
     tx: Connection,
     app_id: int,
     session_id: int,
-    refused: Iterable[Refused],
+    refused: Iterable[NewRefusal],
     now: datetime,
     *,
     read_to: int,
@@ -75,20 +76,15 @@ def write(
 
 
 def add(
-    tx: Connection, app_id: int, session_id: int, refused: Iterable[Refused], now: datetime
+    tx: Connection, app_id: int, session_id: int, refused: Iterable[NewRefusal], now: datetime
 ) -> None:
     """Note what is not kept beside what is noted of a conversation, each proposal once."""
-    known = {_refused(row).proposal for row in tx.execute(_of(session_id))}
+    known = {from_row(NewRefusal, row).proposal for row in tx.execute(_of(session_id))}
     for one in refused:
         if one.proposal not in known:
             known.add(one.proposal)
-            values = asdict(one) | {"many": int(one.many), "cues": " ".join(one.cues)}
-            values |= {"sensitive": int(one.sensitive)}
-            tx.execute(
-                insert(refusals).values(
-                    app_id=app_id, session_id=session_id, created_at=now, **values
-                )
-            )
+            values = columns(one) | {"session_id": session_id, "created_at": now}
+            tx.execute(insert(refusals).values(app_id=app_id, **values))
 
 
 def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[Refusal]:
@@ -96,13 +92,13 @@ def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[R
     query = select(refusals).where(_r.app_id == app_id).order_by(_r.id)
     if session_id is not None:
         query = query.where(_r.session_id == session_id)
-    return [_refusal(row) for row in tx.execute(query)]
+    return [from_row(Refusal, row) for row in tx.execute(query)]
 
 
 def get(tx: Connection, app_ids: Sequence[int], refusal_id: int) -> Refusal | None:
     """One refusal of these scope rows."""
     row = tx.execute(select(refusals).where(_r.id == refusal_id, _r.app_id.in_(app_ids))).first()
-    return None if row is None else _refusal(row)
+    return None if row is None else from_row(Refusal, row)
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
@@ -124,18 +120,18 @@ def texts_of(tx: Connection, session_id: int) -> dict[int, str]:
     return {row.id: "\n".join(filter(None, (row.value, row.reason))) for row in rows if row.key}
 
 
-def drop(tx: Connection, ids: Sequence[int]) -> None:
+def remove(tx: Connection, ids: Sequence[int]) -> None:
     """Remove refusals."""
     if ids:
         tx.execute(delete(refusals).where(_r.id.in_(ids)))
 
 
-def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
     """Remove what was proposed from words of these messages."""
     tx.execute(delete(refusals).where(_r.message_id.in_(message_ids)))
 
 
-def drop_unplaced(tx: Connection, session_id: int) -> None:
+def remove_without_message(tx: Connection, session_id: int) -> None:
     """Remove proposals of a conversation of which no message is known, but not bare reasons."""
     tx.execute(
         delete(refusals).where(
@@ -146,30 +142,3 @@ def drop_unplaced(tx: Connection, session_id: int) -> None:
 
 def _of(session_id: int) -> Any:
     return select(refusals).where(_r.session_id == session_id)
-
-
-def _fields(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "reason": row.reason,
-        "message_id": row.message_id,
-        "start": row.start,
-        "end": row.end,
-        "memory_type": row.memory_type,
-        "key": row.key,
-        "value": row.value,
-        "relation": row.relation,
-        "target_id": row.target_id,
-        "expires_at": row.expires_at,
-        "starts_at": row.starts_at,
-        "many": bool(row.many),
-        "cues": tuple(row.cues.split()),
-        "sensitive": bool(row.sensitive),
-    }
-
-
-def _refused(row: Row[Any]) -> Refused:
-    return Refused(**_fields(row))
-
-
-def _refusal(row: Row[Any]) -> Refusal:
-    return Refusal(id=row.id, session_id=row.session_id, created_at=row.created_at, **_fields(row))

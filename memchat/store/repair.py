@@ -8,32 +8,32 @@ from typing import Any
 from sqlalchemy import Connection, Select, delete, func, literal, or_, select
 
 from memchat.store import keywords, messages
-from memchat.store.keywords import Kind, Words
+from memchat.store.keywords import KeywordText, Kind
 from memchat.store.schema import embeddings, memories, searched, services, sessions
 from memchat.store.schema import messages as turns
 
 _e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
 
 
-def words(tx: Connection, kind: Kind) -> dict[int, Words]:
+def keyword_texts(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
     """What the keyword rows of a kind are to hold, by id."""
-    return {row[0]: Words(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
+    return {row[0]: KeywordText(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
 
 
-def words_count(tx: Connection, kind: Kind) -> int:
+def count_keyword_rows(tx: Connection, kind: Kind) -> int:
     """How many keyword rows of a kind there are to be."""
     return int(tx.execute(select(func.count()).select_from(_wanted(kind).subquery())).scalar_one())
 
 
-def words_astray(tx: Connection, kind: Kind) -> set[int]:
+def wrong_keyword_rows(tx: Connection, kind: Kind) -> set[int]:
     """The ids of a kind whose keyword rows are not as they should be."""
-    return keywords.astray(tx, kind, words(tx, kind))
+    return keywords.wrong_rows(tx, kind, keyword_texts(tx, kind))
 
 
-def mend_words(tx: Connection, kind: Kind) -> int:
+def repair_keywords(tx: Connection, kind: Kind) -> int:
     """Write the keyword rows of a kind anew that are not as they should be; how many."""
-    wanted = words(tx, kind)
-    astray = keywords.astray(tx, kind, wanted)
+    wanted = keyword_texts(tx, kind)
+    astray = keywords.wrong_rows(tx, kind, wanted)
     keywords.remove(tx, kind, sorted(astray - wanted.keys()))
     again = sorted(astray & wanted.keys())
     if kind != "messages":
@@ -46,18 +46,18 @@ def mend_words(tx: Connection, kind: Kind) -> int:
         for message_id, session_id in tx.execute(query):
             of_session.setdefault(session_id, []).append(message_id)
     for session_id, ids in of_session.items():
-        messages.write_words(tx, session_id, ids)
+        messages.write_keywords(tx, session_id, ids)
     return len(astray)
 
 
-def drop_broken(tx: Connection) -> int:
+def remove_malformed_vectors(tx: Connection) -> int:
     """Delete vectors that have another length than their service's; how many."""
     of_service = select(services.c.dimensions * 4).where(services.c.id == _e.service_id)
     broken = func.length(_e.embedding) != of_service.scalar_subquery()
     return int(tx.execute(delete(embeddings).where(broken)).rowcount)
 
 
-def idle(tx: Connection, questions: Collection[str]) -> list[str]:
+def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
     """The hashes of vectors that nothing has any more: no fact, turn or summary, and none of these
     questions."""
     in_use = or_(
@@ -69,7 +69,7 @@ def idle(tx: Connection, questions: Collection[str]) -> list[str]:
     return [hashed for hashed in found if hashed not in questions]
 
 
-def said(tx: Connection) -> list[str]:
+def user_texts(tx: Connection) -> list[str]:
     """What people said, word for word."""
     return list(tx.execute(select(_t.content).where(_t.role == "user")).scalars())
 

@@ -8,10 +8,12 @@ search. An id is never given twice: who knew a removed service cannot take anoth
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, select
 
 from memchat.store import meta, raw_sql
+from memchat.store.records import from_row
 from memchat.store.schema import embeddings, services
 from memchat.types import Service, ServiceInfo
 
@@ -22,35 +24,21 @@ _COMING = "coming_service_id"
 _LEASE = "coming_lease"
 _NEWEST = "newest_service_id"
 _CHANGES = "service_changes"
+_IDENTITY = ("provider", "model", "version", "dimensions")
 State = tuple[int | None, int]
 
 
 def register(tx: Connection, service: Service, now: datetime) -> int:
     """The id of the service, which is made where it is new."""
-    found = tx.execute(
-        select(_s.id).where(
-            _s.provider == service.provider,
-            _s.model == service.model,
-            _s.version == service.version,
-            _s.dimensions == service.dimensions,
-        )
-    ).scalar()
+    same = [_s[name] == getattr(service, name) for name in _IDENTITY]
+    found = tx.execute(select(_s.id).where(*same)).scalar()
     if found is not None:
         return int(found)
     newest = tx.execute(select(func.max(_s.id))).scalar() or 0
     new_id = max(newest, int(meta.get(tx, _NEWEST) or 0)) + 1
     meta.put(tx, _NEWEST, str(new_id))
-    tx.execute(
-        insert(services).values(
-            id=new_id,
-            provider=service.provider,
-            model=service.model,
-            version=service.version,
-            dimensions=service.dimensions,
-            max_tokens=service.max_tokens,
-            created_at=now,
-        )
-    )
+    values = {name: getattr(service, name) for name in (*_IDENTITY, "max_tokens")}
+    tx.execute(insert(services).values(id=new_id, created_at=now, **values))
     return new_id
 
 
@@ -60,7 +48,7 @@ def get(tx: Connection, service_id: int) -> Service | None:
     return None if row is None else _service(row)
 
 
-def stands(tx: Connection, service_id: int) -> bool:
+def exists(tx: Connection, service_id: int) -> bool:
     """Whether it is still registered: asked before each search."""
     return bool(raw_sql.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
 
@@ -70,7 +58,7 @@ def ids(tx: Connection) -> list[int]:
     return [row[0] for row in raw_sql.rows(tx, "SELECT id FROM services")]
 
 
-def every(tx: Connection) -> dict[int, Service]:
+def all_services(tx: Connection) -> dict[int, Service]:
     """All of them, by id."""
     return {row.id: _service(row) for row in tx.execute(select(services).order_by(_s.id))}
 
@@ -105,15 +93,15 @@ def use(tx: Connection, service_id: int) -> None:
     meta.put(tx, _IN_USE, str(service_id))
     meta.put(tx, "embed_dim", str(service.dimensions))
     if coming(tx) == service_id:
-        give_up(tx)
+        clear_coming(tx)
 
 
-def expect(tx: Connection, service_id: int) -> None:
+def set_coming(tx: Connection, service_id: int) -> None:
     """Say that vectors of this service are being made, to be used when all are there."""
     meta.put(tx, _COMING, str(service_id))
 
 
-def give_up(tx: Connection) -> None:
+def clear_coming(tx: Connection) -> None:
     """The store changes to no other service any more; what was made for it stays."""
     meta.drop(tx, _COMING)
     meta.drop(tx, _LEASE)
@@ -125,12 +113,12 @@ def lease(tx: Connection) -> tuple[str, datetime] | None:
     return (owner, datetime.fromisoformat(until)) if owner else None
 
 
-def hold(tx: Connection, owner: str, now: datetime, seconds: float) -> None:
+def take_lease(tx: Connection, owner: str, now: datetime, seconds: float) -> None:
     """Say that ``owner`` makes them, for so many seconds from now."""
     meta.put(tx, _LEASE, f"{owner} {(now + timedelta(seconds=seconds)).isoformat()}")
 
 
-def let_go(tx: Connection, owner: str) -> None:
+def release_lease(tx: Connection, owner: str) -> None:
     """``owner`` makes them no more."""
     held = lease(tx)
     if held is not None and held[0] == owner:
@@ -143,18 +131,13 @@ def infos(tx: Connection, lacking: dict[int, int]) -> list[ServiceInfo]:
     held = {row[0]: row[1] for row in tx.execute(counts)}
     states = {coming(tx): "coming", in_use(tx): "in use"}
     return [
-        ServiceInfo(
-            id=row.id,
+        from_row(
+            ServiceInfo,
+            row,
             name=_service(row).name,
-            provider=row.provider,
-            model=row.model,
-            version=row.version,
-            dimensions=row.dimensions,
-            max_tokens=row.max_tokens,
             state=states.get(row.id, "kept"),
             vectors=held.get(row.id, 0),
             lacking=lacking.get(row.id, 0),
-            created_at=row.created_at,
         )
         for row in tx.execute(select(services).order_by(_s.id))
     ]
@@ -181,11 +164,5 @@ def remove(tx: Connection, service_id: int) -> None:
     tx.execute(delete(services).where(_s.id == service_id))
 
 
-def _service(row: Row[tuple[object, ...]]) -> Service:
-    return Service(
-        provider=row.provider,
-        model=row.model,
-        dimensions=row.dimensions,
-        max_tokens=row.max_tokens,
-        version=row.version,
-    )
+def _service(row: Row[Any]) -> Service:
+    return from_row(Service, row)

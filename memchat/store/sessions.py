@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
 from memchat.store import changes, embeddings, keywords, raw_sql
+from memchat.store.records import from_row
 from memchat.store.schema import apps, jobs, messages, sessions
 from memchat.types import Session
 
@@ -41,7 +42,7 @@ def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetim
     return int(tx.execute(statement.returning(_s.id)).scalar_one())
 
 
-def take(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
+def reopen(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
     """Open a session again, under a new lease."""
     tx.execute(
         update(sessions)
@@ -75,7 +76,7 @@ def end(tx: Connection, session_id: int, now: datetime) -> bool:
     return bool(done.rowcount)
 
 
-def open_ones(
+def open_sessions(
     tx: Connection, user: str | None = None
 ) -> list[tuple[Session, str | None, datetime | None]]:
     """Every open session with its lease: (session, owner, until)."""
@@ -109,7 +110,9 @@ def rename(tx: Connection, session_id: int, title: str) -> None:
     tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
 
 
-def describe(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
+def set_description(
+    tx: Connection, session_id: int, title: str | None, summary: str | None
+) -> None:
     """Set title and summary as given."""
     tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
     _summarise(tx, session_id, summary)
@@ -132,7 +135,7 @@ def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
         changes.record(tx, before.app_id, "sessions", [session_id])
 
 
-def index_summary(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
+def set_summary_hash(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
     """Say under which hash the vector of a session's summary is kept."""
     set_it = update(sessions).where(_s.id == session_id).values(summary_hash=text_hash)
     tx.execute(set_it)
@@ -156,7 +159,7 @@ def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
     return None if row is None else (_session(row), row.app_id)
 
 
-def ended_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
+def ended_with_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
     """The user's ended sessions with words that no extraction has read, and their scope rows."""
     unread = (
         select(messages.c.id)
@@ -183,7 +186,7 @@ def description(tx: Connection, session_id: int) -> tuple[str | None, str | None
     return row.title, row.summary
 
 
-def any_in(tx: Connection, app_id: int) -> bool:
+def any_in_app(tx: Connection, app_id: int) -> bool:
     """Whether the app has any conversation."""
     return bool(raw_sql.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
@@ -194,7 +197,7 @@ def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:
     return {row.id: row.title for row in rows}
 
 
-def drop_summaries(tx: Connection, app_id: int) -> None:
+def remove_summaries(tx: Connection, app_id: int) -> None:
     """Take the summaries of a scope row's sessions out, with what is searched of them."""
     told = select(_s.id).where(_s.app_id == app_id, _s.summary.is_not(None))
     for session_id in list(tx.execute(told).scalars()):
@@ -220,7 +223,7 @@ def remove(tx: Connection, session_id: int) -> None:
     tx.execute(delete(sessions).where(_s.id == session_id))
 
 
-def has_unread(tx: Connection, session_id: int) -> bool:
+def has_unread_messages(tx: Connection, session_id: int) -> bool:
     """Whether a user's message waits that no extraction has read."""
     query = (
         select(messages.c.id)
@@ -236,19 +239,7 @@ def has_unread(tx: Connection, session_id: int) -> bool:
 
 
 def _session(row: Row[Any]) -> Session:
-    return Session(
-        id=row.id,
-        user=row.user,
-        app=row.app,
-        title=row.title,
-        summary=row.summary,
-        started_at=row.started_at,
-        last_activity_at=row.last_activity_at,
-        ended_at=row.ended_at,
-        extracted_to=row.extracted_to,
-        message_count=row.message_count,
-        status=_status(row),
-    )
+    return from_row(Session, row, status=_status(row))
 
 
 def _status(row: Row[Any]) -> str:

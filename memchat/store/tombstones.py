@@ -16,13 +16,13 @@ Mark = tuple[str, str]
 _t = tombstones.c
 
 
-def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
+def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
     """Remember that these texts of a memory were forgotten in a scope; the last time counts.
 
     The id is 0 for what never was a memory.
     """
     key, at = meta.hash_key(tx), utc_text(now)
-    raw_sql.many(
+    raw_sql.run_many(
         tx,
         "INSERT INTO tombstones (app_id, memory_id, kind, hash, created_at)"
         " VALUES (?, ?, ?, ?, ?) ON CONFLICT (app_id, memory_id, kind, hash)"
@@ -31,7 +31,7 @@ def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now
     )
 
 
-def exhume(tx: Connection, memory_id: int) -> None:
+def remove_of_memory(tx: Connection, memory_id: int) -> None:
     """Take back that a memory was forgotten; others that share its words stay so."""
     tx.execute(delete(tombstones).where(_t.memory_id == memory_id))
 
@@ -41,9 +41,9 @@ def any_in(tx: Connection, app_id: int) -> bool:
     return bool(raw_sql.rows(tx, "SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
 
 
-def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
+def remove(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
     """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
-    scopes, key = raw_sql.listed(app_ids), meta.hash_key(tx)
+    scopes, key = raw_sql.json_list(app_ids), meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
         hashes = [hashed for of_kind, hashed in wanted if of_kind == kind]
@@ -51,11 +51,11 @@ def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
             tx,
             "DELETE FROM tombstones WHERE app_id IN (SELECT value FROM json_each(?)) AND kind = ?"
             " AND hash IN (SELECT value FROM json_each(?))",
-            *(scopes, kind, raw_sql.listed(hashes)),
+            *(scopes, kind, raw_sql.json_list(hashes)),
         )
 
 
-def buried(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
+def find(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
     """Which of these texts were forgotten in one of the scopes, and when last."""
     key = meta.hash_key(tx)
     by_hash = {(kind, _hash(key, text)): (kind, text) for kind, text in marks}

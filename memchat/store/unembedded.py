@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from memchat.store.jobs import WAITING, free, waits
+from memchat.store.jobs import UNFINISHED, is_free, unfinished
 from memchat.store.schema import UtcTime, embeddings, jobs, memories, messages, searched, sessions
 
 Kind = Literal["memory", "message", "session"]
@@ -48,7 +48,7 @@ hash is what an older version kept and nobody indexed since; no summary is kept 
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class UnembeddedText:
     """A text without a vector; None for a summary's."""
 
     kind: Kind
@@ -57,25 +57,27 @@ class Gap:
     text: str | None
 
 
-def after(tx: Connection, service_id: int, kind: Kind, last_id: int, limit: int) -> list[Gap]:
+def next_after(
+    tx: Connection, service_id: int, kind: Kind, last_id: int, limit: int
+) -> list[UnembeddedText]:
     """The next gaps of a kind behind an id, so that one which cannot be filled is passed by."""
     wanted = _WANTED[kind]
     found = wanted.selected_columns
     id_, hashed = found[0], found[1]
     query = wanted.where(~_held(hashed, service_id), hashed.is_not(None), id_ > last_id)
     rows = tx.execute(query.order_by(id_).limit(limit))
-    return [Gap(kind, row[0], row[1], row[2]) for row in rows]
+    return [UnembeddedText(kind, row[0], row[1], row[2]) for row in rows]
 
 
-def texts(tx: Connection, kind: Kind, ids: Sequence[int]) -> list[Gap]:
+def texts(tx: Connection, kind: Kind, ids: Sequence[int]) -> list[UnembeddedText]:
     """These, as they are embedded; those that search is not to find by meaning are left out."""
     wanted = _WANTED[kind]
     id_, hashed = list(wanted.selected_columns)[:2]
     rows = tx.execute(wanted.where(id_.in_(ids), hashed.is_not(None)))
-    return [Gap(kind, row[0], row[1], row[2]) for row in rows]
+    return [UnembeddedText(kind, row[0], row[1], row[2]) for row in rows]
 
 
-def unindexed(tx: Connection) -> list[int]:
+def sessions_to_index(tx: Connection) -> list[int]:
     """The conversations of which something has no text to be embedded yet."""
     turns = select(_t.session_id).join(sessions, _s.id == _t.session_id)
     turns = turns.where(_read, _t.text_hash.is_(None))
@@ -93,7 +95,7 @@ def total(tx: Connection) -> int:
     return sum(_rows(tx, _WANTED[kind]) for kind in KINDS)
 
 
-def queue(tx: Connection, service_id: int, now: datetime) -> None:
+def enqueue_all(tx: Connection, service_id: int, now: datetime) -> None:
     """Ask for all of it now. What a worker has in hand is left to it; what failed begins anew."""
     facts = _lacking("memory", service_id).with_only_columns(_m.id, _m.app_id)
     turns = _lacking("message", service_id).with_only_columns(_s.id, _s.app_id)
@@ -111,15 +113,15 @@ def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> No
         found.c.app_id,
         literal(kind, String),
         literal(source, String),
-        literal(WAITING),
+        literal(UNFINISHED),
         at,
         at,
     ).where(found.c.id.is_not(None))  # SQLite reads ON CONFLICT behind a join's ON without a WHERE
     fresh = {
-        "status": WAITING,
+        "status": UNFINISHED,
         "run_at": now,
         # One that takes its worker down at every try is to end, however often this is run.
-        "attempts": case((waits, _j.attempts), else_=0),
+        "attempts": case((unfinished, _j.attempts), else_=0),
         "error_message": None,
         "lease_owner": None,
         "lease_until": None,
@@ -131,7 +133,7 @@ def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> No
         .on_conflict_do_update(
             index_elements=["kind", "source_type", "source_id"],
             set_=fresh,
-            where=or_(~waits, free(now)),
+            where=or_(~unfinished, is_free(now)),
         )
     )
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, func, insert, select
 
 from memchat.store import raw_sql
+from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, sessions, usage
 from memchat.types import Usage, UsageTotal
 
@@ -28,37 +29,15 @@ def add(
     if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE id = ?", app_id):
         return
     here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
-    tx.execute(
-        insert(usage).values(
-            app_id=app_id,
-            session_id=here,
-            message_id=message_id,
-            at=now,
-            purpose=spent.purpose,
-            model=spent.model,
-            prompt_tokens=spent.prompt_tokens,
-            completion_tokens=spent.completion_tokens,
-            cost_usd=spent.cost_usd,
-            seconds=spent.seconds,
-        )
-    )
+    values = {"app_id": app_id, "session_id": here, "message_id": message_id, "at": now}
+    tx.execute(insert(usage).values(**values, **columns(spent)))
 
 
 def of_reply(tx: Connection, session_id: int, message_id: int) -> list[Usage]:
     """The calls made for one reply of a conversation, in their order."""
     u = usage.c
     query = select(usage).where(u.session_id == session_id, u.message_id == message_id)
-    return [
-        Usage(
-            purpose=row.purpose,
-            model=row.model,
-            prompt_tokens=row.prompt_tokens,
-            completion_tokens=row.completion_tokens,
-            cost_usd=row.cost_usd,
-            seconds=row.seconds,
-        )
-        for row in tx.execute(query.order_by(u.id))
-    ]
+    return [from_row(Usage, row) for row in tx.execute(query.order_by(u.id))]
 
 
 def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:

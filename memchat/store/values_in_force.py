@@ -13,14 +13,14 @@ from datetime import date
 from sqlalchemy import ColumnElement, Connection, and_, or_
 
 from memchat.store import raw_sql
-from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.memory_rows import SELECT, memory_of_text
 from memchat.store.schema import memories
 from memchat.types import Memory
 
 _m = memories.c
 # Two queries in one: each has an index of its own.
 _DUE = f"""
-    {PLAIN} WHERE m.id IN (
+    {SELECT} WHERE m.id IN (
         SELECT id FROM memories
         WHERE app_id IN (SELECT value FROM json_each(?1)) AND active = 1 AND expires_at < ?2
         UNION ALL SELECT id FROM memories
@@ -28,12 +28,12 @@ _DUE = f"""
     ORDER BY m.starts_at, m.id
 """
 _OF_KEY = f"""
-    {PLAIN} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.active IN (0, 1) AND m.key = ?
+    {SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?)) AND m.active IN (0, 1) AND m.key = ?
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ValuesInForce:
     """How memories in use stand on a day, where that is not what their rows say."""
 
     today: date
@@ -45,9 +45,9 @@ class Standing:
     def holds(self, memory: Memory) -> bool:
         """Whether a memory is in force today; one that is still to come is not."""
         active = memory.active or memory.id in self.back.values()
-        return active and memory.id not in self.displaced and on(memory, self.today)
+        return active and memory.id not in self.displaced and holds_on(memory, self.today)
 
-    def seen(self, memory: Memory) -> Memory:
+    def as_of_today(self, memory: Memory) -> Memory:
         """The memory as its row will read when the day is written down."""
         winner = self.displaced.get(memory.id)
         if winner is not None:
@@ -56,7 +56,7 @@ class Standing:
             return replace(memory, active=True, inactive_reason=None, replaced_by=None)
         return memory
 
-    def in_place_of(self, memory_id: int) -> int:
+    def current_id(self, memory_id: int) -> int:
         """The memory that has this one's place today, or itself."""
         found = memory_id
         while found in self.displaced or found in self.back:
@@ -66,7 +66,7 @@ class Standing:
     def replaced(self, ids: Iterable[int]) -> dict[int, int]:
         """What these memories displaced, though no row says so yet: id → the one in its place."""
         places = set(ids)
-        found = ((i, self.in_place_of(i)) for i in self.displaced)
+        found = ((i, self.current_id(i)) for i in self.displaced)
         return {i: winner for i, winner in found if winner in places}
 
     def in_use(self) -> ColumnElement[bool]:
@@ -85,19 +85,21 @@ class Standing:
         return or_(gone, _m.id.in_(self.displaced)) if self.displaced else gone
 
 
-def on(memory: Memory, day: date) -> bool:
+def holds_on(memory: Memory, day: date) -> bool:
     """Whether a day lies between a memory's first and last day."""
     begun = memory.starts_at is None or memory.starts_at <= day
     return begun and (memory.expires_at is None or memory.expires_at >= day)
 
 
-def due(tx: Connection, app_ids: Sequence[int], today: date) -> list[Memory]:
+def with_due_date(tx: Connection, app_ids: Sequence[int], today: date) -> list[Memory]:
     """The rows in use that a date says something about: over, or with a first day that has come;
     the earliest to begin first."""
-    found = raw_sql.rows(tx, _DUE, raw_sql.listed(app_ids), today.isoformat())
-    return [plain_memory(row) for row in found]
+    found = raw_sql.rows(tx, _DUE, raw_sql.json_list(app_ids), today.isoformat())
+    return [memory_of_text(row) for row in found]
 
 
 def of_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:
     """Every memory with this key, in use or not, hidden ones too."""
-    return [plain_memory(row) for row in raw_sql.rows(tx, _OF_KEY, raw_sql.listed(app_ids), key)]
+    return [
+        memory_of_text(row) for row in raw_sql.rows(tx, _OF_KEY, raw_sql.json_list(app_ids), key)
+    ]

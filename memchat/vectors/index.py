@@ -23,7 +23,7 @@ from sqlalchemy import Connection
 from memchat import disk
 from memchat.errors import StoreError
 from memchat.store import changes, embeddings, events
-from memchat.store.embeddings import Held
+from memchat.store.embeddings import MemoryVectors
 from memchat.types import Service
 from memchat.vectors import neighbours
 
@@ -216,21 +216,23 @@ class VectorIndex:
             self._keep(kind, app_id, shard)
         return shard
 
-    def _read(self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None) -> Held:
+    def _read(
+        self, tx: Connection, kind: Kind, app_id: int, ids: Sequence[int] | None
+    ) -> MemoryVectors:
         """The vectors as the rows have them, all or those of ``ids``."""
         if kind == "memories":
             return embeddings.of_memories(tx, self.service_id, app_id, ids)
         if kind == "sessions":
-            return Held(*embeddings.of_summaries(tx, self.service_id, app_id, ids), [])
+            return MemoryVectors(*embeddings.of_summaries(tx, self.service_id, app_id, ids), [])
         turns = embeddings.of_turns(tx, self.service_id, app_id, ids)
         waiting = [turn[0] for turn in turns if turn[2] and turn[3] is None]
         found, vectors = neighbours.blended(turns, self._dimensions)
         if ids is None:
-            return Held(found, vectors, waiting)
+            return MemoryVectors(found, vectors, waiting)
         asked = set(ids)
         wanted = [n for n, i in enumerate(found) if i in asked]
         waiting = [i for i in waiting if i in asked]
-        return Held([found[n] for n in wanted], vectors[wanted], waiting)
+        return MemoryVectors([found[n] for n in wanted], vectors[wanted], waiting)
 
     def _empty(self, largest: float | None = None) -> Shard:
         from memchat.vectors.shard import Shard  # FAISS, which dropping a file does without
@@ -316,7 +318,7 @@ def _changed(tx: Connection, kind: Kind, app_id: int, since: int) -> list[int]:
 
 
 def _mark(tx: Connection, kind: Kind, seq: int) -> str:
-    return events.mark(tx, seq) if kind == "memories" else changes.mark(tx, seq)
+    return events.fingerprint(tx, seq) if kind == "memories" else changes.fingerprint(tx, seq)
 
 
 def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:

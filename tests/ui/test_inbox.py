@@ -25,7 +25,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         from memchat.store import apps, inbox
         from memchat.types import Scope
 
-        held = inbox.Held("it may be a wish", memory_type="fact", key="tea", value="sencha")
+        held = inbox.NewInboxItem("it may be a wish", memory_type="fact", key="tea", value="sencha")
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         inbox.add(tx, own, held, mc.now)
     item = mc.inbox(**ANA)[-1]
@@ -58,7 +58,7 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
         from memchat.types import Scope
 
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        held = inbox.Held("it is not sure", memory_type="fact", key="tea", value="sencha")
+        held = inbox.NewInboxItem("it is not sure", memory_type="fact", key="tea", value="sencha")
         inbox.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
     (item,) = mc.inbox(**ANA)
     at = app("inbox")

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from memchat import MemChat
 from memchat.store import apps, refusals
-from memchat.store.refusals import Refused
+from memchat.store.refusals import NewRefusal
 from memchat.types import Scope
 from tests.ui.tab import ANA, app, press, text
 
 
-def read(mc: MemChat, *refused: Refused) -> int:
+def read(mc: MemChat, *refused: NewRefusal) -> int:
     """A conversation whose reading did not keep these."""
     with mc.session(**ANA) as talk:
         assert talk.send("I live in Hull.").text
         assert talk.session_id is not None
     with mc._database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
-        refusals.write(tx, own, talk.session_id, refused, mc.now, read_to=0)
+        refusals.replace(tx, own, talk.session_id, refused, mc.now, read_to=0)
     return talk.session_id
 
 
-OWL = Refused("somebody else's words", memory_type="fact", key="pet", value="an owl")
+OWL = NewRefusal("somebody else's words", memory_type="fact", key="pet", value="an owl")
 
 
 def test_what_was_not_kept_stands_under_its_chat_with_the_reason(mc: MemChat) -> None:
-    repeats = [Refused("it only repeats what is known already", key=k) for k in ("a", "b")]
-    secret = Refused("it holds password, which is never remembered")
+    repeats = [NewRefusal("it only repeats what is known already", key=k) for k in ("a", "b")]
+    secret = NewRefusal("it holds password, which is never remembered")
     at = app(c=str(read(mc, OWL, secret, *repeats)))
     assert "Not kept (4)" in [e.label for e in at.expander]
     said = text(at)

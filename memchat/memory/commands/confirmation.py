@@ -122,7 +122,7 @@ def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
         for memory in memories
         for word in text.content_words(f"{memory.key.replace('_', ' ')} {memory.value}")
     }
-    if any(text.says(rest, word) for word in about):
+    if any(text.holds_word(rest, word) for word in about):
         return True
     command = parse.command(rest)
     if parse.asks_to_forget(rest) and (command is None or command.kind != "forget"):

@@ -20,7 +20,8 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.language import markers, text
-from memchat.language.text import says
+from memchat.language.quotes import find_span
+from memchat.language.text import holds_word
 from memchat.memory.commands import parse, replies
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
@@ -39,12 +40,22 @@ from memchat.memory.gate.types import KnownFact, Verdict
 from memchat.memory.recall.search import Recall
 from memchat.prompts import Prompts
 from memchat.providers import ToolCall
-from memchat.store import apps, inbox, jobs, memories, messages, sessions, usage, values_in_force
+from memchat.store import (
+    apps,
+    inbox,
+    jobs,
+    memories,
+    memory_lists,
+    messages,
+    sessions,
+    usage,
+    values_in_force,
+)
 from memchat.store import evidence as proofs
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.memories import FORGOTTEN
-from memchat.types import MEMORY_TYPES, Elsewhere, Memory, Message, Scope
+from memchat.types import MEMORY_TYPES, Elsewhere, Memory, Message, Scope, Wanted
 
 NEAR = 0.8
 """How near to the best hit another must score to be asked about, too."""
@@ -202,7 +213,7 @@ class Commands:
         more message that holds the words: they leave it, and it can never teach them again."""
         turn = choice.turn
         for memory in gone:
-            if any(says(turn.content, word) for word in text.content_words(memory.value)):
+            if any(holds_word(turn.content, word) for word in text.content_words(memory.value)):
                 proofs.add(tx, memory.id, [(turn.id, 0, turn.content)])
 
     # Remember
@@ -241,7 +252,7 @@ class Commands:
             changes = [consolidation.apply(fact) for fact in facts] + changes
             for memory_id in consolidation.written if embeds else ():
                 app_id = memories.app_id_of(tx, memory_id)
-                jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+                jobs.enqueue(tx, "embed", app_id, memory_id, now)
             said = {turn.id: turn for turn in turns}
             for verdict in verdicts:
                 if verdict.outcome == "review":
@@ -259,7 +270,7 @@ class Commands:
         whole = asks.sentence.rstrip(" .!…。！") if asks and asks.kind == "remember" else ""
         # "Don't forget that …" is no negation of what follows: the quote is the whole request.
         quotes = tuple(
-            Quote(msg=here, text=whole if text.find_span(quote.text, whole) else quote.text)
+            Quote(msg=here, text=whole if find_span(quote.text, whole) else quote.text)
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
@@ -316,7 +327,7 @@ class Commands:
         with self.database.read() as tx:
             ids = apps.find(tx, scope).ids
             now = as_of(tx, ids, today)
-            return memories.listed(tx, ids, status=status, today=today, standing=now)
+            return memory_lists.listed(tx, ids, Wanted(status=status), now)
 
     def _today(self) -> date:
         return self.clock().astimezone(self.settings.zone).date()
@@ -350,7 +361,7 @@ def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> Kn
     except InputError:
         return None
     found = memories.with_key(tx, apps.find(tx, scope).ids, key)
-    known = [m for m in found if values_in_force.on(m, today)]
+    known = [m for m in found if values_in_force.holds_on(m, today)]
     if len(known) != 1 or known[0].many:
         return None
     same = text.normal_value(known[0].value) == text.normal_value(item.value)
@@ -364,6 +375,6 @@ def _names(words: str, memory: Memory) -> bool:
         return words.strip(" #.") == str(memory.id)
     wanted, held_ = text.content_words(words), text.content_words(memory.value)
     whole = f"{memory.key.replace('_', ' ')} {memory.value}"
-    return (bool(wanted) and all(says(whole, word) for word in wanted)) or (
-        bool(held_) and all(says(words, word) for word in held_)
+    return (bool(wanted) and all(holds_word(whole, word) for word in wanted)) or (
+        bool(held_) and all(holds_word(words, word) for word in held_)
     )

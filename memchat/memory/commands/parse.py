@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memchat.language import text
+from memchat.language import sentences
 from memchat.memory.gate.checks import quoted_text
 
 _READ = 2_000
@@ -150,7 +150,7 @@ def plain(message: str) -> str:
     polite = _POLITE.match(message[:_READ])
     if polite is None:
         return message
-    end = text.sentence_around(message[:_READ], polite.end(), polite.end() + 1).end
+    end = sentences.sentence_around(message[:_READ], polite.end(), polite.end() + 1).end
     if message[end - 1] not in "?？":
         return message
     return f"{' ' * polite.end()}{message[polite.end() : end - 1]}.{message[end:]}"
@@ -165,7 +165,7 @@ def command(message: str) -> Command | None:
     asked = _PATTERNS["list"].match(head)
     if asked and asked.end() == len(said):
         return Command("list", "", asked[0].strip(), True)
-    sentence = text.sentence_around(head, 0, 1).text
+    sentence = sentences.sentence_around(head, 0, 1).text
     if len(sentence) > _STATED or sentence.rstrip("\"”’') ").endswith(("?", "？")):
         return None
     whole = len(sentence) == len(said)

@@ -27,7 +27,7 @@ from memchat.memory.embedding.space import shortened
 from memchat.memory.recall import turn_texts
 from memchat.store import embeddings, messages, services, sessions, unembedded
 from memchat.store.database import Database
-from memchat.store.unembedded import KINDS, Gap, Kind
+from memchat.store.unembedded import KINDS, Kind, UnembeddedText
 from memchat.types import Progress, Usage
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Reembedded:
 class MigrationBatch:
     """Gaps that are filled together, and their texts by hash."""
 
-    gaps: list[Gap]
+    gaps: list[UnembeddedText]
     texts: dict[str, str]
     more: bool = True
     alone: bool = False
@@ -115,23 +115,23 @@ class Reembedding:
                 idle = idle + 1 if self._done.embedded == before else 0
         finally:
             with self._database.write() as tx:
-                services.let_go(tx, self._owner)
+                services.release_lease(tx, self._owner)
         return self._done
 
     def _begin(self) -> None:
         with self._database.write() as tx:
             held = services.lease(tx)
-            if held is not None and held[1] > self._clock() and not processes.is_gone(held[0]):
+            if held is not None and held[1] > self._clock() and not processes.has_ended(held[0]):
                 raise StoreError(
                     "another memchat is making these vectors now; see memchat services list"
                 )
-            services.expect(tx, self._service_id)
-            services.hold(tx, self._owner, self._clock(), LEASE_SECONDS)
+            services.set_coming(tx, self._service_id)
+            services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
 
     def _index(self) -> None:
         """What an older version read and nobody indexed since is given its texts."""
         with self._database.read() as tx:
-            found = unembedded.unindexed(tx)
+            found = unembedded.sessions_to_index(tx)
         for session_id in found:
             with self._database.write() as tx:
                 turn_texts.write(tx, session_id, self._settings.zone, None, {}, self._clock())
@@ -167,7 +167,9 @@ class Reembedding:
         """The next batches, behind the places where those before them ended."""
         for kind in KINDS:
             found = (
-                unembedded.after(tx, self._service_id, kind, places[kind], limit) if limit else []
+                unembedded.next_after(tx, self._service_id, kind, places[kind], limit)
+                if limit
+                else []
             )
             if found:
                 places[kind] = found[-1].id
@@ -175,7 +177,7 @@ class Reembedding:
                 return [MigrationBatch(some, self._texts(tx, some)) for some in cut]
         return []
 
-    def _texts(self, tx: Connection, found: Sequence[Gap]) -> dict[str, str]:
+    def _texts(self, tx: Connection, found: Sequence[UnembeddedText]) -> dict[str, str]:
         texts: dict[str, str] = {}
         for gap in found:
             words = gap.text
@@ -206,7 +208,7 @@ class Reembedding:
                     if gap.hash in answer.faults:
                         self._refuse(gap, str(answer.faults[gap.hash]))
 
-    def _refuse(self, gap: Gap, reason: str) -> None:
+    def _refuse(self, gap: UnembeddedText, reason: str) -> None:
         self._refused.add(gap.hash)
         self._done.refused[f"{gap.kind} {gap.id}"] = reason
 
@@ -225,7 +227,7 @@ class Reembedding:
         """The vectors of messages not read yet: by them their reading finds what is known."""
         with self._database.read() as tx:
             in_use = services.in_use(tx)
-            asked = {embeddings.query_hash(w): w for w in map(shortened, messages.unread(tx))}
+            asked = {embeddings.query_hash(w): w for w in map(shortened, messages.unread_texts(tx))}
             have = embeddings.get(tx, in_use, list(asked)) if in_use is not None else {}
             have = {h: v for h, v in have.items() if h in asked}
             lacking = have.keys() - embeddings.get(tx, self._service_id, list(have)).keys()
@@ -248,7 +250,7 @@ class Reembedding:
             left = unembedded.count(tx, self._service_id)
             if left and (patient or self._refused or left > BATCH):
                 return
-            unembedded.queue(tx, self._service_id, self._clock())
+            unembedded.enqueue_all(tx, self._service_id, self._clock())
             services.use(tx, self._service_id)
             self._done.switched = True
 
@@ -257,7 +259,7 @@ class Reembedding:
             raise StoreError(
                 "another memchat called this change off; see memchat services list, then migrate"
             )
-        services.hold(tx, self._owner, self._clock(), LEASE_SECONDS)
+        services.take_lease(tx, self._owner, self._clock(), LEASE_SECONDS)
 
     def _spent(self, usage: Usage) -> None:
         self._done.tokens += usage.prompt_tokens

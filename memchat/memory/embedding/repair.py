@@ -42,25 +42,25 @@ class Repair:
 
     def _words(self) -> str | None:
         with self._database.read() as tx:
-            astray = [kind for kind in KINDS if repair.words_astray(tx, kind)]
+            astray = [kind for kind in KINDS if repair.wrong_keyword_rows(tx, kind)]
         mended = 0
         for kind in astray:
             with self._database.write() as tx:
-                mended += repair.mend_words(tx, kind)
+                mended += repair.repair_keywords(tx, kind)
         return f"wrote {counted(mended, 'keyword row')} anew" if mended else None
 
     def _broken(self) -> str | None:
         with self._database.write() as tx:
-            broken = repair.drop_broken(tx)
+            broken = repair.remove_malformed_vectors(tx)
             if broken:
-                self._drop_vectors(tx, apps.every_id(tx))
+                self._drop_vectors(tx, apps.all_ids(tx))
         return f"deleted {counted(broken, 'vector')} of a wrong length" if broken else None
 
     def _idle(self) -> str | None:
         """Vectors of words that are no more."""
         with self._database.write() as tx:
-            asked = {embeddings.query_hash(shortened(words)) for words in repair.said(tx)}
-            idle = repair.idle(tx, asked)
+            asked = {embeddings.query_hash(shortened(words)) for words in repair.user_texts(tx)}
+            idle = repair.unused_hashes(tx, asked)
             embeddings.drop_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
@@ -70,14 +70,14 @@ class Repair:
             queued = unembedded.count(tx, in_use) if in_use is not None else 0
             if in_use is None or not queued:
                 return None
-            unembedded.queue(tx, in_use, self._clock())
+            unembedded.enqueue_all(tx, in_use, self._clock())
         return f"queued {counted(queued, 'text')} without a vector; memchat jobs run makes them"
 
     def _strays(self) -> str | None:
         """What is in the folder of the index and nobody's."""
         with self._database.read() as tx:
             store_id = meta.get(tx, "store_id") or ""
-            known, ids = services.every(tx), apps.every_id(tx)
+            known, ids = services.all_services(tx), apps.all_ids(tx)
             strays = index.strays(self._database.home, store_id, known, set(ids))
         for path in strays:
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -91,7 +91,7 @@ class Repair:
             if store_id is None or in_use is None or service is None:
                 return None
             fresh = VectorIndex(self._database.home, store_id, in_use, service)
-            wrong = [app_id for app_id in apps.every_id(tx) if fresh.spoilt(tx, app_id)]
+            wrong = [app_id for app_id in apps.all_ids(tx) if fresh.spoilt(tx, app_id)]
         if not wrong:
             return None
         with self._database.write() as tx:

@@ -45,7 +45,9 @@ class EmbeddingServices:
     def infos(self) -> list[ServiceInfo]:
         """Every service of the store, in the order they came."""
         with self._database.read() as tx:
-            return services.infos(tx, {i: unembedded.count(tx, i) for i in services.every(tx)})
+            return services.infos(
+                tx, {i: unembedded.count(tx, i) for i in services.all_services(tx)}
+            )
 
     def plugins(self) -> list[PluginInfo]:
         """The providers that other packages bring, by name."""
@@ -66,7 +68,7 @@ class EmbeddingServices:
                     "queue and to words"
                 )
             if lacking:
-                unembedded.queue(tx, service_id, self._clock())
+                unembedded.enqueue_all(tx, service_id, self._clock())
             services.use(tx, service_id)
         return lacking
 
@@ -103,7 +105,7 @@ class EmbeddingServices:
     def _unless_begun(self, service_id: int) -> None:
         """Forget a service that made no vector before it failed: a missing key begins no change."""
         with self._database.write() as tx:
-            if services.lease(tx) is None and not embeddings.any_of(tx, service_id):
+            if services.lease(tx) is None and not embeddings.exist_for(tx, service_id):
                 services.remove(tx, service_id)
 
     def remove(self, name: str, *, force: bool) -> int:
@@ -124,7 +126,7 @@ class EmbeddingServices:
             if state == "coming" and not force:
                 raise InputError(f"the store is changing to {name}; add --force to call that off")
             if state == "coming":
-                services.give_up(tx)
+                services.clear_coming(tx)
         while last is not None:
             with self._database.write() as tx:
                 last, count = services.drop_vectors(tx, service_id, last, REMOVED_AT_ONCE)
@@ -136,7 +138,7 @@ class EmbeddingServices:
 
     def _find(self, tx: Connection, name: str) -> int:
         """The service of this name or number."""
-        known = services.every(tx)
+        known = services.all_services(tx)
         if name.isdecimal() and int(name) in known:
             return int(name)
         found = [i for i, service in known.items() if service.name == embedding_name(name)]
@@ -185,5 +187,5 @@ class EmbeddingServices:
 
     def _unlink(self, tx: Connection, service_id: int) -> None:
         store_id = meta.store_id(tx)
-        for app_id in apps.every_id(tx):
+        for app_id in apps.all_ids(tx):
             index.unlink(self._settings.home, store_id, [service_id], app_id)

@@ -13,7 +13,7 @@ from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.memory.embedding.batch_split import checked, embedded, foreign_to, questioned
 from memchat.store import embeddings
 from memchat.store.database import Database
-from memchat.store.memories import text_hash
+from memchat.store.new_memory import text_hash
 from memchat.types import Usage
 
 if TYPE_CHECKING:

@@ -62,7 +62,9 @@ from memchat.store import (
     inbox,
     jobs,
     memories,
+    memory_lists,
     messages,
+    new_memory,
     services,
     sessions,
     usage,
@@ -70,7 +72,7 @@ from memchat.store import (
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
-from memchat.store.refusals import Refused
+from memchat.store.refusals import NewRefusal
 from memchat.types import Change, Learned, Message, Scope
 
 if TYPE_CHECKING:
@@ -162,7 +164,7 @@ class Learner:
         reading.ask(meaning, window)
         with self._database.read() as tx:
             shown = reading.show(tx, meaning, window, self._today(), self._settings.zone)
-            in_use = memories.keys_in_use(tx, apps.find(tx, reading.scope).ids)
+            in_use = memory_lists.keys_in_use(tx, apps.find(tx, reading.scope).ids)
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
         extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
         reading.usage += extraction.usage
@@ -266,7 +268,7 @@ class Learner:
             facts = self._with_neighbours(reading, facts, vectors, meaning)
         now = self._clock()
         with self._database.write() as tx:
-            if not jobs.holds(tx, claim):
+            if not jobs.is_held(tx, claim):
                 raise StoreError("another worker has taken the reading over")
             if not apps.memory_switch(tx, reading.scope).on:
                 jobs.finish(tx, claim, now)
@@ -343,17 +345,17 @@ class Learner:
 
     def _queue_look(self, tx: Connection, claim: Claim, reading: Reading) -> None:
         """Have what waits for its second look asked about: later where the provider failed."""
-        if self._is_open(tx, reading) or not inbox.unchecked(tx, reading.session.id):
+        if self._is_open(tx, reading) or not inbox.awaiting_second_look(tx, reading.session.id):
             return
         pause = self._settings.retry_minutes[0] if reading.look_failed else 0
         now = self._clock()
         at = now + timedelta(minutes=pause)
-        jobs.enqueue(tx, "verify", claim.app_id, "session", claim.target_id, now, run_at=at)
+        jobs.enqueue(tx, "verify", claim.app_id, claim.target_id, now, run_at=at)
 
     def _go_on(self, tx: Connection, claim: Claim) -> None:
         """Queue the session again where more was said meanwhile that is due for reading."""
         if self._goes_on(tx, claim.target_id):
-            jobs.enqueue(tx, "extract", claim.app_id, "session", claim.target_id, self._clock())
+            jobs.enqueue(tx, "extract", claim.app_id, claim.target_id, self._clock())
 
     def _goes_on(self, tx: Connection, session_id: int) -> bool:
         """Whether more was said meanwhile that is due for reading."""
@@ -361,7 +363,7 @@ class Learner:
         if found is None or not apps.memory_switch(tx, Scope(found[0].user, found[0].app)).on:
             return False
         due = self._settings.extraction == "per_message" or found[0].ended_at is not None
-        return due and sessions.has_unread(tx, session_id)
+        return due and sessions.has_unread_messages(tx, session_id)
 
     def _with_neighbours(
         self,
@@ -377,7 +379,7 @@ class Learner:
                 return facts
             found = []
             for fact in facts:
-                vector = vectors.get(memories.text_hash(fact.search_text))
+                vector = vectors.get(new_memory.text_hash(fact.search_text))
                 if vector is not None:
                     near = self._nearest(tx, own, meaning, vector)
                     fact = replace(fact, near=near)
@@ -410,11 +412,11 @@ class Learner:
         # Another, where it was changed meanwhile.
         in_use = services.in_use(tx) or meaning.service_id
         for memory_id, app_id, _, _ in embeddings.missing(tx, in_use, written):
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
+            jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
 
     def _hold_back(
         self, tx: Connection, own: int, reading: Reading, altered: set[int]
-    ) -> list[Refused]:
+    ) -> list[NewRefusal]:
         """Put what waits for a person into the inbox; what of it must not, or was rejected."""
         lost, turns = [], {turn.id: turn for turn in reading.turns}
         ids = apps.find(tx, reading.scope).ids

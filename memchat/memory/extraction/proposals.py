@@ -7,14 +7,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from memchat.language import secrets, text
+from memchat.language import secrets, sentences, text
+from memchat.language.numbers import numbers
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.facts.consolidation import Fact, search_text
 from memchat.memory.facts.fact import REJECTED as REJECTED
 from memchat.memory.gate import judge
 from memchat.memory.gate.types import KnownFact, Proof, Verdict
-from memchat.store.inbox import Held
-from memchat.store.refusals import Refused
+from memchat.store.inbox import NewInboxItem
+from memchat.store.refusals import NewRefusal
 from memchat.types import Change, Memory, Message
 
 FORGOTTEN = "it was forgotten on request"
@@ -50,7 +51,7 @@ def waiting(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return judged + doubted
 
 
-def not_kept(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[Refused]:
+def not_kept(verdicts: Sequence[Verdict], known: Mapping[str, KnownFact]) -> list[NewRefusal]:
     """What the reading of a session proposed and does not keep. What another proposal keeps in the
     same words is no loss, and is left out."""
     standing = _without_overtaken(verdicts)
@@ -140,7 +141,9 @@ def to_fact(
     )
 
 
-def held(verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]) -> Held:
+def held(
+    verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, Message]
+) -> NewInboxItem:
     """What the inbox keeps of a proposal that needs a person's yes: all that a yes then does.
 
     ``turns`` by message id.
@@ -149,7 +152,7 @@ def held(verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, M
     proof = verdict.spans[0] if verdict.spans else None
     words = _value(item, target), proof.quote if proof else item.quotes[0].text
     value, quote = map(secrets.mask, words)
-    return Held(
+    return NewInboxItem(
         reason="; ".join(verdict.reasons),
         message_id=proof.message_id if proof else None,
         memory_type=item.type,
@@ -169,18 +172,18 @@ def held(verdict: Verdict, known: Mapping[str, KnownFact], turns: Mapping[int, M
     )
 
 
-def refusal(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
+def refusal(verdict: Verdict, known: Mapping[str, KnownFact]) -> NewRefusal:
     """What is kept of a proposal that is not kept: all of it, for a person who wants it anyway, or
     the reason alone where its words may not stay."""
     private = [reason for reason in verdict.reasons if reason in _WORDLESS]
     if private or verdict.wordless:
-        return Refused("; ".join(private or verdict.reasons))
+        return NewRefusal("; ".join(private or verdict.reasons))
     item, target = verdict.candidate, _target(verdict, known)
     proof = next((p for p in verdict.spans if p.role == "user"), None)
     words = [item.key, _value(item, target), proof.quote if proof else ""]
     if any(_MASKED.search(part) or secrets.find_secrets(part) for part in words):
-        return Refused(HIDDEN)
-    return Refused(
+        return NewRefusal(HIDDEN)
+    return NewRefusal(
         reason="; ".join(_told(verdict, known)),
         message_id=proof.message_id if proof else None,
         start=proof.start if proof else None,
@@ -198,12 +201,12 @@ def refusal(verdict: Verdict, known: Mapping[str, KnownFact]) -> Refused:
     )
 
 
-def turned_down(fact: Fact, reason: str) -> Refused:
+def turned_down(fact: Fact, reason: str) -> NewRefusal:
     """The same of a fact that passed the gate, and that the store did not take."""
     if reason in _WORDLESS:
-        return Refused(reason)
+        return NewRefusal(reason)
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, "")
-    return Refused(
+    return NewRefusal(
         reason=reason,
         message_id=message_id,
         start=start,
@@ -256,9 +259,9 @@ def _sentence(proof: Proof, turns: Mapping[int, Message]) -> str | None:
     turn = turns.get(proof.message_id)
     if turn is None:
         return None
-    sentence = text.sentence_around(turn.content, proof.start, proof.end)
+    sentence = sentences.sentence_around(turn.content, proof.start, proof.end)
     order = list(turns.values())
-    for number, secret in secrets.spoken([one.content for one in order]):
+    for number, secret in secrets.find_in_conversation([one.content for one in order]):
         beside = secret.start < sentence.end and sentence.start < secret.end
         if order[number].id == turn.id and beside:
             return None
@@ -269,11 +272,11 @@ def honest(words: str | None, said: Sequence[str]) -> str | None:
     """A title or summary, unless it holds a number or name that nobody said; secrets masked."""
     if not words:
         return None
-    told = {said[number][s.start : s.end] for number, s in secrets.spoken(said)}
-    if any(secrets.betrays(words, secret) for secret in told):
+    told = {said[number][s.start : s.end] for number, s in secrets.find_in_conversation(said)}
+    if any(secrets.reveals(words, secret) for secret in told):
         return None  # without the word beside it, it is not recognised as a secret
     transcript = " ".join(said)
-    foreign = text.numbers(words) - text.numbers(transcript)
+    foreign = numbers(words) - numbers(transcript)
     plain = text.fold(transcript).text
     foreign |= {name for name in text.names(words) if text.fold(name).text not in plain}
     return None if foreign else secrets.mask(words)

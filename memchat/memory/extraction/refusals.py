@@ -13,7 +13,7 @@ from memchat.memory.extraction.session_reading import Reading
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.store import apps, refusals
-from memchat.store.refusals import Refused
+from memchat.store.refusals import NewRefusal
 
 _SHORTEST_PART = 4
 """Characters from which a word of a proposal may be a part of a secret."""
@@ -23,7 +23,7 @@ def keep(
     tx: Connection,
     own: int,
     reading: Reading,
-    rows: Iterable[Refused],
+    rows: Iterable[NewRefusal],
     now: datetime,
     *,
     altered: Collection[int] = (),
@@ -34,13 +34,13 @@ def keep(
     """
     ids, told = apps.find(tx, reading.scope).ids, _secrets(reading)
     written = [
-        Refused(HIDDEN)
+        NewRefusal(HIDDEN)
         if _betrays(row, told)
         else _with_words_that_may_stay(tx, ids, reading, row, altered)
         for row in rows
     ]
     read_to = reading.session.extracted_to
-    refusals.write(tx, own, reading.session.id, written, now, read_to=read_to)
+    refusals.replace(tx, own, reading.session.id, written, now, read_to=read_to)
 
 
 def _secrets(reading: Reading) -> list[tuple[int, int, int, str]]:
@@ -48,11 +48,11 @@ def _secrets(reading: Reading) -> list[tuple[int, int, int, str]]:
     said = [turn.content for turn in reading.turns]
     return [
         (reading.turns[number].id, found.start, found.end, said[number][found.start : found.end])
-        for number, found in secrets.spoken(said)
+        for number, found in secrets.find_in_conversation(said)
     ]
 
 
-def _betrays(row: Refused, told: Iterable[tuple[int, int, int, str]]) -> bool:
+def _betrays(row: NewRefusal, told: Iterable[tuple[int, int, int, str]]) -> bool:
     """Whether a proposal holds a telling part of a secret. Cut off from the words around it, a part
     is not recognised by itself; and the reason may repeat it."""
     if row.key is None:
@@ -63,7 +63,7 @@ def _betrays(row: Refused, told: Iterable[tuple[int, int, int, str]]) -> bool:
         quoted = row.message_id == message_id and row.start is not None and row.end is not None
         if quoted and (row.start or 0) < end and start < (row.end or 0):
             return True
-        if text.normal_value(secret) in plain or secrets.betrays(words, secret):
+        if text.normal_value(secret) in plain or secrets.reveals(words, secret):
             return True
         if any(piece in secret.casefold() for piece in _pieces(row.value or "")):
             return True
@@ -75,18 +75,18 @@ def _pieces(value: str) -> list[str]:
 
 
 def _with_words_that_may_stay(
-    tx: Connection, ids: Iterable[int], reading: Reading, row: Refused, altered: Collection[int]
-) -> Refused:
+    tx: Connection, ids: Iterable[int], reading: Reading, row: NewRefusal, altered: Collection[int]
+) -> NewRefusal:
     if row.key is None:
         return row
     if row.message_id in altered:
-        return Refused(BLANKED)
+        return NewRefusal(BLANKED)
     if row.message_id is None and any(2 * FILLER in turn.content for turn in reading.turns):
-        return Refused(row.reason)  # nobody said it here, unless it is what was blanked
+        return NewRefusal(row.reason)  # nobody said it here, unless it is what was blanked
     said_at, proofs = reading.turns[-1].created_at, []
     turn = next((turn for turn in reading.turns if turn.id == row.message_id), None)
     if turn is not None:
         said_at = turn.created_at
         proofs.append((turn.id, turn.content[row.start : row.end]))
     stand = tombstone_marks.stand(tx, ids, row.key, row.value or "", proofs, said_at)
-    return Refused(FORGOTTEN) if stand == "refuse" else row
+    return NewRefusal(FORGOTTEN) if stand == "refuse" else row

@@ -10,7 +10,7 @@ from typing import cast
 from sqlalchemy import Connection
 
 from memchat.config import Settings
-from memchat.language.text import sentence_around
+from memchat.language.sentences import sentence_around
 from memchat.memory.extraction.candidate import Relation
 from memchat.memory.extraction.proposals import turned_down
 from memchat.memory.extraction.second_look import Doubt, LookAnswer, SaidBefore, SecondLook
@@ -111,7 +111,7 @@ class LaterSecondLook:
     def _waiting(self, tx: Connection, session: Session) -> list[WaitingItem]:
         """What waits for its look and whose words still stand in their message."""
         ids = apps.find(tx, Scope(session.user, session.app)).ids
-        items = inbox.unchecked(tx, session.id)
+        items = inbox.awaiting_second_look(tx, session.id)
         turns = messages.by_ids(tx, [item.message_id for item in items if item.message_id])
         found = []
         for item in items:
@@ -140,7 +140,7 @@ class LaterSecondLook:
         if look.now and item.relation == "updates":
             sound = content.may_stand_for(value, look.now, [one.turn.content], known)
             value = look.now if sound else value
-        inbox.drop(tx, [item.id])
+        inbox.remove(tx, [item.id])
         own, shared = apps.ensure(tx, Scope(session.user, session.app), now)
         detail = {"verdict": look.answer, "reason": one.signals, "model": model}
         fact = replace(one.fact(value, self.settings), detail=detail)
@@ -157,7 +157,7 @@ class LaterSecondLook:
         for memory_id, app_id, _, _ in (
             embeddings.missing(tx, in_use, writer.written) if in_use else ()
         ):
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+            jobs.enqueue(tx, "embed", app_id, memory_id, now)
         return done
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from memchat.language.text import sentence_around
+from memchat.language.sentences import sentence_around
 from memchat.memory.extraction.second_look import Doubt, LookAnswer
 from memchat.memory.gate.checks import content
 from memchat.memory.gate.types import KnownFact, Turn, Verdict

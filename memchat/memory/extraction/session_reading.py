@@ -26,12 +26,13 @@ from memchat.store import (
     fact_lists,
     keywords,
     memories,
-    messages,
+    memory_lists,
     prompts,
-    succession,
+    receipts,
+    replacements,
 )
-from memchat.store.values_in_force import Standing
-from memchat.types import Memory, Message, Scope, Session, Usage
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Memory, Message, Scope, Session, Usage, Wanted
 
 if TYPE_CHECKING:
     from memchat.providers import Vectors
@@ -53,7 +54,7 @@ def injected(tx: Connection, turns: Iterable[Message]) -> list[str]:
     for turn in turns:
         if turn.role != "assistant":
             continue
-        lines += [hit.text for hit in messages.receipt(tx, turn.id)]
+        lines += [hit.text for hit in receipts.of_reply(tx, turn.id)]
         sent = prompts.of_reply(tx, turn.id)
         if sent is not None and sent.list_id is not None:
             lists.add(sent.list_id)
@@ -191,14 +192,8 @@ class Reading:
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
         rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
-        profile = memories.listed(
-            tx,
-            ids,
-            status="active",
-            today=today,
-            memory_types=("profile",),
-            limit=PROFILE_MOST,
-            standing=standing,
+        profile = memory_lists.listed(
+            tx, ids, Wanted(memory_types=("profile",)), standing, limit=PROFILE_MOST
         )
         ordered += [m for m in profile if m.id not in near]
         short = {fact.memory_id: fact.id for fact in self.known.values()}
@@ -226,13 +221,13 @@ class Reading:
 
     @staticmethod
     def _present(
-        tx: Connection, ids: Sequence[int], found: Sequence[int], standing: Standing
+        tx: Connection, ids: Sequence[int], found: Sequence[int], standing: ValuesInForce
     ) -> dict[int, Memory]:
         """For each of these memories the one that stands in its place today."""
-        now = succession.present(tx, ids, found)
-        places = {i: standing.in_place_of(memory.id) for i, memory in now.items()}
+        now = replacements.current(tx, ids, found)
+        places = {i: standing.current_id(memory.id) for i, memory in now.items()}
         rows = memories.by_ids(tx, ids, sorted(set(places.values())))
-        return {i: standing.seen(rows[place]) for i, place in places.items()}
+        return {i: standing.as_of_today(rows[place]) for i, place in places.items()}
 
     def _near(
         self, tx: Connection, meaning: EmbeddingSpace | None, ids: Sequence[int], window: Window
@@ -242,7 +237,7 @@ class Reading:
         for words in self._asked(window):
             vector = self.vectors.get(embeddings.query_hash(words))
             found = self._found(tx, meaning, ids, words, vector)
-            in_use = succession.present(tx, ids, [i for i, _ in found])
+            in_use = replacements.current(tx, ids, [i for i, _ in found])
             nearest: dict[int, float] = {}
             for found_id, score in found:
                 if found_id in in_use and len(nearest) < NEAREST:

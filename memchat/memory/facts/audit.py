@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.language import secrets, text
+from memchat.language import numbers, secrets, text
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import purge, redaction
@@ -29,13 +29,16 @@ from memchat.store import (
     jobs,
     keywords,
     memories,
+    memory_changes,
+    memory_lists,
     messages,
+    receipts,
     refusals,
     values_in_force,
 )
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
-from memchat.types import Audit, Evidence, Finding, Memory, Scope
+from memchat.types import Audit, Evidence, Finding, Memory, Scope, Wanted
 
 SOON = timedelta(days=7)
 OLD_PLAN = timedelta(days=90)
@@ -63,15 +66,13 @@ class Auditor:
         """Everything that was found, the worst first."""
         found = apps.find(self.tx, self.scope)
         now = as_of(self.tx, found.ids, self._today)
-        self.rows = memories.listed(
-            self.tx, found.ids, status="all", today=self._today, standing=now
-        )
+        self.rows = memory_lists.listed(self.tx, found.ids, Wanted(status="all"), now)
         held = [m for m in self.rows if m.active]
         self.proofs = evidence.of_memories(self.tx, [m.id for m in held])
         current = [m for m in held if m.expires_at is None or m.expires_at >= self._today]
         findings = [
             *self._secrets(held, found),
-            *self._contradictions([m for m in current if values_in_force.on(m, self._today)]),
+            *self._contradictions([m for m in current if values_in_force.holds_on(m, self._today)]),
             *self._duplicates(current),
             *self._stale(held),
             *self._unproven(held),
@@ -188,7 +189,7 @@ class Auditor:
 
     def _never_recalled(self, current: Sequence[Memory]) -> Iterator[Finding]:
         old = [m for m in current if m.created_at < self.now - NEVER_USED]
-        used = messages.received(self.tx, "memory", [m.id for m in old])
+        used = receipts.items_in_any(self.tx, "memory", [m.id for m in old])
         for memory in old:
             if memory.id not in used:
                 what = f"{_line(memory)} was found for no message since {memory.created_at.date()}"
@@ -197,7 +198,7 @@ class Auditor:
     def _drift(self, app_ids: Sequence[int]) -> Iterator[Finding]:
         """Where what is searched differs from the rows."""
         for app_id in app_ids:
-            wanted = memories.searched_texts(self.tx, app_id).keys()
+            wanted = memory_lists.searched_texts(self.tx, app_id).keys()
             if keywords.ids(self.tx, "memories", app_id) != wanted:
                 fix = "write the keyword rows anew"
                 yield Finding("index drift", (), f"keyword rows differ in scope {app_id}", fix)
@@ -207,7 +208,7 @@ class Auditor:
             if self.meaning.index.ids(self.tx, app_id) != embedded:
                 fix = "drop the saved index; it is rebuilt from the rows"
                 yield Finding("index drift", (), f"the index differs in scope {app_id}", fix)
-            lacking = wanted - embedded - jobs.targets(self.tx, "embed", app_id)
+            lacking = wanted - embedded - jobs.unfinished_targets(self.tx, "embed", app_id)
             if lacking:
                 what = f"{len(lacking)} memories of scope {app_id} have no vector"
                 yield Finding("index drift", (), what, "queue their embedding")
@@ -236,7 +237,7 @@ def mend(
         for memory in rest:
             home = memories.app_id_of(tx, memory.id)
             reason = REASONS[finding.kind]
-            memories.deactivate(tx, memory, home, reason, cause, replaced_by=first.id)
+            memory_changes.deactivate(tx, memory, home, reason, cause, replaced_by=first.id)
     else:
         _retire(tx, chosen[0], now.astimezone(zone).date(), cause)
     return True, set()
@@ -246,18 +247,18 @@ def _retire(tx: Connection, memory: Memory, today: date, cause: Cause) -> None:
     home = memories.app_id_of(tx, memory.id)
     over = memory.expires_at is not None and memory.expires_at < today
     back = as_of(tx, [home], today).back.get(memory.id)
-    memories.deactivate(tx, memory, home, "expired" if over else "ended", cause)
+    memory_changes.deactivate(tx, memory, home, "expired" if over else "ended", cause)
     for before in memories.by_ids(tx, [home], [back] if back else []).values():
-        memories.reactivate(tx, before, home, cause)
+        memory_changes.reactivate(tx, before, home, cause)
 
 
 def _rebuild(tx: Connection, ids: Iterable[int], now: datetime) -> set[int]:
     """Write the keyword rows anew, and queue what lacks a vector."""
     for app_id in ids:
         keywords.remove(tx, "memories", sorted(keywords.ids(tx, "memories", app_id)))
-        for memory_id, words in memories.searched_texts(tx, app_id).items():
+        for memory_id, words in memory_lists.searched_texts(tx, app_id).items():
             keywords.write(tx, "memories", memory_id, app_id, words)
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, now)
+            jobs.enqueue(tx, "embed", app_id, memory_id, now)
     return set(ids)
 
 
@@ -276,7 +277,7 @@ def _duplicate(new: Memory, old: Memory) -> Finding:
 
 
 def _why_junk(memory: Memory) -> str | None:
-    words = text.content_words(memory.value) | text.numbers(memory.value)
+    words = text.content_words(memory.value) | numbers.numbers(memory.value)
     if not words:
         return "no word of it means anything"
     if text.normal_value(memory.value).replace(" ", "_") == memory.key:

@@ -25,10 +25,19 @@ from memchat.memory.facts.fact import search_text as search_text
 from memchat.memory.facts.in_force import holds_one, link_of, question, settle
 from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.gate.checks import guards, keys
-from memchat.store import events, evidence, inbox, memories, succession, values_in_force
+from memchat.store import (
+    events,
+    evidence,
+    inbox,
+    memories,
+    memory_changes,
+    new_memory,
+    replacements,
+    values_in_force,
+)
 from memchat.store.events import Cause
-from memchat.store.inbox import Held
-from memchat.store.memories import NewMemory
+from memchat.store.inbox import NewInboxItem
+from memchat.store.new_memory import NewMemory
 from memchat.types import EVERY_APP, Change, Memory
 
 ADDED_BY_HAND = "added by hand"
@@ -94,7 +103,7 @@ class Consolidation:
         waits = Change("review", None, fact.quotes, before=old.value, reason=reason)
         return self._ask(proposal(asked, reason, old), waits)
 
-    def _ask(self, held: Held, waits: Change) -> Change:
+    def _ask(self, held: NewInboxItem, waits: Change) -> Change:
         """Put a question to the person, unless they said no to it before."""
         if inbox.add(self.tx, self.own, held, self.cause.at) == "rejected":
             return Change("refused", None, waits.quotes, reason=REJECTED)
@@ -131,20 +140,20 @@ class Consolidation:
         evidence.add(self.tx, target.id, fact.proofs)
         last = last_day(fact.starts_at, fact.expires_at, target, self._today)
         if last is not None:
-            memories.set_expiry(self.tx, target, scope, last, self.cause)
+            memory_changes.set_expiry(self.tx, target, scope, last, self.cause)
             return Change("ended", self._fresh(target.id), fact.quotes, before=target.value)
-        memories.deactivate(self.tx, target, scope, "ended", self.cause, said_at=fact.said_at)
+        memory_changes.deactivate(self.tx, target, scope, "ended", self.cause, said_at=fact.said_at)
         return Change("ended", target, fact.quotes, before=target.value)
 
     def _same_words(self, fact: Fact) -> Memory | None:
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
         known = memories.by_sha1(self.tx, (self.own, self.shared), sha1)
         if known is not None and not known.active and self._is_beyond(fact, known):
             known = memories.by_sha1(self.tx, (self.own,), sha1)
         if known is not None:
             return known
         normal = text.normal_value(fact.value)
-        for other_id, value in memories.values_of(self.tx, (self.own, self.shared), fact.key):
+        for other_id, value in memories.values_with_key(self.tx, (self.own, self.shared), fact.key):
             if text.normal_value(value) == normal:
                 return memories.get(self.tx, (self.own, self.shared), other_id)
         return None
@@ -164,7 +173,9 @@ class Consolidation:
         # Words that were read before, as by "remember that …", are not said once more.
         if not messages or messages - evidence.messages_of(self.tx, known.id):
             start = known.starts_at if fact.relation == "same" else fact.starts_at
-            memories.repeat(self.tx, known, scope, fact.said_at, self.cause, starts_at=start)
+            memory_changes.count_repeat(
+                self.tx, known, scope, fact.said_at, self.cause, starts_at=start
+            )
         if fact.said_at >= known.said_at and not self._is_beyond(fact, known):
             self._prolong(fact, known, scope)
         evidence.add(self.tx, known.id, fact.proofs)
@@ -183,9 +194,11 @@ class Consolidation:
         linked = link_of(self.tx, known.id)
         if fact.starts_at is not None or holds_one(known.key) or spoken_of or linked is None:
             return None
-        found = succession.present(self.tx, (self.own, self.shared), [linked]).get(linked)
+        found = replacements.current(self.tx, (self.own, self.shared), [linked]).get(linked)
         there = (
-            found is not None and found.id != known.id and values_in_force.on(found, self._today)
+            found is not None
+            and found.id != known.id
+            and values_in_force.holds_on(found, self._today)
         )
         return found if there else None
 
@@ -203,7 +216,7 @@ class Consolidation:
         """What was to come may come on another day, or be there now; what that replaces."""
         moves = self._moves(fact, known)
         if moves and fact.starts_at != known.starts_at:
-            memories.set_start(self.tx, known, scope, fact.starts_at, self.cause)
+            memory_changes.set_start(self.tx, known, scope, fact.starts_at, self.cause)
         if fact.starts_at is not None:
             return None
         before = self._supersede_rivals(fact, known.id) if moves else None
@@ -219,10 +232,12 @@ class Consolidation:
         new = self._fresh(self._add_row(replace(fact, expires_at=until, starts_at=start)))
         fuller = len(text.content_words(fact.value)) >= len(text.content_words(known.value))
         if fact.said_at < known.said_at or not fuller:
-            memories.deactivate(self.tx, new, self.own, "merged", self.cause, replaced_by=known.id)
+            memory_changes.deactivate(
+                self.tx, new, self.own, "merged", self.cause, replaced_by=known.id
+            )
             return self._repeat(fact, known)
         scope = self._scope_of(known)
-        memories.deactivate(self.tx, known, scope, "merged", self.cause, replaced_by=new.id)
+        memory_changes.deactivate(self.tx, known, scope, "merged", self.cause, replaced_by=new.id)
         return Change("merged", self._fresh(new.id), fact.quotes, before=known.value)
 
     def _prolong(self, fact: Fact, known: Memory, scope: int) -> None:
@@ -230,7 +245,7 @@ class Consolidation:
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
         told = fact.expires_at is not None or fact.created_by == "manual" or over
         if told and fact.expires_at != known.expires_at:
-            memories.set_expiry(self.tx, known, scope, fact.expires_at, self.cause)
+            memory_changes.set_expiry(self.tx, known, scope, fact.expires_at, self.cause)
 
     def _revive(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
         winner = self._winner(known)
@@ -244,15 +259,17 @@ class Consolidation:
             return Change("repeated", known, fact.quotes)
         scope = self._scope_of(known)
         if fact.starts_at != known.starts_at:
-            memories.set_start(self.tx, known, scope, fact.starts_at, self.cause)
+            memory_changes.set_start(self.tx, known, scope, fact.starts_at, self.cause)
         before = self._supersede_rivals(fact, known.id)
         before = self._take_place(fact, target, known.id) or before
-        memories.reactivate(
+        memory_changes.reactivate(
             self.tx, known, scope, self.cause, instead_of=self._linked(fact, target)
         )
-        memories.repeat(self.tx, known, scope, fact.said_at, self.cause, starts_at=fact.starts_at)
+        memory_changes.count_repeat(
+            self.tx, known, scope, fact.said_at, self.cause, starts_at=fact.starts_at
+        )
         if fact.expires_at != known.expires_at:
-            memories.set_expiry(self.tx, known, scope, fact.expires_at, self.cause)
+            memory_changes.set_expiry(self.tx, known, scope, fact.expires_at, self.cause)
         evidence.add(self.tx, known.id, fact.proofs)
         self.written.append(known.id)
         kind = "superseded" if before else "revived"
@@ -275,7 +292,7 @@ class Consolidation:
         newer = self._newer_than(fact, target, memory_id)
         if newer is not None:
             new = self._fresh(memory_id)
-            memories.deactivate(
+            memory_changes.deactivate(
                 self.tx, new, self.own, "superseded", self.cause, replaced_by=newer.id
             )
             return Change("added", self._fresh(memory_id), fact.quotes)
@@ -297,7 +314,7 @@ class Consolidation:
         return target.id
 
     def _add_row(self, fact: Fact, instead_of: int | None = None) -> int:
-        memory_id = memories.insert_new(
+        memory_id = memory_changes.add(
             self.tx,
             self.own,
             NewMemory(
@@ -335,7 +352,7 @@ class Consolidation:
             return None
         if target.said_at > fact.said_at:
             return None
-        if fact.starts_at is not None and values_in_force.on(target, self._today):
+        if fact.starts_at is not None and values_in_force.holds_on(target, self._today):
             return None
         return self._replace(target, new_id)
 
@@ -345,7 +362,7 @@ class Consolidation:
         if not self._fresh(old.id).active:
             return None  # a moment ago, as a rival
         scope = self._scope_of(old)
-        memories.deactivate(self.tx, old, scope, "superseded", self.cause, replaced_by=new_id)
+        memory_changes.deactivate(self.tx, old, scope, "superseded", self.cause, replaced_by=new_id)
         return old.value
 
     def _supersede_rivals(self, fact: Fact, new_id: int) -> str | None:
@@ -365,7 +382,7 @@ class Consolidation:
         if not holds_one(fact.key):
             return []
         found = memories.with_key(self.tx, (self.own,), fact.key)
-        return [m for m in found if m.id != new_id and values_in_force.on(m, self._today)]
+        return [m for m in found if m.id != new_id and values_in_force.holds_on(m, self._today)]
 
     def _merge_near(self, fact: Fact, new_id: int) -> str | None:
         if fact.relation == "beside":
@@ -375,24 +392,25 @@ class Consolidation:
             if not other.active:
                 continue
             if may_merge(other, fact):
-                memories.deactivate(
+                memory_changes.deactivate(
                     self.tx, other, self.own, "merged", self.cause, replaced_by=new_id
                 )
                 return other.value
             self._hold(
-                Held("close to another memory: the same, or not?", related_id=other.id), new_id
+                NewInboxItem("close to another memory: the same, or not?", related_id=other.id),
+                new_id,
             )
         return None
 
-    def _hold(self, held: Held, memory_id: int) -> None:
-        pair = Held(held.reason, memory_id=memory_id, related_id=held.related_id)
+    def _hold(self, held: NewInboxItem, memory_id: int) -> None:
+        pair = NewInboxItem(held.reason, memory_id=memory_id, related_id=held.related_id)
         inbox.add(self.tx, self.own, pair, self.cause.at)
 
     def _many(self, fact: Fact) -> bool:
         built_in = keys.cardinality(fact.key)
         if built_in is not None:
             return built_in == "many"
-        so_far = memories.many_so_far(self.tx, (self.own, self.shared), fact.key)
+        so_far = memories.holds_many(self.tx, (self.own, self.shared), fact.key)
         return fact.many if so_far is None else so_far
 
     def _is_beyond(self, fact: Fact, memory: Memory) -> bool:
@@ -409,7 +427,7 @@ class Consolidation:
         past = events.of_memory(self.tx, memory.id)
         entered = any(e.actor == "user" and e.cause == ADDED_BY_HAND for e in past)
         unproven = memory.created_by == "manual" and not evidence.messages_of(self.tx, memory.id)
-        return entered or unproven or memory.id in events.reworded(self.tx, [memory.id])
+        return entered or unproven or memory.id in events.value_edits(self.tx, [memory.id])
 
     @property
     def _today(self) -> date:

@@ -24,7 +24,7 @@ from memchat.providers import ChatModel
 from memchat.providers.litellm_calls import cost_usd
 from memchat.store import cues as rows
 from memchat.store import usage
-from memchat.store.cues import Lacking
+from memchat.store.cues import FactWithoutCues
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.tokens import estimate_tokens
@@ -72,21 +72,21 @@ class CueBackfill:
         """
         return sum(self._fill(self._still(batch)) for batch in _batches(self._lacking()))
 
-    def _lacking(self) -> list[Lacking]:
+    def _lacking(self) -> list[FactWithoutCues]:
         with self.database.read() as tx:
-            return rows.lacking(tx, self._today())
+            return rows.facts_without_cues(tx, self._today())
 
-    def _still(self, batch: Sequence[Lacking]) -> list[Lacking]:
+    def _still(self, batch: Sequence[FactWithoutCues]) -> list[FactWithoutCues]:
         with self.database.read() as tx:
-            return rows.still_lacking(tx, batch, self._today())
+            return rows.still_without_cues(tx, batch, self._today())
 
     def _today(self) -> date:
         return self.clock().astimezone(self.zone).date()
 
-    def _asks(self, fact: Lacking) -> bool:
+    def _asks(self, fact: FactWithoutCues) -> bool:
         return not self.model.stand_in and not _private(fact)
 
-    def _fill(self, batch: Sequence[Lacking]) -> int:
+    def _fill(self, batch: Sequence[FactWithoutCues]) -> int:
         if not batch:
             return 0
         found: dict[int, tuple[str, ...]] = {}
@@ -97,7 +97,7 @@ class CueBackfill:
         now = self.clock()
         with self.database.write() as tx:
             given = {fact: found.get(fact.id) or cues.of_key(fact.key) for fact in batch}
-            written = [fact.id for fact, some in given.items() if rows.give(tx, fact, some)]
+            written = [fact.id for fact, some in given.items() if rows.set_cues(tx, fact, some)]
             read = {(fact.id, fact.key, fact.value) for fact in batch}
             changed = replies_in_flight.strip_cues(tx, batch[0].app_id, read).union(written)
             redaction.reindex(tx, changed, self.zone, Cause(now, "model", "cues"))
@@ -105,20 +105,20 @@ class CueBackfill:
                 usage.add(tx, batch[0].app_id, None, spent, now)
         return len(written)
 
-    def _request(self, batch: Sequence[Lacking]) -> list[ChatMessage]:
+    def _request(self, batch: Sequence[FactWithoutCues]) -> list[ChatMessage]:
         facts = [{"id": str(fact.id), "key": fact.key, "value": fact.value} for fact in batch]
         data = json.dumps({"facts": facts}, ensure_ascii=False)
         return [ChatMessage("system", self.prompts.text("cues")), ChatMessage("user", data)]
 
 
-def _private(fact: Lacking) -> bool:
+def _private(fact: FactWithoutCues) -> bool:
     """Whether it is sensitive or holds a secret, and is sent to nobody for this."""
     return fact.sensitive or bool(find_secrets(f"{fact.key}: {fact.value}"))
 
 
-def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
+def _batches(lacking: Sequence[FactWithoutCues]) -> Iterator[list[FactWithoutCues]]:
     """Facts of one app together, private ones by themselves."""
-    groups: dict[tuple[int, bool], list[Lacking]] = {}
+    groups: dict[tuple[int, bool], list[FactWithoutCues]] = {}
     for fact in lacking:
         groups.setdefault((fact.app_id, _private(fact)), []).append(fact)
     for group in groups.values():
@@ -126,7 +126,7 @@ def _batches(lacking: Sequence[Lacking]) -> Iterator[list[Lacking]]:
             yield group[start : start + BATCH]
 
 
-def _read(text: str, batch: Sequence[Lacking]) -> dict[int, tuple[str, ...]]:
+def _read(text: str, batch: Sequence[FactWithoutCues]) -> dict[int, tuple[str, ...]]:
     """The cues of an answer by the fact's id; of one that cannot be read, none."""
     try:
         answer = _Answer.model_validate_json(text[text.find("{") : text.rfind("}") + 1])

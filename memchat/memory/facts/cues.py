@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
-from memchat.store import keywords, memories, mentions
+from memchat.store import keywords, memory_lists, mentions
 
 COMMON_FROM = 10
 """Facts from which on a person's cues are looked at for those that stand nearly everywhere."""
@@ -91,9 +91,9 @@ def telling(tx: Connection, app_id: int, cues: Sequence[str]) -> list[str]:
     """These cues without those that stand in over a fifth of the person's facts."""
     if not cues:
         return []
-    scopes = mentions.scopes(tx, app_id)
-    count = memories.active_in(tx, scopes)
+    scopes = mentions.related_app_ids(tx, app_id)
+    count = memory_lists.count_active(tx, scopes)
     if count < COMMON_FROM:
         return list(cues)
     most = count // COMMON_SHARE
-    return [cue for cue in cues if not keywords.held_by_more(tx, "memories", scopes, cue, most)]
+    return [cue for cue in cues if not keywords.is_held_by_more(tx, "memories", scopes, cue, most)]

@@ -8,7 +8,7 @@ from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from memchat.memory.extraction.candidate import Relation
-from memchat.store.inbox import Held
+from memchat.store.inbox import NewInboxItem
 from memchat.types import CreatedBy, Memory, MemoryType
 
 REJECTED = "you said no to it before"
@@ -64,11 +64,11 @@ def _slot(key: str) -> str:
     return f"{key.replace('_', ' ')}: "
 
 
-def proposal(fact: Fact, reason: str, target: Memory | None = None) -> Held:
+def proposal(fact: Fact, reason: str, target: Memory | None = None) -> NewInboxItem:
     """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
     ends = target if fact.relation == "ends" else None
-    return Held(
+    return NewInboxItem(
         reason,
         message_id=message_id,
         memory_type=fact.memory_type if ends is None else ends.memory_type,

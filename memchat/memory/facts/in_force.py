@@ -19,45 +19,46 @@ from memchat.store import (
     evidence,
     inbox,
     memories,
+    memory_changes,
     messages,
     refusals,
-    succession,
+    replacements,
     values_in_force,
 )
 from memchat.store.events import Cause
-from memchat.store.inbox import Held
-from memchat.store.refusals import Refused
-from memchat.store.values_in_force import Standing
+from memchat.store.inbox import NewInboxItem
+from memchat.store.refusals import NewRefusal
+from memchat.store.values_in_force import ValuesInForce
 from memchat.types import EVERY_APP, Memory
 
 OVER = "its day is over"
 BEGUN = "its day has come"
 
 
-def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> Standing:
+def as_of(tx: Connection, app_ids: Sequence[int], today: date) -> ValuesInForce:
     """How the memories of these scope rows stand today."""
-    due = values_in_force.due(tx, app_ids, today) if app_ids else []
+    due = values_in_force.with_due_date(tx, app_ids, today) if app_ids else []
     if not due:
-        return Standing(today)
+        return ValuesInForce(today)
     displaced: dict[int, int] = {}
     back: dict[int, int] = {}
     for app, key in dict.fromkeys((m.app, m.key) for m in due if holds_one(m.key)):
         rows = [m for m in values_in_force.of_key(tx, app_ids, key) if m.app == app]
         _stand(rows, today, displaced, back)
     for memory in due:
-        if not holds_one(memory.key) and values_in_force.on(memory, today):
+        if not holds_one(memory.key) and values_in_force.holds_on(memory, today):
             target = _target(tx, app_ids, memory, displaced, today)
             if target is not None:
                 loser, winner = sorted((memory, target), key=said)
                 if _keeps_its_place(loser, winner):
                     loser, winner = winner, loser
                 displaced[loser.id] = winner.id
-    return Standing(today, displaced, back)
+    return ValuesInForce(today, displaced, back)
 
 
 def to_settle(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
     """Whether the days that have come since did anything to these scope rows."""
-    due = values_in_force.due(tx, app_ids, today)
+    due = values_in_force.with_due_date(tx, app_ids, today)
     return any(_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
@@ -67,23 +68,23 @@ def settle(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime
     found = as_of(tx, app_ids, today)
     ids = [
         *found.displaced,
-        *(m.id for m in values_in_force.due(tx, app_ids, today) if _over(m, today)),
+        *(m.id for m in values_in_force.with_due_date(tx, app_ids, today) if _over(m, today)),
     ]
     for memory in memories.by_ids(tx, app_ids, ids).values():
         app_id = memories.app_id_of(tx, memory.id)
         if memory.id not in found.displaced:
-            memories.deactivate(tx, memory, app_id, "expired", Cause(now, "system", OVER))
+            memory_changes.deactivate(tx, memory, app_id, "expired", Cause(now, "system", OVER))
             continue
         winner = memories.by_ids(tx, app_ids, [found.displaced[memory.id]])[
             found.displaced[memory.id]
         ]
         begun = Cause(now, "system", BEGUN)
-        memories.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
+        memory_changes.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
         if memory.starts_at is not None and memory.starts_at >= first_day(winner, zone):
             _ask(tx, app_id, memory, winner, now)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         app_id = memories.app_id_of(tx, memory.id)
-        memories.reactivate(tx, memory, app_id, Cause(now, "system", OVER))
+        memory_changes.reactivate(tx, memory, app_id, Cause(now, "system", OVER))
         drop_question(tx, app_id, memory)
 
 
@@ -113,7 +114,7 @@ def _stand(
 ) -> None:
     """Decide on the rows of one slot."""
     active = [m for m in rows if m.active]
-    holding = sorted((m for m in active if values_in_force.on(m, today)), key=said)
+    holding = sorted((m for m in active if values_in_force.holds_on(m, today)), key=said)
     if holding:
         kept = [m for m in holding[:-1] if _keeps_its_place(m, holding[-1])]
         winner = (kept or holding)[-1]
@@ -123,7 +124,9 @@ def _stand(
         return
     over = [m for m in active if _over(m, today)]
     before = [
-        m for m in rows if values_in_force.on(m, today) and _gave_way_to_the_past(m, rows, today)
+        m
+        for m in rows
+        if values_in_force.holds_on(m, today) and _gave_way_to_the_past(m, rows, today)
     ]
     if over and before:
         # "In Porto until the end of the month" must not cost the city that was there before.
@@ -167,10 +170,10 @@ def _target(
     )
     if done:
         return None
-    found = succession.present(tx, app_ids, [linked]).get(linked)
+    found = replacements.current(tx, app_ids, [linked]).get(linked)
     while found is not None and found.id in displaced:
         found = memories.get(tx, app_ids, displaced[found.id])
-    if found is None or found.id == memory.id or not values_in_force.on(found, today):
+    if found is None or found.id == memory.id or not values_in_force.holds_on(found, today):
         return None
     return found
 
@@ -180,7 +183,7 @@ def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datet
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"
-    held = Held(
+    held = NewInboxItem(
         question("updates", quote, winner),
         message_id=proof.message_id if proof is not None else None,
         memory_type=memory.memory_type,
@@ -200,9 +203,9 @@ def _ask(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datet
         refusals.add(tx, app_id, said_in, [_not_asked(held)], now)
 
 
-def _not_asked(held: Held) -> Refused:
+def _not_asked(held: NewInboxItem) -> NewRefusal:
     """What is listed of a question that got a no before."""
-    return Refused(
+    return NewRefusal(
         REJECTED,
         message_id=held.message_id,
         start=held.start,
@@ -223,7 +226,7 @@ def drop_question(tx: Connection, app_id: int, memory: Memory) -> None:
     """Whether a value is to take another's place is not to be asked once it is in use."""
     asked = (item for item in inbox.listed(tx, app_id, "pending") if item.relation == "updates")
     same = [i.id for i in asked if (i.key, i.value) == (memory.key, memory.value)]
-    inbox.drop(tx, same)
+    inbox.remove(tx, same)
 
 
 def question(relation: str, quote: str, target: Memory) -> str:

@@ -23,9 +23,11 @@ from memchat.store import (
     inbox,
     jobs,
     memories,
+    memory_changes,
     messages,
+    new_memory,
     refusals,
-    succession,
+    replacements,
     tombstones,
 )
 from memchat.store.events import Cause
@@ -92,7 +94,7 @@ def keep_refused(
         )
     cause = Cause(now, "user", "kept anyway")
     memory = _Yes(tx, scope, settings, cause, of_refusal(refused), False, embeds).carry_out()
-    refusals.drop(tx, [refused.id])
+    refusals.remove(tx, [refused.id])
     return memory
 
 
@@ -101,9 +103,9 @@ def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None
     words do not stay behind as a rejected item."""
     own, shared = apps.ensure(tx, scope, now)
     marks = _marks(item)
-    if tombstones.buried(tx, (own, shared), marks):
-        tombstones.bury(tx, own, 0, marks, now)
-        inbox.drop(tx, [item.id])
+    if tombstones.find(tx, (own, shared), marks):
+        tombstones.add(tx, own, 0, marks, now)
+        inbox.remove(tx, [item.id])
     else:
         inbox.decide(tx, item.id, "rejected")
 
@@ -170,8 +172,8 @@ class _Yes:
         here = shared if target is not None and target.app == EVERY_APP else own
         fact = self._fact(here, target)
         marks = tombstone_marks.marks_of_words(fact.key, fact.value) | self._marks()
-        tombstones.lift(self.tx, [own, shared], marks)
-        sha1 = memories.sha1_of(fact.memory_type, fact.key, fact.value)
+        tombstones.remove(self.tx, [own, shared], marks)
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
         purge.make_way(self.tx, here, sha1, self.settings.zone, now)
         done = self._writer(here, shared).apply(fact)
         if done.memory is None:
@@ -196,9 +198,9 @@ class _Yes:
         said_at, proofs, _ = self._proof()
         last = last_day(self.proposal.starts_at, self.proposal.expires_at, target, self._today)
         if last is not None:
-            memories.set_expiry(self.tx, target, scope, last, self.cause)
+            memory_changes.set_expiry(self.tx, target, scope, last, self.cause)
         else:
-            memories.deactivate(self.tx, target, scope, "ended", self.cause, said_at=said_at)
+            memory_changes.deactivate(self.tx, target, scope, "ended", self.cause, said_at=said_at)
         evidence.add(self.tx, target.id, proofs)
         ended = memories.get(self.tx, (own, shared), target.id)
         assert ended is not None
@@ -271,12 +273,14 @@ class _Yes:
         left = memories.get(self.tx, ids, target.id)
         if left is not None and left.active and left.id != new.id:
             scope = memories.app_id_of(self.tx, left.id)
-            memories.deactivate(self.tx, left, scope, "superseded", self.cause, replaced_by=new.id)
+            memory_changes.deactivate(
+                self.tx, left, scope, "superseded", self.cause, replaced_by=new.id
+            )
 
     def _queue(self, memory_id: int) -> None:
         if self.embeds:
             app_id = memories.app_id_of(self.tx, memory_id)
-            jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.cause.at)
+            jobs.enqueue(self.tx, "embed", app_id, memory_id, self.cause.at)
 
 
 def _marks(item: InboxItem) -> set[Mark]:
@@ -298,11 +302,11 @@ def _replace(
 ) -> Memory:
     ids = apps.find(tx, scope).ids
     found = memories.by_ids(tx, ids, [related_id])
-    new, old = succession.present(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
+    new, old = replacements.current(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
     if new is None or old is None or new.id == old.id:
         raise NotFound("one of the two memories is gone or retired; reject the item")
     if old.active:
-        memories.deactivate(
+        memory_changes.deactivate(
             tx, old, memories.app_id_of(tx, old.id), "superseded", cause, replaced_by=new.id
         )
     inbox.decide(tx, item_id, "accepted")
@@ -314,6 +318,6 @@ def _end(tx: Connection, scope: Scope, memory_id: int, item_id: int, cause: Caus
     if memory is None:
         raise NotFound("the memory is gone; reject the item")
     if memory.active:
-        memories.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
+        memory_changes.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
     inbox.decide(tx, item_id, "accepted")
     return memory

@@ -18,9 +18,19 @@ from memchat.memory.facts.in_force import settle
 from memchat.memory.forgetting import purge, tombstone_marks
 from memchat.memory.gate.checks import keys
 from memchat.memory.recall import turn_texts
-from memchat.store import apps, embeddings, evidence, jobs, memories, meta, tombstones
+from memchat.store import (
+    apps,
+    embeddings,
+    evidence,
+    jobs,
+    memories,
+    memory_changes,
+    meta,
+    new_memory,
+    tombstones,
+)
 from memchat.store.events import Cause
-from memchat.store.memories import NewMemory
+from memchat.store.new_memory import NewMemory
 from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
 
 VALUE_LIMIT = 280
@@ -85,7 +95,7 @@ class ManualChanges:
         memory = done.apply(fact).memory
         assert memory is not None
         if secret and not memory.sensitive:
-            memories.amend(self.tx, memory.id, sensitive=1)  # it was known before
+            memory_changes.set_columns(self.tx, memory.id, sensitive=1)  # it was known before
             memory = self._fresh(memory.id)
         self._queue(memory.id)
         return memory
@@ -116,7 +126,7 @@ class ManualChanges:
         until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
         if not isinstance(expires_at, Keep):
             self._check_day(expires_at)
-        twin = memories.by_sha1(self.tx, [app_id], memories.sha1_of(kind, name, words))
+        twin = memories.by_sha1(self.tx, [app_id], new_memory.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words are said now: an older session that is read later must not override them.
@@ -138,7 +148,7 @@ class ManualChanges:
         self._clear_the_way(app_id, kind, name, words)
         old = memories.hash_of(self.tx, memory.id)
         cause = Cause(self.now, "user", "edited by hand")
-        memories.rewrite(self.tx, memory, app_id, new, cause)
+        memory_changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
         embeddings.drop_unused(self.tx, [old])
@@ -157,8 +167,8 @@ class ManualChanges:
         if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
-            memories.set_expiry(self.tx, memory, app_id, None, cause)
-        memories.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
+            memory_changes.set_expiry(self.tx, memory, app_id, None, cause)
+        memory_changes.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -177,8 +187,8 @@ class ManualChanges:
     def _clear_the_way(self, app_id: int, kind: MemoryType, key: str, value: str) -> None:
         """A person's own word counts, also for what they had forgotten before."""
         if tombstones.any_in(self.tx, app_id):
-            tombstones.lift(self.tx, [app_id], tombstone_marks.marks_of_words(key, value))
-        sha1 = memories.sha1_of(kind, key, value)
+            tombstones.remove(self.tx, [app_id], tombstone_marks.marks_of_words(key, value))
+        sha1 = new_memory.sha1_of(kind, key, value)
         purge.make_way(self.tx, app_id, sha1, self.settings.zone, self.now)
 
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
@@ -189,7 +199,7 @@ class ManualChanges:
             return
         for rival in begun:
             if rival.id != memory_id:
-                memories.deactivate(
+                memory_changes.deactivate(
                     self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
                 )
 
@@ -216,7 +226,7 @@ class ManualChanges:
     def _queue(self, memory_id: int) -> None:
         if self.embeds:
             app_id = memories.app_id_of(self.tx, memory_id)
-            jobs.enqueue(self.tx, "embed", app_id, "memory", memory_id, self.now)
+            jobs.enqueue(self.tx, "embed", app_id, memory_id, self.now)
 
     def _fresh(self, memory_id: int) -> Memory:
         found = memories.get(self.tx, apps.find(self.tx, self.scope).ids, memory_id)
@@ -241,7 +251,7 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
 def _is_secret(key: str, value: str, keep: bool) -> bool:
     """Whether it looks like a secret; not an e-mail or a phone number. Raises SecretError where the
     person should be asked first."""
-    kinds = {secret.kind for _words, secret in secrets.find_filed(key, value)}
+    kinds = {secret.kind for _words, secret in secrets.find_in_fact(key, value)}
     grave = sorted(kinds - secrets.PERSONAL)
     if grave and not keep:
         raise SecretError(grave[0])

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from memchat.memory.facts.in_force import drop_question, said
-from memchat.store import events, memories, messages, values_in_force
+from memchat.store import events, memory_changes, messages, values_in_force
 from memchat.store.events import Cause
 from memchat.types import Event, Memory
 
@@ -81,13 +81,13 @@ class ValueReplay:
         back = [m for m in coming if m.inactive_reason == "superseded" and not self._dropped(m)]
         begun = [m for m in rows if m not in coming]
         chain = sorted((m for m in begun if _in_turn(m)), key=said)
-        holding = [m for m in chain if values_in_force.on(m, today)]
+        holding = [m for m in chain if values_in_force.holds_on(m, today)]
         ended = [m for m in begun if m.inactive_reason == "ended"]
         if holding and all(said(m) < said(holding[-1]) for m in ended):
             back += [m for m in holding[-1:] if not m.active]
             self._retire(chain[: chain.index(holding[-1]) + 1])
         for memory in back:
-            memories.reactivate(self.tx, memory, self.app_id, self.cause)
+            memory_changes.reactivate(self.tx, memory, self.app_id, self.cause)
             drop_question(self.tx, self.app_id, memory)
         return back
 
@@ -97,11 +97,11 @@ class ValueReplay:
         for n, memory in enumerate(chain[:-1]):
             heir = chain[n + 1]
             if memory.active:
-                memories.deactivate(
+                memory_changes.deactivate(
                     self.tx, memory, self.app_id, "superseded", self.cause, replaced_by=heir.id
                 )
             elif place.get(memory.replaced_by or 0, -1) <= n:
-                memories.amend(self.tx, memory.id, replaced_by=heir.id)
+                memory_changes.set_columns(self.tx, memory.id, replaced_by=heir.id)
 
     def _date(self, theirs: Collection[int]) -> None:
         """Give each value the first day that what is still said gives it."""
@@ -109,7 +109,7 @@ class ValueReplay:
         until = {i: m.expires_at for i, m in rows.items()}
         for i, start in starts(self._sayings(rows), until).items():
             if start != rows[i].starts_at:
-                memories.set_start(self.tx, rows[i], self.app_id, start, self.cause)
+                memory_changes.set_start(self.tx, rows[i], self.app_id, start, self.cause)
 
     def _sayings(self, ids: Iterable[int]) -> list[Saying]:
         """What was said of these memories and is not about to go, in the order it was read."""

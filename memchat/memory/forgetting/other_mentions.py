@@ -48,7 +48,7 @@ def find(tx: Connection, chosen: Sequence[Memory]) -> Elsewhere:
     traces = redaction.Traces()
     for memory in gone.values():
         redaction.gather(tx, memory, memories.app_id_of(tx, memory.id), traces)
-    app_ids = sorted({i for app_id in traces.scopes for i in mentions.scopes(tx, app_id)})
+    app_ids = sorted({i for app_id in traces.scopes for i in mentions.related_app_ids(tx, app_id)})
     values = sorted({value for facts in traces.scopes.values() for _, value in facts})
     tells = telling_words.of(tx, app_ids, values)
     if not tells.groups:
@@ -72,13 +72,13 @@ class _Search:
         yield from self._messages()
         yield from self._descriptions()
         yield from self._memories()
-        yield from self._proposals("inbox", mentions.waiting(self.tx, self.app_ids))
-        yield from self._proposals("refusal", mentions.refused(self.tx, self.app_ids))
+        yield from self._proposals("inbox", mentions.inbox_texts(self.tx, self.app_ids))
+        yield from self._proposals("refusal", mentions.refusal_texts(self.tx, self.app_ids))
 
     def _messages(self) -> Iterator[Place]:
-        ids = set(mentions.barely_indexed(self.tx, self.app_ids, self.tells.beginnings()))
+        ids = set(mentions.partly_indexed(self.tx, self.app_ids, self.tells.beginnings()))
         for group in self.tells.groups:
-            ids |= keywords.holding(self.tx, "messages", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "messages", self.app_ids, group)
         turns = messages.by_ids(self.tx, sorted(ids))
         left = {turn.id: redaction.left_of(turn, self.traces) for turn in turns.values()}
         for turn_id, spans in self.tells.spans(left).items():
@@ -88,7 +88,7 @@ class _Search:
             yield Place(kind, turn_id, turn.session_id, turn.created_at, shown)
 
     def _descriptions(self) -> Iterator[Place]:
-        rows = {row[0]: row for row in mentions.described(self.tx, self.app_ids)}
+        rows = {row[0]: row for row in mentions.titles_and_summaries(self.tx, self.app_ids)}
         kinds: tuple[tuple[PlaceKind, int], ...] = (("title", 1), ("summary", 2))
         for kind, column in kinds:
             said = {i: row[column] for i, row in rows.items() if row[column]}
@@ -96,13 +96,13 @@ class _Search:
                 values = self.traces.values.get(session_id, set())
                 taught = session_id in self.traces.quotes
                 if not (taught or redaction.speaks_of(said[session_id], values)):
-                    at = raw_sql.at(rows[session_id][3])
+                    at = raw_sql.parse_time(rows[session_id][3])
                     yield Place(kind, session_id, session_id, at, _around(said[session_id], spans))
 
     def _memories(self) -> Iterator[Place]:
-        ids = set(mentions.unsearched(self.tx, self.app_ids))
+        ids = set(mentions.unindexed_memories(self.tx, self.app_ids))
         for group in self.tells.groups:
-            ids |= keywords.holding(self.tx, "memories", self.app_ids, group)
+            ids |= keywords.rows_holding_all(self.tx, "memories", self.app_ids, group)
         there = memories.by_ids(self.tx, self.app_ids, sorted(ids - self.gone))
         said = {memory.id: self._lines(memory) for memory in there.values()}
         for memory_id, spans in self.tells.spans(said).items():
@@ -164,11 +164,11 @@ def queue(
     """Have these places blanked by the job that purges the memory, or did: what undoes the one
     undoes the other."""
     wanted = MentionsToBlank.of(found)
-    before = MentionsToBlank.load(jobs.how(tx, "forget", found.memory_id))
+    before = MentionsToBlank.load(jobs.instructions(tx, "forget", found.memory_id))
     if before is not None:
         wanted = MentionsToBlank(wanted.words, wanted.ids | before.ids)
     how = wanted.dump()
-    jobs.enqueue(tx, "forget", app_id, "memory", found.memory_id, now, run_at=blank_at, how=how)
+    jobs.enqueue(tx, "forget", app_id, found.memory_id, now, run_at=blank_at, how=how)
 
 
 def blank(
@@ -178,7 +178,7 @@ def blank(
 
     Gives the scope rows whose saved vectors know too much now.
     """
-    app_ids = mentions.scopes(tx, app_id)
+    app_ids = mentions.related_app_ids(tx, app_id)
     facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
     # One that is being forgotten on its own has its own purge and undoing.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
@@ -197,15 +197,15 @@ def blank(
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(found[1])
     purge.to_scrub(tx)
-    touched = evidence.proved_by(tx, rewritten)
+    touched = evidence.proved_memories(tx, rewritten)
     return stale | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
 
 def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:
-    waiting = {row[0] for row in mentions.waiting(tx, app_ids)}
-    refused = {row[0] for row in mentions.refused(tx, app_ids)}
-    inbox.drop(tx, sorted(waiting & chosen.of_kind("inbox")))
-    refusals.drop(tx, sorted(refused & chosen.of_kind("refusal")))
+    waiting = {row[0] for row in mentions.inbox_texts(tx, app_ids)}
+    refused = {row[0] for row in mentions.refusal_texts(tx, app_ids)}
+    inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
+    refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
 
 
 def _blank_turns(
@@ -215,7 +215,7 @@ def _blank_turns(
     held = tells.spans({turn.id: turn.content for turn in turns if turn.id in ids})
     texts = {t.id: redaction.blanked(t.content, held[t.id]) for t in turns if t.id in held}
     if texts:
-        prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
+        prompts.remove(tx, [turn.id for turn in turns if turn.role == "assistant"])
     return redaction.rewrite(tx, session_id, turns, texts)
 
 

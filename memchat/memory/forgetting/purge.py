@@ -27,17 +27,19 @@ from memchat.store import (
     events,
     evidence,
     fact_lists,
-    hidden,
+    hidden_memories,
     inbox,
     jobs,
     keywords,
     memories,
+    memory_changes,
+    memory_lists,
     messages,
     meta,
     refusals,
+    replacements,
     services,
     sessions,
-    succession,
     tombstones,
 )
 from memchat.store.database import Database
@@ -64,12 +66,12 @@ def hide(
             continue  # on its own, before: its own purge and undoing stand
         app_id = memories.app_id_of(tx, one.id)
         facts = redaction.facts_of(one, events.of_memory(tx, one.id))
-        tombstones.bury(tx, app_id, one.id, _marks(tx, one.id, facts), now)
-        hidden.hide(tx, one, app_id, Cause(now, "user"))
+        tombstones.add(tx, app_id, one.id, _marks(tx, one.id, facts), now)
+        hidden_memories.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
     app_id = memories.app_id_of(tx, memory.id)
-    jobs.enqueue(tx, "forget", app_id, "memory", memory.id, now, run_at=purge_at, how=how)
-    return events.scopes(tx, list(gone))
+    jobs.enqueue(tx, "forget", app_id, memory.id, now, run_at=purge_at, how=how)
+    return events.app_ids_of(tx, list(gone))
 
 
 def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
@@ -77,9 +79,9 @@ def bring_back(tx: Connection, memory: Memory, now: datetime) -> None:
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
-            tombstones.exhume(tx, one.id)
+            tombstones.remove_of_memory(tx, one.id)
             app_id = memories.app_id_of(tx, one.id)
-            hidden.show(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
+            hidden_memories.unhide(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
 
 
 def make_way(tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime) -> None:
@@ -87,8 +89,8 @@ def make_way(tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: dateti
 
     Its vector left the saved index when it was hidden.
     """
-    for memory in hidden.listed(tx, [app_id], sha1=sha1):
-        kept = jobs.how(tx, "forget", memory.id) == KEEP_TRANSCRIPT
+    for memory in hidden_memories.listed(tx, [app_id], sha1=sha1):
+        kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
         forget(tx, [memory], zone, now, keep_transcript=kept)
 
 
@@ -111,7 +113,7 @@ def forget(
     if not gone:
         return set()
     ids = list(gone)
-    stale = events.scopes(tx, ids)
+    stale = events.app_ids_of(tx, ids)
     homes = {memory_id: memories.app_id_of(tx, memory_id) for memory_id in ids}
     hashes = [memories.hash_of(tx, memory_id) for memory_id in ids]
     traces = redaction.Traces()
@@ -120,11 +122,11 @@ def forget(
             # What was said between hiding and purging was said after it was forgotten.
             when = memory.updated_at if memory.inactive_reason == FORGOTTEN else now
             facts = redaction.facts_of(memory, events.of_memory(tx, memory.id))
-            tombstones.bury(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
+            tombstones.add(tx, homes[memory.id], memory.id, _marks(tx, memory.id, facts), when)
         redaction.gather(tx, memory, homes[memory.id], traces)
         redaction.drop_shown(tx, redaction.shown_with(tx, memory.id))
     jobs.cancel(tx, "embed", ids)
-    memories.remove(tx, ids)
+    memory_changes.remove(tx, ids)
     reworded: set[int] = set()
     if bury:
         for app_id, every in traces.scopes.items():
@@ -136,7 +138,7 @@ def forget(
     for session_id in traces.values:
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
-    touched = reworded.union(evidence.proved_by(tx, rewritten))
+    touched = reworded.union(evidence.proved_memories(tx, rewritten))
     embeddings.drop_unused(tx, hashes)
     events.blank(tx, ids)
     cause = Cause(now, "user")
@@ -166,14 +168,14 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
-    refusals.drop_unplaced(tx, message.session_id)
+    refusals.remove_without_message(tx, message.session_id)
     refused = refusals.texts_of(tx, message.session_id)
     said = redaction.said_words(message.content)
-    refusals.drop(
+    refusals.remove(
         tx, [one_id for one_id, words in refused.items() if redaction.said_words(words) & said]
     )
-    waiting = inbox.values_of(tx, message.session_id)
-    inbox.drop(
+    waiting = inbox.values_of_session(tx, message.session_id)
+    inbox.remove(
         tx, [item_id for item_id, value in waiting.items() if redaction.said_words(value) & said]
     )
     redaction.blank_description(tx, message.session_id, [message.content])
@@ -201,15 +203,15 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     """Remove an app with all it holds: how many memories, and the scope rows whose saved vectors
     know too much now. What the user's other apps were shown of it, and their cues that tell it, go
     too."""
-    rows = memories.of_app(tx, app_id)
+    rows = memory_lists.text_hashes(tx, app_id)
     facts, shown = _words_of(tx, app_id, rows)
-    others = apps.beside(tx, app_id)
+    others = apps.other_ids(tx, app_id)
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
-    sessions.drop_summaries(tx, app_id)
+    sessions.remove_summaries(tx, app_id)
     apps.remove(tx, app_id)
     # From here on only what other apps hold is left to look at.
-    left = fact_lists.sent_anywhere(tx, {i for every in shown for i in every})
+    left = fact_lists.sent_to_models(tx, {i for every in shown for i in every})
     for every in shown:
         if not left.isdisjoint(every):
             redaction.drop_shown(tx, every)
@@ -226,7 +228,10 @@ def _words_of(
 ) -> tuple[set[tuple[str, str]], list[list[int]]]:
     """The keys and values of an app's memories, now and before, and for each of them the memories
     whose lines may hold its words."""
-    there = [*memories.by_ids(tx, [app_id], list(ids)).values(), *hidden.listed(tx, [app_id])]
+    there = [
+        *memories.by_ids(tx, [app_id], list(ids)).values(),
+        *hidden_memories.listed(tx, [app_id]),
+    ]
     facts: set[tuple[str, str]] = set()
     for memory in there:
         facts |= redaction.facts_of(memory, events.of_memory(tx, memory.id))
@@ -264,7 +269,7 @@ def with_merged(tx: Connection, chosen: Iterable[Memory]) -> dict[int, Memory]:
         memory = todo.pop()
         if memory.id not in gone:
             gone[memory.id] = memory
-            replaced = succession.replaced_by(tx, memory.id)
+            replaced = replacements.replaced_memories(tx, memory.id)
             todo += [other for other in replaced if other.inactive_reason in ("merged", FORGOTTEN)]
     return gone
 
@@ -306,7 +311,7 @@ def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) ->
     def telling(every: set[str]) -> set[str]:
         return {cue for cue in every if _holds(cue, words)} | _same_stem(every, words)
 
-    return cues.strip(tx, app_id, telling)
+    return cues.remove_words(tx, app_id, telling)
 
 
 def _holds(cue: str, words: Iterable[str]) -> bool:
@@ -335,4 +340,4 @@ def _drop_turns(tx: Connection, turns: Sequence[Message]) -> set[int]:
     messages.unindex(tx, ids)
     redaction.drop_lines(tx, ids)
     redaction.drop_questions(tx, turns)
-    return set(evidence.proved_by(tx, ids))
+    return set(evidence.proved_memories(tx, ids))

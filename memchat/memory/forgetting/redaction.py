@@ -13,7 +13,8 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
-from memchat.language import text
+from memchat.language import numbers, text
+from memchat.language.quotes import find_spans
 from memchat.memory.embedding.space import shortened
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import search_text
@@ -25,12 +26,14 @@ from memchat.store import (
     inbox,
     jobs,
     memories,
+    memory_changes,
     messages,
     meta,
     prompts,
+    receipts,
     refusals,
+    replacements,
     sessions,
-    succession,
 )
 from memchat.store.events import Cause
 from memchat.types import Event, Memory, Message
@@ -66,7 +69,7 @@ def shown_with(tx: Connection, memory_id: int) -> list[int]:
     that was replaced is shown behind all that took its place, one after another."""
     past = events.of_memory(tx, memory_id)
     related = [event.related_id for event in past if event.related_id is not None]
-    return [memory_id, *related, *succession.after(tx, memory_id)]
+    return [memory_id, *related, *replacements.successors(tx, memory_id)]
 
 
 def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
@@ -81,12 +84,12 @@ def gather(tx: Connection, memory: Memory, app_id: int, traces: Traces) -> None:
         traces.quotes[proof.session_id].add(proof.quote)
         traces.values[proof.session_id] |= values
     said = [proof.message_id for proof in proofs]
-    told = {*messages.sessions_given(tx, "memory", shown_with(tx, memory.id))}
-    told.update(messages.sessions_given(tx, "message", said))
+    told = {*receipts.sessions_with(tx, "memory", shown_with(tx, memory.id))}
+    told.update(receipts.sessions_with(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]
     bare = {value for _, value in facts}
     words = [[word] for value in bare for word in said_words(value)]
-    for session_id, content, describes in fact_lists.texts_beside(tx, memory.id):
+    for session_id, content, describes in fact_lists.model_texts_with(tx, memory.id):
         # It was sent whatever was asked: only what says it is to be blanked. Of a title or a
         # summary one word of the value is enough, of a reply it takes the whole value.
         if session_id in told or not _may_say(words if describes else pieces, content):
@@ -109,9 +112,9 @@ def _may_say(pieces: Sequence[Sequence[str]], content: str) -> bool:
 def drop_shown(tx: Connection, shown: Sequence[int]) -> None:
     """Take a fact's lines out of every receipt and list, and the prompts they were in; ``shown``
     are the memories whose lines may hold its words, itself first."""
-    prompts.drop_given(tx, "memory", shown)
-    messages.drop_receipts(tx, "memory", shown)
-    fact_lists.drop(tx, shown[0])
+    prompts.remove_with_items(tx, "memory", shown)
+    receipts.remove(tx, "memory", shown)
+    fact_lists.remove_lines(tx, shown[0])
 
 
 def lines(facts: Collection[tuple[str, str]]) -> set[str]:
@@ -130,13 +133,13 @@ def blank_sessions(
         elif describe:
             blank_description(tx, session_id, values)
         turns = messages.of_session(tx, session_id)
-        prompts.drop(tx, [turn.id for turn in turns if turn.role == "assistant"])
+        prompts.remove(tx, [turn.id for turn in turns if turn.role == "assistant"])
         held = {
             turn.id: content for turn in turns if (content := left_of(turn, traces)) != turn.content
         }
         every += rewrite(tx, session_id, turns, held, keep_transcript)
         if session_id in traces.quotes:
-            refusals.drop_unplaced(tx, session_id)  # whatever words they are drawn from
+            refusals.remove_without_message(tx, session_id)  # whatever words they are drawn from
     return every
 
 
@@ -164,15 +167,15 @@ def rewrite(
     was made of their words; their ids."""
     ids = list(texts)
     if keep_transcript:
-        messages.bar(tx, ids)
+        messages.exclude(tx, ids)
     else:
         messages.rewrite(tx, session_id, texts)
         for message_id, content in texts.items():
-            evidence.requote(tx, message_id, content)
+            evidence.update_quotes(tx, message_id, content)
     drop_questions(tx, [turn for turn in turns if turn.id in texts])
     drop_lines(tx, ids)
-    inbox.drop_messages(tx, ids)
-    refusals.drop_messages(tx, ids)
+    inbox.remove_of_messages(tx, ids)
+    refusals.remove_of_messages(tx, ids)
     return ids
 
 
@@ -198,18 +201,18 @@ def describe_anew(tx: Connection, session_id: int, title: str | None, summary: s
     """Set title and summary; where the title changes, the lines that name it go."""
     if sessions.description(tx, session_id)[0] != title:
         drop_lines(tx, messages.ids_of(tx, session_id))
-    sessions.describe(tx, session_id, title, summary)
+    sessions.set_description(tx, session_id, title, summary)
 
 
 def drop_lines(tx: Connection, turn_ids: Sequence[int]) -> None:
     """Take the lines about these turns out of every receipt, and the prompts they were in."""
-    prompts.drop_given(tx, "message", turn_ids)
-    messages.drop_receipts(tx, "message", turn_ids)
+    prompts.remove_with_items(tx, "message", turn_ids)
+    receipts.remove(tx, "message", turn_ids)
 
 
 def said_words(value: str) -> set[str]:
     """The words and numbers of a text that carry meaning."""
-    return text.content_words(value) | text.numbers(value)
+    return text.content_words(value) | numbers.numbers(value)
 
 
 def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
@@ -226,7 +229,7 @@ def places(wanted: Iterable[str], content: str) -> set[tuple[int, int]]:
         if len(needle) < (SHORTEST_UNSPACED if short else SHORTEST_ECHO):
             continue
         if not running:
-            found |= {(span.start, span.end) for span in text.find_spans(words, content)}
+            found |= {(span.start, span.end) for span in find_spans(words, content)}
             continue
         at = hay.text.find(needle)
         while at >= 0:
@@ -275,9 +278,9 @@ def reindex(
         quote = proofs[0].quote if proofs else ""
         left = cues.telling(tx, app_id, memory.cues)
         words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
-        memories.reindex(tx, memory_id, app_id, words, cause)
+        memory_changes.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
-            jobs.enqueue(tx, "embed", app_id, "memory", memory_id, cause.at)
+            jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
         embeddings.drop_unused(tx, [old])
         scopes.add(app_id)
     return scopes

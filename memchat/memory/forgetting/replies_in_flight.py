@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from memchat.memory.forgetting import purge, redaction
 from memchat.memory.recall import render
-from memchat.store import evidence, hidden, messages, sessions
+from memchat.store import evidence, hidden_memories, messages, sessions
 from memchat.types import Hit, Message
 
 Fact = tuple[int, str, str]
@@ -22,7 +22,7 @@ Fact = tuple[int, str, str]
 
 def taught(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
     """The facts whose words stand in turns that a model is about to read."""
-    drawn = evidence.drawn(tx, [turn.id for turn in turns])
+    drawn = evidence.learned_from(tx, [turn.id for turn in turns])
     return {(fact.memory_id, fact.key, fact.value) for fact in drawn}
 
 
@@ -35,7 +35,7 @@ def leave_out(
     """
     facts = [_facts_in(hit) for hit in hits]
     told = {*read}.union(*facts)
-    there = hidden.there(tx, {memory_id for memory_id, _, _ in told})
+    there = hidden_memories.existing(tx, {memory_id for memory_id, _, _ in told})
     gone = {fact for fact in told if fact[0] not in there}
     words = {w for _, key, value in gone for w in (value, f"{key}: {value}")}
     turns = messages.by_ids(tx, [hit.id for hit in hits if hit.kind == "message"])
@@ -56,7 +56,7 @@ def strip_cues(tx: Connection, app_id: int, read: Iterable[Fact]) -> set[int]:
     is to be made anew.
     """
     told = {*read}
-    there = hidden.there(tx, {memory_id for memory_id, _, _ in told})
+    there = hidden_memories.existing(tx, {memory_id for memory_id, _, _ in told})
     gone = {(key, value) for memory_id, key, value in told if memory_id not in there}
     if not gone:
         return set()

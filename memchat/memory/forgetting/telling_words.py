@@ -95,7 +95,9 @@ def of(tx: Connection, app_ids: Sequence[int], values: Iterable[str]) -> Telling
     groups: dict[tuple[str, ...], None] = {}
     for value in values:
         words, names = _words(value), _names(value)
-        held = {word: len(keywords.holding(tx, "messages", app_ids, [word])) for word in words}
+        held = {
+            word: len(keywords.rows_holding_all(tx, "messages", app_ids, [word])) for word in words
+        }
         telling = [word for word in words if word in names and held[word] <= named]
         telling = telling or [word for word in words if held[word] <= few]
         groups |= dict.fromkeys((word,) for word in telling)

@@ -13,7 +13,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
-from memchat.language import text
+from memchat.language import numbers, text
 from memchat.store import tombstones
 from memchat.store.tombstones import Mark
 
@@ -57,7 +57,7 @@ def stand(
     marks = marks_of(key, value) | {("name", word) for word in _words(value)}
     for message_id, quote in proofs:
         marks |= marks_of_proof(key, quote, message_id)
-    found = tombstones.buried(tx, app_ids, marks)
+    found = tombstones.find(tx, app_ids, marks)
     if any(said_at <= at for at in found.values()):
         return "refuse"
     kinds = {kind for kind, _ in found}
@@ -69,11 +69,11 @@ def stand(
 
 
 def _words(value: str) -> set[str]:
-    return text.content_words(value) | text.numbers(value)
+    return text.content_words(value) | numbers.numbers(value)
 
 
 def _distinctive(value: str) -> set[str]:
     """Names, and numbers of some length: a "2" is in everything."""
     short = len(value.split()) <= _SHORT
     named = {text.fold(name).text for name in text.names(value, from_start=short)}
-    return named | {number for number in text.numbers(value) if len(number) > 2}
+    return named | {number for number in numbers.numbers(value) if len(number) > 2}

@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from memchat.memory.facts.consolidation import ADDED_BY_HAND
 from memchat.memory.facts.in_force import holds_one
 from memchat.memory.facts.value_replay import ValueReplay
-from memchat.store import events, evidence, memories, succession, values_in_force
+from memchat.store import events, evidence, memories, memory_changes, replacements, values_in_force
 from memchat.store.events import Cause
 from memchat.types import Event, Evidence, Memory, Undone
 
@@ -50,7 +50,7 @@ class ConversationUndo:
 
     def run(self) -> Undone:
         """Undo it all; what that did."""
-        for memory_id in evidence.proved_by(self.tx, list(self.message_ids)):
+        for memory_id in evidence.proved_memories(self.tx, list(self.message_ids)):
             memory = memories.get(self.tx, self.app_ids, memory_id)
             if memory is not None:
                 stays = self._proved_since(memory_id, 0) or self._is_their_own(memory)
@@ -59,7 +59,7 @@ class ConversationUndo:
         slots = self._slots({*self.gone, *self.kept, *(e.memory_id for e in past)})
         for event in reversed(past):
             if event.memory_id not in self.gone and self._undo(event):
-                events.explain(self.tx, event.id, TAKEN_BACK)
+                events.set_cause(self.tx, event.id, TAKEN_BACK)
         self._reinstate_the_rest()
         for memory_id in self.kept:
             self._date_anew(memory_id)
@@ -93,7 +93,7 @@ class ConversationUndo:
         if memory is None:
             return False
         if event.kind == "repeat":
-            memories.amend(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
+            memory_changes.set_columns(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
             return True
         if holds_one(memory.key) and self._is_settled_later(event):
             return True
@@ -122,8 +122,8 @@ class ConversationUndo:
         """The first or last day as it was before."""
         scope = self._scope(memory)
         for name, change in (
-            ("expires_at", memories.set_expiry),
-            ("starts_at", memories.set_start),
+            ("expires_at", memory_changes.set_expiry),
+            ("starts_at", memory_changes.set_start),
         ):
             if name in old:
                 day = date.fromisoformat(old[name]) if old[name] else None
@@ -146,14 +146,14 @@ class ConversationUndo:
             return False
         for later in events.of_memory(self.tx, event.memory_id):
             if later.id > event.id and later.kind == "edit" and later.old == event.new:
-                events.amend_old(self.tx, later.id, event.old)
+                events.set_old(self.tx, later.id, event.old)
                 return True
         return False
 
     def _reinstate_the_rest(self) -> None:
         """What something that goes had retired, by whatever words or hands that was done."""
         for goes in self.gone:
-            for memory in succession.replaced_by(self.tx, goes):
+            for memory in replacements.replaced_memories(self.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
                 settled = holds_one(memory.key) and memory.inactive_reason == "superseded"
                 if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
@@ -163,10 +163,10 @@ class ConversationUndo:
         """What was retired comes back, or is retired by what stands in its place by now."""
         winner = self._winner(memory)
         if winner is None:
-            memories.reactivate(self.tx, memory, self._scope(memory), self._cause)
+            memory_changes.reactivate(self.tx, memory, self._scope(memory), self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
-            memories.amend(self.tx, memory.id, replaced_by=winner.id)
+            memory_changes.set_columns(self.tx, memory.id, replaced_by=winner.id)
 
     def _winner(self, memory: Memory) -> Memory | None:
         """What stands in a retired memory's place and is not about to go: one in use, or one that
@@ -187,7 +187,7 @@ class ConversationUndo:
         before = self._retired_before(event)
         if before is None or self._proved_since(memory.id, max(self.message_ids)):
             return False
-        memories.deactivate(
+        memory_changes.deactivate(
             self.tx,
             memory,
             self._scope(memory),
@@ -211,7 +211,9 @@ class ConversationUndo:
         past = events.of_memory(self.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
         if left:
-            memories.amend(self.tx, memory_id, said_at=max(left), last_seen_at=max(left))
+            memory_changes.set_columns(
+                self.tx, memory_id, said_at=max(left), last_seen_at=max(left)
+            )
 
     def _others(self, memory_id: int) -> list[Evidence]:
         proofs = evidence.of_memory(self.tx, memory_id)

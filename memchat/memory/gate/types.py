@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from memchat.language.text import Span, sentence_around
+from memchat.language.sentences import Span, sentence_around
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.gate.checks.quoted_text import own_words
 from memchat.types import MemoryType, Role

@@ -17,12 +17,12 @@ from memchat.language.text import normal_value
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.recall import render
 from memchat.memory.recall.ranking import CANDIDATES, Parts, ScoredSearch
-from memchat.store import memories, succession
+from memchat.store import memories, memory_lists, replacements
 from memchat.store.apps import ScopeIds
-from memchat.store.succession import Past
-from memchat.store.values_in_force import Standing, on
+from memchat.store.replacements import ReplacedValue
+from memchat.store.values_in_force import ValuesInForce, holds_on
 from memchat.tokens import estimate_tokens
-from memchat.types import Hit, Memory
+from memchat.types import Hit, Memory, Wanted
 
 PINNED_MOST = 100
 NEWEST = Parts(0.0, None, None, confident=False)
@@ -58,7 +58,7 @@ class FactSearch:
     zone: ZoneInfo
     mute: Collection[int] = frozenset()
     """Replaced values that no line names."""
-    standing: Standing = field(init=False)
+    standing: ValuesInForce = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "standing", as_of(self.tx, self.scope.ids, self.today))
@@ -66,7 +66,7 @@ class FactSearch:
     def sensitive_words(self) -> set[tuple[str, str]]:
         """The keys and plain values of the sensitive facts in use: another row may say the same."""
         back = [*self.standing.back.values()]
-        rows = memories.sensitive_words(self.tx, self.scope.ids, self.today, back)
+        rows = memory_lists.sensitive_words(self.tx, self.scope.ids, self.today, back)
         return {(key, normal_value(value)) for key, value in rows}
 
     def find(self, search: ScoredSearch, limit: int, least: int = 0) -> list[FoundFact]:
@@ -78,7 +78,7 @@ class FactSearch:
         ids = self.scope.ids
         if not ids or limit < 1:
             return []
-        over = memories.expired_ids(self.tx, ids, self.today)
+        over = memory_lists.expired_ids(self.tx, ids, self.today)
         found = search.found("memories", max(CANDIDATES, limit), frozenset(over))
         sure = {i: parts for i, parts in found.items() if parts.confident}
         facts = self._ranked(sure)
@@ -103,13 +103,8 @@ class FactSearch:
     def _newest(self, besides: Sequence[FoundFact], count: int) -> list[FoundFact]:
         """The newest facts in use but for those that were found."""
         known = {fact.memory.id for fact in besides}
-        rows = memories.listed(
-            self.tx,
-            self.scope.ids,
-            status="active",
-            today=self.today,
-            standing=self.standing,
-            limit=count + len(known),
+        rows = memory_lists.listed(
+            self.tx, self.scope.ids, Wanted(), self.standing, limit=count + len(known)
         )
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, 0.0, NEWEST, "newest") for memory in others[:count]]
@@ -117,7 +112,7 @@ class FactSearch:
     def pinned(self) -> list[FoundFact]:
         """What a person pinned, and the profile and preferences that may stand behind it, the most
         confirmed first."""
-        rows = memories.pinned(self.tx, self.scope.ids, self.today, PINNED_MOST, self.standing)
+        rows = memory_lists.pinned_first(self.tx, self.scope.ids, self.standing, PINNED_MOST)
         always = Parts(1.0, None, None)
         return [FoundFact(memory, 1.0, always, "pinned") for memory in self.unshadowed(rows)]
 
@@ -147,26 +142,26 @@ class FactSearch:
         for app_id in self.scope.ids:
             own = app_id == self.scope.own
             again = [m for m in back.values() if bool(m.app) == own]
-            for row in chain(memories.in_use(self.tx, app_id), again):
-                memory = self.standing.seen(row)
+            for row in chain(memory_lists.each_active(self.tx, app_id), again):
+                memory = self.standing.as_of_today(row)
                 over = memory.expires_at is not None and memory.expires_at < self.today
                 if over or not memory.active:
                     continue
                 if not own and not memory.many and memory.key in own_keys:
                     continue  # the app itself knows better
-                if own and not memory.many and on(memory, self.today):
+                if own and not memory.many and holds_on(memory, self.today):
                     own_keys.add(memory.key)
                 yield memory
 
-    def _replaced(self, ids: Sequence[int]) -> dict[int, list[Past]]:
+    def _replaced(self, ids: Sequence[int]) -> dict[int, list[ReplacedValue]]:
         """What these memories replaced, newest first; what they did only today among it."""
         today = self.standing.replaced(ids)
-        found = succession.replaced(self.tx, self.scope.ids, [*ids, *today])
+        found = replacements.replaced_values(self.tx, self.scope.ids, [*ids, *today])
         if today:
             rows = memories.by_ids(self.tx, self.scope.ids, [*today, *today.values()])
             for i in sorted(today, key=lambda i: rows[i].said_at):
                 winner = rows[today[i]]
-                past = Past(i, rows[i].value, winner.starts_at or winner.said_at)
+                past = ReplacedValue(i, rows[i].value, winner.starts_at or winner.said_at)
                 chain = [past, *found.pop(i, [])]
                 found[winner.id] = chain + found.get(winner.id, [])
         return found
@@ -184,23 +179,23 @@ class FactSearch:
 
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
         """For each of these memories the one that stands in its place today."""
-        now = succession.present(self.tx, self.scope.ids, ids)
-        places = {i: self.standing.in_place_of(memory.id) for i, memory in now.items()}
+        now = replacements.current(self.tx, self.scope.ids, ids)
+        places = {i: self.standing.current_id(memory.id) for i, memory in now.items()}
         moved = sorted({place for i, place in places.items() if place != now[i].id})
         rows = memories.by_ids(self.tx, self.scope.ids, moved)
-        return {i: self.standing.seen(rows.get(places[i], m)) for i, m in now.items()}
+        return {i: self.standing.as_of_today(rows.get(places[i], m)) for i, m in now.items()}
 
     def unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
         """Without what the app itself knows better: its own value of a key that holds one."""
         shared = {memory.key for memory in rows if not memory.app and not memory.many}
         if not shared or self.scope.own is None:
             return list(rows)
-        own = memories.single_keys(
-            self.tx, self.scope.own, sorted(shared), self.today, self.standing
+        own = memory_lists.single_valued_keys(
+            self.tx, self.scope.own, sorted(shared), self.standing
         )
         return [m for m in rows if m.app or m.many or m.key not in own]
 
-    def _hit(self, fact: FoundFact, past: Sequence[Past]) -> Hit:
+    def _hit(self, fact: FoundFact, past: Sequence[ReplacedValue]) -> Hit:
         memory = fact.memory
         # Of the values a memory replaced the latest is told, and those that were asked for.
         before = [p for n, p in enumerate(past) if n == 0 or p.id in fact.asked]
@@ -209,7 +204,7 @@ class FactSearch:
         return _as_hit(fact, text, f"- {text}\n", before)
 
 
-def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[Past]) -> Hit:
+def _as_hit(fact: FoundFact, text: str, sent: str, before: Sequence[ReplacedValue]) -> Hit:
     """A fact as a hit; ``sent`` is its line in a prompt, ``before`` what the line tells besides."""
     memory, parts = fact.memory, fact.parts
     return Hit(

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from memchat.errors import MemChatError, StoreError
-from memchat.store import embeddings, job_holders, memories, messages, services, unembedded
+from memchat.store import embeddings, job_holders, memory_changes, messages, services, unembedded
 from memchat.store.database import Database
 from memchat.store.events import Cause
-from memchat.store.unembedded import Gap
+from memchat.store.unembedded import UnembeddedText
 
 if TYPE_CHECKING:
     from memchat.memory.embedding.space import EmbeddingSpace
@@ -42,7 +42,7 @@ class MadeVectors:
     """The vectors of rows that had none, and what these rows' texts were."""
 
     meaning: EmbeddingSpace | None = None
-    gaps: Sequence[Gap] = ()
+    gaps: Sequence[UnembeddedText] = ()
     vectors: Mapping[str, Vectors] = field(default_factory=dict)
     """By the hash of the text."""
 
@@ -90,7 +90,7 @@ class MissingVectors:
         except StoreError:
             log.info("%d vectors that a search made were not kept", len(made.gaps))
 
-    def _texts(self, search: ScoredSearch, kind: Kind, limit: int) -> list[Gap]:
+    def _texts(self, search: ScoredSearch, kind: Kind, limit: int) -> list[UnembeddedText]:
         """What waits, so many at most: what holds the question's words first, then the newest."""
         waiting = search.waiting(kind)
         if not waiting or limit < 1:
@@ -137,12 +137,12 @@ class MissingVectors:
         embeddings.put(tx, service_id, [(gap.hash, made.vectors[gap.hash]) for gap in still], now)
         facts = [gap.id for gap in still if gap.kind == "memory"]
         if facts:
-            memories.mark_embedded(tx, facts, Cause(now, "system"))
+            memory_changes.mark_embedded(tx, facts, Cause(now, "system"))
             job_holders.finish_unheld(tx, "embed", facts, now)
         turns = messages.by_ids(tx, [gap.id for gap in still if gap.kind == "message"])
         for session_id in {turn.session_id for turn in turns.values()}:
             theirs = [i for i, turn in turns.items() if turn.session_id == session_id]
-            messages.tell_index(tx, session_id, theirs)
+            messages.record_change(tx, session_id, theirs)
 
 
 def lacking(facts: int, turns: int) -> str | None:
@@ -157,7 +157,9 @@ def lacking(facts: int, turns: int) -> str | None:
     return f"{' and '.join(parts)} {is_ if facts + turns == 1 else are}"
 
 
-def _still(tx: Connection, source: unembedded.Kind, found: Collection[Gap]) -> list[Gap]:
+def _still(
+    tx: Connection, source: unembedded.Kind, found: Collection[UnembeddedText]
+) -> list[UnembeddedText]:
     """Those of a kind that are in the rows as they were when they were embedded."""
     ids = [gap.id for gap in found if gap.kind == source]
     held = {gap.id: gap for gap in unembedded.texts(tx, source, ids)} if ids else {}

@@ -12,13 +12,13 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
-from memchat.language import text
+from memchat.language import numbers, text
 from memchat.memory.recall import render
 from memchat.memory.recall.ranking import Parts, ScoredSearch
-from memchat.store import events, evidence, keywords, messages, sessions, succession
-from memchat.store.evidence import Drawn
+from memchat.store import events, evidence, keywords, messages, replacements, sessions
+from memchat.store.evidence import LearnedFact
 from memchat.store.memories import FORGOTTEN
-from memchat.store.values_in_force import Standing
+from memchat.store.values_in_force import ValuesInForce
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message
 
@@ -41,7 +41,7 @@ class PastTurn:
     title: str | None
     changed: tuple[str, ...]
     """The keys of what it said that holds no more."""
-    facts: tuple[Drawn, ...]
+    facts: tuple[LearnedFact, ...]
     taught: tuple[int, ...]
     """For each of the facts the memory that stands in its place today."""
     asked: Set[str]
@@ -100,7 +100,7 @@ class PastTurn:
 
 def find(
     search: ScoredSearch,
-    now: Standing,
+    now: ValuesInForce,
     *,
     limit: int,
     without_session: int | None = None,
@@ -123,12 +123,12 @@ def find(
     priors = _priors(search, {turn.session_id for turn in turns.values()})
     titles = sessions.titles(search.tx, list(priors))
     drawn = defaultdict(list)
-    for one in evidence.drawn(search.tx, list(turns)):
+    for one in evidence.learned_from(search.tx, list(turns)):
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
-    heirs = succession.present(search.tx, search.ids, ids)
-    present = {i: now.in_place_of(m.id) for i, m in heirs.items()}
-    reworded = events.reworded(search.tx, ids)
+    heirs = replacements.current(search.tx, search.ids, ids)
+    present = {i: now.current_id(m.id) for i, m in heirs.items()}
+    reworded = events.value_edits(search.tx, ids)
     moments, asked = [], search.question.text
     words = _words(asked)
     for i, turn in turns.items():
@@ -168,7 +168,7 @@ def _naming(content: str, keys: Collection[str]) -> set[str]:
 
 
 def _words(content: str) -> set[str]:
-    return text.content_words(content) | text.numbers(content)
+    return text.content_words(content) | numbers.numbers(content)
 
 
 def _priors(search: ScoredSearch, session_ids: Collection[int]) -> Mapping[int, float]:

@@ -19,10 +19,10 @@ from memchat.memory.recall.fact_search import FactSearch, FoundFact, distinct
 from memchat.memory.recall.ranking import CANDIDATES, Parts, ScoredSearch
 from memchat.memory.recall.search import Recall, degraded
 from memchat.prompts import Prompts
-from memchat.store import apps, evidence, memories, messages, muted, succession
+from memchat.store import apps, evidence, memories, memory_lists, messages, muted, replacements
 from memchat.store.apps import ScopeIds
 from memchat.store.database import Database
-from memchat.store.evidence import Drawn
+from memchat.store.evidence import LearnedFact
 from memchat.store.memories import FORGOTTEN
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Recalled, Scope
@@ -249,7 +249,7 @@ class Block:
         shown.take(always, self.settings.pinned_tokens if not among.taken else 0)
         shown.take(rest)
         facts_in = [hit for hit in shown.taken.values() if hit.kind == "memory"]
-        there = memories.count_told(facts.tx, facts.scope.ids, facts.today, mute)
+        there = memory_lists.count_for_prompts(facts.tx, facts.scope.ids, facts.today, mute)
         dropped = max(there - len(facts_in), 0) + len(said) - len(shown.of(said))
         hits = (*facts_in, *shown.of(said))
         return Recalled(hits, dropped=dropped, tokens=self._room - shown.left)
@@ -285,7 +285,7 @@ class Block:
         tx, search = search.tx, replace(search, ids=[scope_ids.own])
         matches = search.matches("messages", replies=True)
         scores = matches.of(search.by_words(matches, dropped))
-        drawn = evidence.drawn(tx, list(scores))
+        drawn = evidence.learned_from(tx, list(scores))
         barred = _barred(tx, scope_ids, drawn, mute)
         scores = {i: score for i, score in scores.items() if i not in barred}
         best = sorted(scores, key=lambda i: (-scores[i], -i))[:RETURNING]
@@ -312,10 +312,10 @@ class Block:
 
 
 def _barred(
-    tx: Connection, scope_ids: ScopeIds, drawn: Sequence[Drawn], mute: Collection[int]
+    tx: Connection, scope_ids: ScopeIds, drawn: Sequence[LearnedFact], mute: Collection[int]
 ) -> set[int]:
     """The turns that taught what is being forgotten, or what a person called not relevant here."""
-    now = succession.present(tx, scope_ids.ids, sorted({fact.memory_id for fact in drawn}))
+    now = replacements.current(tx, scope_ids.ids, sorted({fact.memory_id for fact in drawn}))
     out = {i for i, memory in now.items() if memory.id in mute}.union(mute)
     return {f.message_id for f in drawn if f.inactive_reason == FORGOTTEN or f.memory_id in out}
 
@@ -345,7 +345,7 @@ def _muted(tx: Connection, scope_ids: ScopeIds, session_id: int | None) -> set[i
         return set()
     mute = muted.of_session(tx, session_id)
     for memory in memories.by_ids(tx, scope_ids.ids, sorted(mute)).values():
-        there = memories.values_of(tx, scope_ids.ids, memory.key)
+        there = memories.values_with_key(tx, scope_ids.ids, memory.key)
         normal = normal_value(memory.value)
         mute.update(i for i, value in there if normal_value(value) == normal)
     return mute

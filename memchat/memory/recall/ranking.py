@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from memchat.memory.embedding.space import EmbeddingSpace, Question
 from memchat.memory.recall.missing_vectors import MadeVectors
 from memchat.memory.recall.question_dates.search import QuestionDates
-from memchat.store import keywords, succession
+from memchat.store import keywords, replacements
 from memchat.store.keywords import Matches
 from memchat.vectors.index import latest
 
@@ -152,7 +152,7 @@ class ScoredSearch:
         seen = set(without)
         while kind == "memories":
             fresh = [i for i in (*_ids(near), *_ids(worded)) if i not in seen]
-            chains = succession.chains(self.tx, self.ids, fresh)
+            chains = replacements.whole_chains(self.tx, self.ids, fresh)
             if chains <= seen:
                 break
             seen |= chains

@@ -10,9 +10,9 @@ from datetime import date, datetime
 from zoneinfo import ZoneInfo
 
 from memchat.language.secrets import mask
-from memchat.language.text import visible
+from memchat.language.text import visible_text
 from memchat.prompts import Prompts
-from memchat.store.succession import Past
+from memchat.store.replacements import ReplacedValue
 from memchat.tokens import estimate_tokens
 from memchat.types import Hit, Memory, Message, Recalled
 
@@ -23,7 +23,7 @@ _ESCAPES = {"<": "‹", ">": "›", "`": "ʼ"}
 _ASCII_ESCAPES = str.maketrans(_ESCAPES)
 
 
-def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
+def line(memory: Memory, zone: ZoneInfo, before: Sequence[ReplacedValue] = ()) -> str:
     """A memory on one line: type, key, value, when it was said, from when and until when it
     holds.
 
@@ -40,7 +40,7 @@ def line(memory: Memory, zone: ZoneInfo, before: Sequence[Past] = ()) -> str:
     return escaped(text + ")")
 
 
-def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[Past] = ()) -> str:
+def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[ReplacedValue] = ()) -> str:
     """A memory as a chat model is told it: key, value, and a day only where time matters.
 
     ``before`` are values that it replaced and that were asked for, the newest first.
@@ -58,7 +58,7 @@ def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[Past] = (
     return escaped(f"{memory.key}: {memory.value}{told}")
 
 
-def _replaced(before: Sequence[Past], zone: ZoneInfo) -> str:
+def _replaced(before: Sequence[ReplacedValue], zone: ZoneInfo) -> str:
     return "; ".join(f"{past.value}, until {day(past.until, zone)}" for past in before)
 
 
@@ -152,7 +152,7 @@ def day(moment_: datetime | date, zone: ZoneInfo) -> str:
 
 def escaped(text: str) -> str:
     """On one line, with nothing that could pass for a fence or markup, in any of its forms."""
-    seen = visible(text)
+    seen = visible_text(text)
     if seen.isascii():
         return seen.translate(_ASCII_ESCAPES)
     return "".join(_ESCAPES.get(unicodedata.normalize("NFKC", char), char) for char in seen)

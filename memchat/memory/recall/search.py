@@ -156,7 +156,7 @@ class Recall:
         least: int = 0,
     ) -> list[PastTurn]:
         """What was said in other conversations of the app, each thing once."""
-        if scope_ids.own is None or not sessions.any_in(search.tx, scope_ids.own):
+        if scope_ids.own is None or not sessions.any_in_app(search.tx, scope_ids.own):
             return []
         search = replace(search, ids=[scope_ids.own])
         first: dict[str, PastTurn] = {}
@@ -186,7 +186,7 @@ def degraded(search: ScoredSearch, own: int | None = None) -> str | None:
 def _standing(tx: Connection, question: Question) -> Question:
     """The question, without its vector where that is of a service removed since it was made."""
     meaning = question.meaning
-    if meaning is None or services.stands(tx, meaning.service_id):
+    if meaning is None or services.exists(tx, meaning.service_id):
         return question
     why = "searched by words only: the embedding service was changed just now; ask again"
     return Question(question.text, degraded=why)

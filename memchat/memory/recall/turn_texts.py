@@ -19,7 +19,8 @@ from sqlalchemy import Connection
 from memchat.memory.facts.consolidation import Fact
 from memchat.memory.recall import render
 from memchat.store import changes, embeddings, evidence, jobs, messages, services, sessions
-from memchat.store.memories import FORGOTTEN, text_hash
+from memchat.store.memories import FORGOTTEN
+from memchat.store.new_memory import text_hash
 from memchat.types import Message, Session
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def texts(
 ) -> Texts:
     """How these turns are embedded. ``coming`` are facts that are about to be written."""
     facts: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
-    for one in evidence.drawn(tx, [turn.id for turn in turns]):
+    for one in evidence.learned_from(tx, [turn.id for turn in turns]):
         if one.inactive_reason != FORGOTTEN:
             facts[one.message_id][one.key, one.value] = None
     for fact in coming:
@@ -85,7 +86,7 @@ def write(
     messages.index(tx, wanted.turns, session.id)
     told = text_hash(wanted.summary) if wanted.summary else None
     if told is not None and sessions.summary_hash(tx, session.id) != told:
-        sessions.index_summary(tx, session.id, app_id, told)
+        sessions.set_summary_hash(tx, session.id, app_id, told)
     if service_id is None:
         return
     in_use = services.in_use(tx)
@@ -95,11 +96,11 @@ def write(
     made = lacking & vectors.keys() if in_use == service_id else set()
     embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], now)
     late = [i for i, words in wanted.turns.items() if text_hash(words) in made]
-    messages.tell_index(tx, session.id, late)
+    messages.record_change(tx, session.id, late)
     if told in made:
         changes.record(tx, app_id, "sessions", [session.id])
     if lacking - made:
-        jobs.enqueue(tx, "index", app_id, "session", session.id, now)
+        jobs.enqueue(tx, "index", app_id, session.id, now)
 
 
 def lacking(tx: Connection, session_id: int, zone: ZoneInfo, service_id: int) -> dict[str, str]:

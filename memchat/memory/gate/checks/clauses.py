@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from memchat.language.text import Span, content_words, fold, says, sentence_around
+from memchat.language.sentences import Span, sentence_around
+from memchat.language.text import content_words, fold, holds_word
 from memchat.memory.extraction.candidate import Candidate
 
 BREAK = re.compile(
@@ -27,7 +28,9 @@ class Clause:
     def about(self, candidate: Candidate) -> bool:
         """Whether the clause holds a word of the candidate's value or key."""
         words = content_words(candidate.value) | content_words(candidate.key.replace("_", " "))
-        return any(says(self.rest, word) for word in words if not says(self.phrase, word))
+        return any(
+            holds_word(self.rest, word) for word in words if not holds_word(self.phrase, word)
+        )
 
     @property
     def has_own_subject(self) -> bool:

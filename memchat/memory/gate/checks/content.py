@@ -7,8 +7,9 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-from memchat.language.secrets import betrays, find_secrets, spoken
-from memchat.language.text import content_words, fold, names, numbers, says
+from memchat.language.numbers import numbers
+from memchat.language.secrets import find_in_conversation, find_secrets, reveals
+from memchat.language.text import content_words, fold, holds_word, names
 from memchat.memory.gate.checks import guards, orders
 from memchat.memory.gate.checks.quoted_text import own_words
 from memchat.memory.gate.checks.references import asks, numbers_said
@@ -33,7 +34,7 @@ def check(case: Case) -> None:
     if missing:
         case.holds.append(f"you did not say {', '.join(missing)} there")
     around = " \n".join((case.messages(), case.cited(), known))
-    unsaid = sorted(name for name in _value_names(value) if not says(around, name))
+    unsaid = sorted(name for name in _value_names(value) if not holds_word(around, name))
     if unsaid:
         case.holds.append(f"you did not say the name {', '.join(unsaid)} there")
     if case.candidate.relation != "ends":
@@ -45,14 +46,14 @@ def may_stand_for(value: str, now: str, messages: Sequence[str], known: str) -> 
     """Whether a value that a second look put together may stand in a proposal's place: made of
     the user's own words and of the known fact, no secret, no order, and no denial lost."""
     around = " \n".join((*map(own_words, messages), known))
-    secrets = [text[s.start : s.end] for text in messages for _, s in spoken([text])]
+    secrets = [text[s.start : s.end] for text in messages for _, s in find_in_conversation([text])]
     return (
         len(now) <= VALUE_LIMIT
         and numbers(now) <= numbers(around)
-        and all(says(around, word) for word in content_words(now))
+        and all(holds_word(around, word) for word in content_words(now))
         and guards.negated(now) == guards.negated(value)
         and not find_secrets(now)
-        and not any(betrays(now, words) or fold(words).text in fold(now).text for words in secrets)
+        and not any(reveals(now, words) or fold(words).text in fold(now).text for words in secrets)
         and not orders.reads_as_order(now)
     )
 
@@ -66,7 +67,7 @@ def _check_words(case: Case, known: str) -> None:
     key = case.candidate.key.replace("_", " ")
     around = " \n".join((case.user_text, case.said(), case.cited(), known, key))
     value = _UNSPACED.sub(" ", case.candidate.value)
-    added = [word for word in sorted(content_words(value)) if not says(around, word)]
+    added = [word for word in sorted(content_words(value)) if not holds_word(around, word)]
     spoken = _bare(around) if added else ""
     added = [word for word in added if not _inflects(_bare(word), spoken)]
     added += sorted(set(_HAN.findall(fold(case.candidate.value).text)) - set(fold(around).text))
@@ -91,7 +92,7 @@ def _check_pieces(case: Case) -> None:
     held = content_words(item.value) | numbers(item.value)
     sentences = dict.fromkeys(case.sentences())
     if len(sentences) > 1 and not case.ref and item.relation != "ends":
-        bare = [s for s in sentences if not any(says(s, w) or w in numbers(s) for w in held)]
+        bare = [s for s in sentences if not any(holds_word(s, w) or w in numbers(s) for w in held)]
         if bare:
             case.signals.append("it joins words that were said apart")
     for turn, span in case.proofs:

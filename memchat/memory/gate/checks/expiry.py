@@ -11,9 +11,11 @@ from zoneinfo import ZoneInfo
 from memchat.errors import InputError
 from memchat.language import calendar
 from memchat.language.agreement import agrees, agrees_in_digits
-from memchat.language.calendar import Named
+from memchat.language.calendar import NamedDate
 from memchat.language.dates import until_date
-from memchat.language.text import UNSPACED, Span, find_spans, fold, normal_value, sentence_around
+from memchat.language.quotes import find_spans
+from memchat.language.sentences import Span, sentence_around
+from memchat.language.text import UNSPACED, fold, normal_value
 from memchat.memory.extraction.candidate import Candidate
 from memchat.memory.gate.checks import lasting, quoted_text, signals
 from memchat.memory.gate.checks.clauses import Clause, clause_around
@@ -104,10 +106,10 @@ def _resolve(
     return None
 
 
-def read_at(turn: Turn, span: Span, clause: Clause) -> Named:
+def read_at(turn: Turn, span: Span, clause: Clause) -> NamedDate:
     """What a phrase names where it stands."""
     before = turn.text[max(clause.sentence.start, span.start - _BESIDE) : span.start]
-    return calendar.read(span.text, before, turn.text[span.end : span.end + _BESIDE])
+    return calendar.parse_phrase(span.text, before, turn.text[span.end : span.end + _BESIDE])
 
 
 def places_of(said: str, case: Case) -> list[tuple[Turn, Span]]:
@@ -136,10 +138,15 @@ def _from_quote(case: Case, turn: Turn, span: Span) -> int:
 
 
 def fits(
-    named: Named, code: str, found: date, day: date, languages: tuple[str, ...], first: bool = False
+    named: NamedDate,
+    code: str,
+    found: date,
+    day: date,
+    languages: tuple[str, ...],
+    first: bool = False,
 ) -> bool:
     """Whether a phrase and the date of its code agree, as far as the phrase's language is read."""
-    known = bool(languages) and calendar.reads(languages[0])
+    known = bool(languages) and calendar.reads_dates(languages[0])
     if known or (not languages and named.led):
         return named.anything and agrees(named, found, day, first=first)
     same_day = named.weekday in (None, found.weekday()) and named.month in (None, found.month)
@@ -151,7 +158,7 @@ def languages_at(turn: Turn, span: Span, case: Case) -> tuple[str, ...]:
     return signals.languages_in(turn.text, span.start, span.end) or case.languages
 
 
-def a_week_on(named: Named, code: str, found: date, day: date) -> date:
+def a_week_on(named: NamedDate, code: str, found: date, day: date) -> date:
     """ "Next Friday", said on that day or the day before, is the one after; "Friday of next week"
     always is."""
     this_week = found.isocalendar()[:2] == day.isocalendar()[:2]
@@ -172,13 +179,13 @@ def _spans(said: str, text: str) -> list[Span]:
     return [Span(start, end, text[start:end], ((start, end),))]
 
 
-def _counts_back(named: Named, rest: str, behind: str) -> bool:
+def _counts_back(named: NamedDate, rest: str, behind: str) -> bool:
     """Whether a length of time is told from its end: since when it has been so."""
     if named.count is None:
         return False
-    bare = calendar.plain(rest)
+    bare = calendar.unaccented(rest)
     years = named.count[1] == "y" and _STATE.search(bare) is not None
-    return years or bool(_SO_FAR.search(bare) or _BY_NOW.match(calendar.plain(behind)))
+    return years or bool(_SO_FAR.search(bare) or _BY_NOW.match(calendar.unaccented(behind)))
 
 
 def _of_something_else(candidate: Candidate, case: Case, turn: Turn, span: Span) -> bool:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from memchat.language import lexicon, markers
-from memchat.language.text import content_words, fold, names, normal_value, numbers, says
+from memchat.language.numbers import numbers
+from memchat.language.text import content_words, fold, holds_word, names, normal_value
 
 _COUNTED = re.compile(r"(\d[\d.,:]*)\s?([^\W\d_]+)")
 
@@ -87,19 +88,19 @@ def replaced(one: str, other: str) -> bool:
 def covers(wide: str, narrow: str, *, loosely: bool = True) -> bool:
     """Whether one value holds every word that carries meaning in another, by its stem at least."""
     return normal_value(wide) == normal_value(narrow) or all(
-        says(wide, word, loosely=loosely) for word in content_words(narrow)
+        holds_word(wide, word, loosely=loosely) for word in content_words(narrow)
     )
 
 
 def negated(value: str) -> bool:
     """Whether a value denies something."""
-    return bool(markers.marked("negation", fold(value).text, ()))
+    return bool(markers.find_markers("negation", fold(value).text, ()))
 
 
 def negation_in(sentences: Sequence[str], languages: tuple[str, ...]) -> str | None:
     """``negation`` where one of these sentences denies something, for a message."""
     said = fold(" \n".join(sentences)).text
-    return "negation" if markers.marked("negation", said, languages) else None
+    return "negation" if markers.find_markers("negation", said, languages) else None
 
 
 def name_runs(text: str) -> list[str]:
@@ -126,25 +127,25 @@ def over(said: str, value: str, languages: tuple[str, ...]) -> bool:
     folded = fold(said).text
     if added(said) or speaks_of_another(said, value):
         return False
-    return bool(markers.marked("over", folded, languages)) or _denied(said, value, languages)
+    return bool(markers.find_markers("over", folded, languages)) or _denied(said, value, languages)
 
 
 def changed(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words say that something takes the place of a value."""
     folded = fold(said).text
-    signs = (markers.marked(kind, folded, languages) for kind in ("change", "over"))
+    signs = (markers.find_markers(kind, folded, languages) for kind in ("change", "over"))
     return any(signs) or _denied(said, value, languages)
 
 
 def _denied(said: str, value: str, languages: tuple[str, ...]) -> bool:
     """Whether words deny every word of a value that does not deny them itself."""
-    denies = markers.marked("negation", fold(said).text, languages) and not negated(value)
-    return bool(denies) and all(says(said, word) for word in content_words(value))
+    denies = markers.find_markers("negation", fold(said).text, languages) and not negated(value)
+    return bool(denies) and all(holds_word(said, word) for word in content_words(value))
 
 
 def added(said: str) -> bool:
     """Whether words say that something comes beside what there is."""
-    return bool(markers.marked("added", fold(said).text, ()))
+    return bool(markers.find_markers("added", fold(said).text, ()))
 
 
 def _has_case(value: str) -> bool:
@@ -159,7 +160,7 @@ def speaks_of_another(said: str, value: str) -> bool:
     if said.isupper():
         return False  # in capitals nothing tells names from words
     if not _has_case(value):
-        return not all(says(said, word, loosely=False) for word in content_words(value))
+        return not all(holds_word(said, word, loosely=False) for word in content_words(value))
     mine, theirs = text_names(value), [n for n in names(said) if not _named(value, n)]
     if not theirs or all(_named(said, name) for name in mine):
         return False
@@ -211,7 +212,7 @@ def _other_units(one: str, other: str) -> bool:
     """Whether one number counts two things: hours and euros, but not cm and centimetres."""
     units, others = dict(_COUNTED.findall(fold(one).text)), dict(_COUNTED.findall(fold(other).text))
     return any(
-        not (says(a, b) or says(b, a) or _is_short_for(a, b) or _is_short_for(b, a))
+        not (holds_word(a, b) or holds_word(b, a) or _is_short_for(a, b) or _is_short_for(b, a))
         for a, b in ((units[n], others[n]) for n in units.keys() & others.keys())
     )
 
@@ -240,7 +241,7 @@ def _listed(value: str, order: list[str]) -> bool:
 def _in_order(one: str, other: str) -> bool:
     words, others = _ordered(one), _ordered(other)
     return len(words) == len(others) and all(
-        says(a, b) or says(b, a) for a, b in zip(words, others, strict=True)
+        holds_word(a, b) or holds_word(b, a) for a, b in zip(words, others, strict=True)
     )
 
 

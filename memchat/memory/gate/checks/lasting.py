@@ -27,7 +27,7 @@ def check_passing(candidate: Candidate, case: Case) -> None:
     if candidate.relation == "ends":
         return
     for text, languages in own_words(case):
-        found = markers.marked("passing", text, languages)
+        found = markers.find_markers("passing", text, languages)
         if any(_passes(text, m.start()) for m in found):
             case.signals.append("it holds for a while only, and no end is given")
             return
@@ -40,8 +40,8 @@ def check_past(candidate: Candidate, case: Case) -> None:
         return
     value = fold(candidate.value).text
     for text, languages in own_words(case):
-        past = [m for m in markers.marked("past", text, languages) if m[0] not in value]
-        if past and not markers.marked("change", text, languages):
+        past = [m for m in markers.find_markers("past", text, languages) if m[0] not in value]
+        if past and not markers.find_markers("change", text, languages):
             case.signals.append("it tells what was once so, and not what is")
             return
 
@@ -56,6 +56,6 @@ def own_words(case: Case) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 def _passes(text: str, at: int) -> bool:
     """Not "until noon", which ends no habit, nor "starting today"."""
-    named = calendar.read(text[at : at + _PHRASE])
+    named = calendar.parse_phrase(text[at : at + _PHRASE])
     before = text[max(0, at - _PHRASE) : at]
     return (not named.clock or named.dated) and _FROM.search(before) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memchat.language.text import content_words, says
+from memchat.language.text import content_words, holds_word
 from memchat.memory.gate.checks import guards
 from memchat.memory.gate.checks.keys import canonical, cardinality
 from memchat.memory.gate.types import Case, KnownFact
@@ -83,7 +83,7 @@ def _check_update(case: Case, target: KnownFact) -> None:
 
 def _near(one: str, other: str) -> bool:
     words, others = content_words(one), content_words(other)
-    shared = sum(says(other, word) for word in words)
+    shared = sum(holds_word(other, word) for word in words)
     opposed = guards.negated(one) != guards.negated(other)
     return bool(shared) and (opposed or 2 * shared >= max(len(words), len(others)))
 
@@ -95,12 +95,12 @@ def parts(value: str) -> list[str]:
 
 def _check_end(case: Case, target: KnownFact) -> None:
     words = content_words(target.value) | content_words(target.key.replace("_", " "))
-    if not any(says(case.messages(), word) for word in words):
+    if not any(holds_word(case.messages(), word) for word in words):
         case.signals.append("the words do not name what they end")
     said = " \n".join(case.sentences())
     if not guards.over(said, target.value, case.languages):
         case.signals.append("no word says that it is over")
-        near = any(says(said, word) for word in words)
+        near = any(holds_word(said, word) for word in words)
         changed = guards.changed(said, target.value, case.languages)
         one = cardinality(target.key) == "one"
         if guards.speaks_of_another(said, target.value) and (near or changed or one):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memchat.language.text import Span, find_span, find_spans
+from memchat.language.quotes import find_span, find_spans
+from memchat.language.sentences import Span
 from memchat.memory.extraction.candidate import Quote
 from memchat.memory.gate.checks import quoted_text
 from memchat.memory.gate.types import Case, Turn

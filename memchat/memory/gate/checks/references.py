@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import re
 
-from memchat.language.text import (
-    Span,
-    content_words,
-    find_span,
-    fold,
-    numbers,
-    says,
-    sentence_around,
-)
+from memchat.language.numbers import numbers
+from memchat.language.quotes import find_span
+from memchat.language.sentences import Span, sentence_around
+from memchat.language.text import content_words, fold, holds_word
 from memchat.memory.gate.types import Case, Turn
 
 _ONE = re.compile(r"(?<!\w)(?:one|a|an|ein\w*|une?|un[oa]?|uma?|een|bir|один|одна)(?!\w)|一")
@@ -78,7 +73,7 @@ def check(case: Case) -> None:
 
 def _own(case: Case) -> bool:
     words = content_words(case.candidate.value)
-    return bool(words) and all(says(case.said(), word) for word in words)
+    return bool(words) and all(holds_word(case.said(), word) for word in words)
 
 
 def _repeats(span: str, memory: str) -> bool:
@@ -93,7 +88,7 @@ def _check_pointer(case: Case, user: Turn, cited: Turn, span: Span) -> None:
     place in a list, or answer a question."""
     inside = fold(case.proofs[0][1].text).text
     offered = content_words(span.text) | content_words(case.candidate.value)
-    named = any(says(inside, word) for word in offered if not _ENDING.fullmatch(word))
+    named = any(holds_word(inside, word) for word in offered if not _ENDING.fullmatch(word))
     if named:
         return
     place = _ordinal(inside)
@@ -141,6 +136,8 @@ def options(text: str) -> list[str]:
 def _check_content(case: Case, span: Span) -> None:
     """The value's words come from the cited span or the user."""
     held = f"{span.text} {case.said()}"
-    extra = sorted(word for word in content_words(case.candidate.value) if not says(held, word))
+    extra = sorted(
+        word for word in content_words(case.candidate.value) if not holds_word(held, word)
+    )
     if extra:
         case.holds.append(f"its value adds words to the cited ones: {', '.join(extra)}")

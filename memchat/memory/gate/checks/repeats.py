@@ -11,16 +11,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from memchat.language import markers
-from memchat.language.text import (
-    Span,
-    content_words,
-    fold,
-    names,
-    normal_value,
-    numbers,
-    says,
-    sentence_around,
-)
+from memchat.language.numbers import numbers
+from memchat.language.sentences import Span, sentence_around
+from memchat.language.text import content_words, fold, holds_word, names, normal_value
 from memchat.memory.gate.checks import guards
 from memchat.memory.gate.checks.keys import cardinality
 from memchat.memory.gate.checks.references import asks
@@ -146,14 +139,14 @@ def _only_echoes(case: Case, shown: Sequence[str]) -> bool:
     said = " \n".join(case.sentences())
     agrees = _FILLER & set(re.findall(r"\w+", fold(said).text)) or _AGREES.search(said)
     own = _own_words(said)
-    if markers.marked("first_person", fold(said).text, case.languages):
+    if markers.find_markers("first_person", fold(said).text, case.languages):
         return False  # a statement of its own: "I have it in the right knee as well"
     return case.ref is None and bool(agrees) and any(_all_in(own, text) for text in shown)
 
 
 def _says_any(case: Case, words: Iterable[str]) -> bool:
     said = " \n".join(case.sentences())
-    return any(says(said, word) or word in numbers(said) for word in words)
+    return any(holds_word(said, word) or word in numbers(said) for word in words)
 
 
 def _own_words(text: str, *, bare: bool = True) -> set[str]:
@@ -203,4 +196,4 @@ def _is_recital(message: str, values: Sequence[str]) -> bool:
 
 
 def _all_in(words: Iterable[str], text: str) -> bool:
-    return all(says(text, word) or word in numbers(text) for word in words)
+    return all(holds_word(text, word) or word in numbers(text) for word in words)

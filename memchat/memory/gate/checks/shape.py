@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memchat.errors import InputError
-from memchat.language.text import visible
+from memchat.language.text import visible_text
 from memchat.memory.gate.checks import orders
 from memchat.memory.gate.checks.keys import canonical, cardinality, normalise_key
 from memchat.memory.gate.types import Case
@@ -26,7 +26,7 @@ def check(case: Case) -> None:
     ):
         case.holds.append("its key says more than the name of a slot")
     table = cardinality(key)
-    value = visible(item.value)
+    value = visible_text(item.value)
     if len(value) > VALUE_LIMIT:
         case.holds.append(f"its value is longer than {VALUE_LIMIT} characters")
     case.change(key=key, value=value, many=table == "many" if table else item.many)

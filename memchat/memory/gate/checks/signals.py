@@ -11,13 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from memchat.language import markers
-from memchat.language.text import (
-    Span,
-    fold,
-    next_sentence,
-    says,
-    sentence_around,
-)
+from memchat.language.sentences import Span, next_sentence, sentence_around
+from memchat.language.text import fold, holds_word
 from memchat.memory.gate.checks import quoted_text
 from memchat.memory.gate.checks.link import NO_WORD_OF_CHANGE
 from memchat.memory.gate.types import Case, Turn
@@ -107,7 +102,7 @@ def _in_words(case: Case, place: Place, value: str) -> Iterator[str]:
         yield "it stands in a question"
     for kind in ("reported", "somebody_else"):
         people = [w for m in _marked(kind, place.sentence, place.languages) for w in m[0].split()]
-        if people and not any(says(value, word) for word in people):
+        if people and not any(holds_word(value, word) for word in people):
             yield "it may be about somebody else, or what they say"
             break
     if not place.languages:
@@ -179,7 +174,7 @@ def _later(case: Case, turn: Turn) -> list[Turn]:
 
 
 def _marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
-    return markers.marked(kind, folded, languages)
+    return markers.find_markers(kind, folded, languages)
 
 
 def _opens(kind: str, place: Place) -> bool:

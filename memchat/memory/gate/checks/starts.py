@@ -45,7 +45,7 @@ _SMALL = r"(?:on |in |the |der |dem |el |la |le |lunes |du |de |d')?"
 def _from(*, spaced: bool) -> str:
     """The words for "from" of the languages whose words spaces part, or of the others."""
     codes = [code for code in lexicon.codes() if lexicon.is_spaced(code) is spaced]
-    return "|".join(calendar.plain(lexicon.any_of(code, "from")) for code in codes)
+    return "|".join(calendar.unaccented(lexicon.alternatives(code, "from")) for code in codes)
 
 
 _FROM, _GLUED = _from(spaced=True), _from(spaced=False)
@@ -102,10 +102,10 @@ def starts_later(candidate: Candidate, case: Case, zone: ZoneInfo) -> str | None
     """The words of a quote's clause by which it may only start in the future, else None."""
     for turn, span in case.proofs:
         start, end = edges(turn.text, span.start, span.end)
-        text = calendar.plain(turn.text[start:end])
+        text = calendar.unaccented(turn.text[start:end])
         today = turn.said_at.astimezone(zone).date()
         for match in _matches(candidate, text):
-            named = calendar.read(match[0], before="from ")
+            named = calendar.parse_phrase(match[0], before="from ")
             year = named.year or today.year + 1
             if (year, named.month or 12) > (today.year, today.month) and not named.endless:
                 return match[0].strip()

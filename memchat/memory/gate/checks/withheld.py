@@ -6,8 +6,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from memchat.language import markers
-from memchat.language.secrets import PERSONAL, Secret, betrays, find_filed, find_secrets, spoken
-from memchat.language.text import fold, next_sentence, normal_value, sentence_around
+from memchat.language.secrets import (
+    PERSONAL,
+    Secret,
+    find_in_conversation,
+    find_in_fact,
+    find_secrets,
+    reveals,
+)
+from memchat.language.sentences import next_sentence, sentence_around
+from memchat.language.text import fold, normal_value
 from memchat.memory.gate.types import Case
 
 NOT_KEPT = "you asked that it is not remembered"
@@ -71,7 +79,7 @@ def _drop_telling_cues(case: Case) -> None:
     item = case.candidate
     hidden = {words for words, _secret in _own(case)}
     turns = [turn.text for turn in case.turns]
-    hidden |= {turns[number][s.start : s.end] for number, s in spoken(turns)}
+    hidden |= {turns[number][s.start : s.end] for number, s in find_in_conversation(turns)}
     folded = [words for words in map(normal_value, hidden) if words]
     telling = {
         cue
@@ -87,7 +95,7 @@ def _own(case: Case) -> Iterator[tuple[str, Secret]]:
     item = case.candidate
     for text in (item.key, *(quote.text for quote in item.quotes)):
         yield from ((text[s.start : s.end], s) for s in find_secrets(text))
-    yield from find_filed(item.key, item.value)
+    yield from find_in_fact(item.key, item.value)
 
 
 def _kinds(case: Case) -> set[str]:
@@ -95,7 +103,7 @@ def _kinds(case: Case) -> set[str]:
     kinds = {secret.kind for _words, secret in _own(case)}
     compact = normal_value(item.value)
     looked_at = set()
-    for number, secret in spoken([turn.text for turn in case.turns]):
+    for number, secret in find_in_conversation([turn.text for turn in case.turns]):
         turn = case.turns[number]
         words = turn.text[secret.start : secret.end]
         in_quote = any(
@@ -108,6 +116,6 @@ def _kinds(case: Case) -> set[str]:
         looked_at.add((in_quote, secret.kind, words))
         if in_quote or normal_value(words) in compact:
             kinds.add(secret.kind)
-        if normal_value(words) not in compact and betrays(item.value, words):
+        if normal_value(words) not in compact and reveals(item.value, words):
             kinds.add(f"part of a {secret.kind}")
     return kinds

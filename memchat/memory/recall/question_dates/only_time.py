@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from memchat.language.calendar import plain
+from memchat.language.calendar import unaccented
 from memchat.language.text import content_words
 
 _ASKING = {
@@ -47,4 +47,4 @@ def is_bare(rest: str) -> bool:
     said = " ".join(rest.split())
     if not _OF_THE_PERSON.search(said):
         return False
-    return not {plain(word) for word in content_words(re.sub(r"[\W_]+", " ", said))} - _ASKING
+    return not {unaccented(word) for word in content_words(re.sub(r"[\W_]+", " ", said))} - _ASKING

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 from dateutil.relativedelta import relativedelta
 
-from memchat.language.calendar import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, plain
+from memchat.language.calendar import MONTHS, SEASONS, UNITS, WEEKDAYS, names_day, unaccented
 from memchat.language.number_words import NUMBER_WORDS
 from memchat.memory.recall.question_dates.only_time import is_bare
 from memchat.memory.recall.question_dates.tense import Kind, tense_of
@@ -43,7 +43,7 @@ class Range:
 
 def asked_about(text: str, now: datetime, zone: ZoneInfo) -> Range | None:
     """The days a question is about, or None where it names none; of several the first kind read."""
-    words = plain(text[:_READ]).replace("\u2019", "'")
+    words = unaccented(text[:_READ]).replace("\u2019", "'")
     today = now.astimezone(zone).date()
     readers = _READERS if names_day(words) else _READERS[:_OWN_WORDS]
     for pattern, resolve in readers:
@@ -69,7 +69,7 @@ _NEAR = {"d": 0, "w": 3, "m": 15, "y": 90}
 _WIDE = {"d": 2, "w": 10, "m": 45, "y": 400}
 """The same of "a few weeks ago"."""
 
-_NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
+_NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
 _NUMBERS |= dict.fromkeys(
     ("a", "an", "one", "ein", "eine", "einen", "einem", "einer", "un", "une", "una", "uno"), 1
 )

@@ -23,7 +23,7 @@ here, since "parole" is a word of its own."""
 
 
 @lru_cache(maxsize=4096)
-def sections(word: str) -> tuple[str, ...]:
+def languages_meant(word: str) -> tuple[str, ...]:
     """The sections of the word for a password that this one is meant to be."""
     if not 5 <= len(word) <= 12:
         return ()

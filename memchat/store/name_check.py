@@ -17,7 +17,7 @@ _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 _JOINERS = "\u200c\u200d"
 
 
-def refuse_hidden(name: str, what: str) -> None:
+def refuse_invisible(name: str, what: str) -> None:
     """Raise ScopeError for a new name with a character that cannot be seen, or turns the line."""
     if name.isascii() or name == EVERY_APP:
         return

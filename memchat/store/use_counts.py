@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from sqlalchemy import Connection, update
+from sqlalchemy import Connection, select, update
 
 from memchat.store.schema import memories
 
@@ -16,3 +16,9 @@ def add(tx: Connection, *, matched: Collection[int], read: Collection[int]) -> N
     for ids, column in ((matched, _m.match_count), (read, _m.read_count)):
         if ids:
             tx.execute(update(memories).where(_m.id.in_(ids)).values({column: column + 1}))
+
+
+def get(tx: Connection, memory_id: int) -> tuple[int, int]:
+    """How often a memory was found for a message, and how often it was given to a model."""
+    row = tx.execute(select(_m.match_count, _m.read_count).where(_m.id == memory_id)).one()
+    return row.match_count, row.read_count

@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import Connection, update
 
 from memchat.store import events, keywords, raw_sql
-from memchat.store.events import Cause
+from memchat.store.events import Cause, Values
 from memchat.store.memories import FORGOTTEN
-from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.memory_rows import SELECT, memory_of_text
 from memchat.store.schema import memories as rows
 from memchat.store.schema import utc_text
 from memchat.types import Memory
@@ -23,10 +23,10 @@ def hide(tx: Connection, memory: Memory, app_id: int, cause: Cause) -> None:
     before = {"inactive_reason": memory.inactive_reason, "replaced_by": memory.replaced_by}
     sql = "UPDATE memories SET active = 0, inactive_reason = ?, updated_at = ? WHERE id = ?"
     raw_sql.rows(tx, sql, FORGOTTEN, utc_text(cause.at), memory.id)
-    events.record(tx, memory.id, app_id, "hide", cause, old=before)
+    events.record(tx, memory.id, app_id, "hide", cause, Values(before))
 
 
-def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
+def unhide(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
     """Put a hidden row back as it was."""
     past = events.of_memory(tx, memory_id)
     before = next(event.old for event in reversed(past) if event.kind == "hide") or {}
@@ -39,24 +39,24 @@ def show(tx: Connection, memory_id: int, app_id: int, cause: Cause) -> None:
     ).one()
     if active or before.get("inactive_reason") == "superseded":
         keywords.write(tx, "memories", memory_id, app_id, row.search_text)
-    events.record(tx, memory_id, app_id, "show", cause, new={"active": active})
+    events.record(tx, memory_id, app_id, "show", cause, Values(new={"active": active}))
 
 
-def there(tx: Connection, ids: Collection[int]) -> set[int]:
+def existing(tx: Connection, ids: Collection[int]) -> set[int]:
     """Which of these memories, of whatever scope, are not purged; hidden ones are among them."""
-    return {row[0] for row in raw_sql.rows(tx, _THERE, raw_sql.listed(ids))}
+    return {row[0] for row in raw_sql.rows(tx, _THERE, raw_sql.json_list(ids))}
 
 
 def listed(tx: Connection, app_ids: Sequence[int], *, sha1: str | None = None) -> list[Memory]:
     """The rows of these scopes that wait for their purge; with ``sha1`` that very fact."""
     # The reason stands in the text: for a bound one SQLite plans anew each time, an index's sake.
     hidden = (
-        f"{PLAIN} WHERE m.app_id IN (SELECT value FROM json_each(?))"
+        f"{SELECT} WHERE m.app_id IN (SELECT value FROM json_each(?))"
         f" AND m.inactive_reason = '{FORGOTTEN}'"
     )
-    scopes = raw_sql.listed(app_ids)
+    scopes = raw_sql.json_list(app_ids)
     if sha1 is None:
         found = raw_sql.rows(tx, f"{hidden} ORDER BY m.id", scopes)
     else:
         found = raw_sql.rows(tx, f"{hidden} AND m.sha1 = ?", scopes, sha1)
-    return [plain_memory(row) for row in found]
+    return [memory_of_text(row) for row in found]

@@ -10,7 +10,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from itertools import islice
 
-from memchat.language import lexicon, misspelt
+from memchat.language import lexicon, password_typos
 from memchat.language.number_words import run_of_digits
 
 Place = tuple[int, int]
@@ -149,7 +149,7 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
         for kind, code in _roles(name[0]):
             yield name, kind, code
     for word in _LETTERS.finditer(text):
-        if (meant := misspelt.sections(word[0])) and not _roles(word[0]):
+        if (meant := password_typos.languages_meant(word[0])) and not _roles(word[0]):
             yield from ((word, "password", code) for code in meant)
 
 
@@ -164,12 +164,12 @@ def _end(text: str, at: int) -> int:
 def _links(text: str, at: int, end: int, code: str) -> Iterator[re.Match[str]]:
     """What may stand right before the secret of a name that ends here. A name that is part of
     another ("password manager") has none."""
-    if not names_another(text, at):
+    if not is_part_of_name(text, at):
         yield from _link(code).finditer(text, at, min(end, at + _NEAR))
 
 
 @lru_cache(maxsize=4)
-def names_another(text: str, at: int) -> bool:
+def is_part_of_name(text: str, at: int) -> bool:
     """Whether the name that ends here is part of another's, as in "password manager"."""
     codes = (code for code in languages() if entries(code, "part_of"))
     return any(_pattern(code, "part_of").match(text, at + 1) for code in codes)
@@ -277,7 +277,7 @@ def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
 
 def _before(text: str, name: re.Match[str], kind: str, code: str) -> Place | None:
     """A secret in front of its name: "bluebird77 is my password", "4471 ist der Türcode"."""
-    if kind not in ("password", "code") or names_another(text, name.end()):
+    if kind not in ("password", "code") or is_part_of_name(text, name.end()):
         return None
     start = max(0, name.start() - _NEAR)
     found = _in_front(code).search(text[start : name.start()])
@@ -316,7 +316,7 @@ def _value(text: str, at: int, end: int, code: str) -> Place | None:
 def _words(text: str, at: int, end: int, code: str) -> Place | None:
     """A password of letters: the words up to the first that joins another thought to it. Words
     that end in what is said of passwords are none: "once more forgotten"."""
-    last, word, joints = at, "", lexicon.everywhere("function_words")
+    last, word, joints = at, "", lexicon.all_words("function_words")
     for number in range(_WORDS):
         token = _TOKEN.match(text, last, end)
         following = token[0].rstrip(".?!)") if token else ""
@@ -364,7 +364,7 @@ def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | No
 def _common() -> frozenset[str]:
     """The plain words of the languages' lists: they are said of a password and are none."""
     kinds = (kind for kind in lexicon.kinds() if kind not in ("people", "seasons"))
-    return frozenset(word for kind in kinds for word in lexicon.everywhere(kind))
+    return frozenset(word for kind in kinds for word in lexicon.all_words(kind))
 
 
 def is_common(word: str, code: str) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, select
 
 from memchat.store import raw_sql
 from memchat.store.memories import by_ids
-from memchat.store.memory_rows import PLAIN, plain_memory
+from memchat.store.memory_rows import SELECT, memory_of_text
 from memchat.store.schema import memories
 from memchat.types import Memory
 
@@ -35,7 +35,7 @@ _REPLACED = """
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class ReplacedValue:
     """A value that was replaced, and until when it held: what replaced it was said then, or was
     said to begin on that day."""
 
@@ -44,7 +44,7 @@ class Past:
     until: datetime | date
 
 
-def after(tx: Connection, memory_id: int) -> list[int]:
+def successors(tx: Connection, memory_id: int) -> list[int]:
     """The memories that took this one's place, one after another."""
     found: list[int] = []
     query = select(_m.replaced_by)
@@ -55,38 +55,41 @@ def after(tx: Connection, memory_id: int) -> list[int]:
     return found
 
 
-def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
+def replaced_memories(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
     return [
-        plain_memory(row) for row in raw_sql.rows(tx, f"{PLAIN} WHERE m.replaced_by = ?", memory_id)
+        memory_of_text(row)
+        for row in raw_sql.rows(tx, f"{SELECT} WHERE m.replaced_by = ?", memory_id)
     ]
 
 
-def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
+def replaced_values(
+    tx: Connection, app_ids: Sequence[int], ids: Sequence[int]
+) -> dict[int, list[ReplacedValue]]:
     """For each of these memories the values that it and its predecessors replaced; newest first."""
-    found: dict[int, list[Past]] = {}
-    if not raw_sql.rows(tx, _REPLACED_ANY, raw_sql.listed(ids)):
+    found: dict[int, list[ReplacedValue]] = {}
+    if not raw_sql.rows(tx, _REPLACED_ANY, raw_sql.json_list(ids)):
         return found  # as for most: a tenth of what the whole chain costs
-    rows = raw_sql.rows(tx, _REPLACED, raw_sql.listed(ids), raw_sql.listed(app_ids))
+    rows = raw_sql.rows(tx, _REPLACED, raw_sql.json_list(ids), raw_sql.json_list(app_ids))
     for row_id, value, retired_at, said_at, starts_at, head in rows:
         # What replaced it may have been said again since; it was retired at the first time.
-        until = raw_sql.day(starts_at) or raw_sql.at(min(said_at, retired_at))
-        found.setdefault(head, []).append(Past(row_id, value, until))
+        until = raw_sql.parse_day(starts_at) or raw_sql.parse_time(min(said_at, retired_at))
+        found.setdefault(head, []).append(ReplacedValue(row_id, value, until))
     return found
 
 
-def chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
+def whole_chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
     """Every replaced value of those chains that any of these replaced values belongs to; of
     memories in use nothing."""
-    stale = [row[0] for row in raw_sql.rows(tx, _STALE, raw_sql.listed(ids))]
+    stale = [row[0] for row in raw_sql.rows(tx, _STALE, raw_sql.json_list(ids))]
     if not stale:
         return set()
-    heads = {memory.id for memory in present(tx, app_ids, stale).values()}
-    told = replaced(tx, app_ids, sorted(heads)).values()
+    heads = {memory.id for memory in current(tx, app_ids, stale).values()}
+    told = replaced_values(tx, app_ids, sorted(heads)).values()
     return {*stale, *(past.id for pasts in told for past in pasts)}
 
 
-def present(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
+def current(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
     """For each of these memories the active one that is it, or has taken its place by now."""
     found: dict[int, Memory] = {}
     rows: dict[int, Memory] = {}

@@ -1,0 +1,228 @@
+"""The ways a memory's row changes, each with its event and keyword row in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, select, update
+
+from memchat.store import events, keywords, raw_sql, records
+from memchat.store.events import Cause, Values
+from memchat.store.memories import app_id_of
+from memchat.store.new_memory import NewMemory, text_hash
+from memchat.store.schema import memories, searched
+from memchat.types import Memory
+
+_m = memories.c
+
+
+def add(
+    tx: Connection, app_id: int, new: NewMemory, cause: Cause, *, instead_of: int | None = None
+) -> int:
+    """Write an active row with its keyword row and ``add`` event; the new id.
+
+    ``instead_of`` is the memory whose place it is to take on its first day.
+    """
+    memory_id = raw_sql.insert(
+        tx,
+        "memories",
+        app_id=app_id,
+        created_at=cause.at,
+        updated_at=cause.at,
+        last_seen_at=new.said_at,
+        created_by=new.created_by,
+        **_columns(new),
+    )
+    keywords.write(tx, "memories", memory_id, app_id, new.search_text)
+    events.record(
+        tx, memory_id, app_id, "add", cause, Values(new=_state(new)), related_id=instead_of
+    )
+    return memory_id
+
+
+def deactivate(
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    reason: str,
+    cause: Cause,
+    *,
+    replaced_by: int | None = None,
+    said_at: datetime | None = None,
+) -> None:
+    """Keep the row, out of use, with the reason; a replaced value can still be searched for.
+
+    One of superseded, merged, expired, ended. ``said_at`` is when that was said, where it was.
+    """
+    if reason != "superseded":
+        keywords.remove(tx, "memories", [memory.id])
+    tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(
+            active=0,
+            inactive_reason=reason,
+            replaced_by=replaced_by,
+            updated_at=cause.at,
+            last_seen_at=max(said_at or memory.last_seen_at, memory.last_seen_at),
+        )
+    )
+    if memory.pinned and replaced_by is not None:
+        pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
+    if memory.sensitive and replaced_by is not None:
+        set_columns(tx, replaced_by, sensitive=1)  # a new value of it is no less so
+    kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
+    events.record(
+        tx, memory.id, app_id, kinds[reason], cause, Values(_state(memory)), related_id=replaced_by
+    )
+
+
+def reactivate(
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    cause: Cause,
+    *,
+    said_at: datetime | None = None,
+    instead_of: int | None = None,
+) -> None:
+    """Bring an inactive row back into use; ``said_at`` where that was said just now.
+
+    ``instead_of`` is the memory whose place it is to take on its first day.
+    """
+    row = tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(
+            active=1,
+            inactive_reason=None,
+            replaced_by=None,
+            updated_at=cause.at,
+            said_at=said_at or memory.said_at,
+        )
+        .returning(_m.search_text, _m.expires_at, _m.starts_at)
+    ).one()
+    keywords.write(tx, "memories", memory.id, app_id, row.search_text)
+    # Its days may have been changed just before.
+    now = replace(memory, expires_at=row.expires_at, starts_at=row.starts_at)
+    values = Values(new=_state(now))
+    events.record(tx, memory.id, app_id, "restore", cause, values, related_id=instead_of)
+
+
+def count_repeat(
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    said_at: datetime,
+    cause: Cause,
+    *,
+    starts_at: date | None = None,
+) -> None:
+    """Count one more time that the fact was said; ``starts_at`` is from when, as it was said
+    then, whatever the fact itself says."""
+    tx.execute(
+        update(memories)
+        .where(_m.id == memory.id)
+        .values(
+            seen_count=_m.seen_count + 1,
+            last_seen_at=max(said_at, memory.last_seen_at),
+            said_at=max(said_at, memory.said_at),
+        )
+    )
+    new = {"starts_at": starts_at.isoformat()} if starts_at else None
+    events.record(tx, memory.id, app_id, "repeat", cause, Values(new=new))
+
+
+def set_columns(tx: Connection, memory_id: int, **columns: Any) -> None:
+    """Correct what is counted and noted about a fact; nothing happened to the fact itself."""
+    tx.execute(update(memories).where(_m.id == memory_id).values(**columns))
+
+
+def set_expiry(
+    tx: Connection, memory: Memory, app_id: int, expires_at: date | None, cause: Cause
+) -> None:
+    """Change the last day of a fact."""
+    _set_day(tx, memory, app_id, {"expires_at": expires_at}, cause)
+
+
+def set_start(
+    tx: Connection, memory: Memory, app_id: int, starts_at: date | None, cause: Cause
+) -> None:
+    """Change the first day of a fact."""
+    _set_day(tx, memory, app_id, {"starts_at": starts_at}, cause)
+
+
+def _set_day(
+    tx: Connection, memory: Memory, app_id: int, days: dict[str, date | None], cause: Cause
+) -> None:
+    changed = update(memories).where(_m.id == memory.id)
+    tx.execute(changed.values(**days, updated_at=cause.at))
+    old = {name: _iso(getattr(memory, name)) for name in days}
+    new = {name: _iso(day) for name, day in days.items()}
+    events.record(tx, memory.id, app_id, "edit", cause, Values(old, new))
+
+
+def pin(tx: Connection, memory_id: int, app_id: int, cause: Cause, *, on: bool = True) -> None:
+    """Have a fact at hand in every chat, or no longer; nothing happens where it is so already."""
+    changed = update(memories).where(_m.id == memory_id, _m.pinned == int(not on))
+    if tx.execute(changed.values(pinned=int(on), updated_at=cause.at)).rowcount:
+        events.record(tx, memory_id, app_id, "pin" if on else "unpin", cause)
+
+
+def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: Cause) -> None:
+    """A person's edit: new words in the same row, and maybe in another scope."""
+    before = app_id_of(tx, memory.id)
+    if before != app_id:
+        events.move(tx, memory.id, before, app_id, cause)
+    values = {"app_id": app_id, "updated_at": cause.at, **_columns(new)}
+    tx.execute(update(memories).where(_m.id == memory.id).values(**values))
+    if memory.active or memory.inactive_reason == "superseded":
+        keywords.write(tx, "memories", memory.id, app_id, new.search_text)
+    events.record(tx, memory.id, app_id, "edit", cause, Values(_state(memory), _state(new)))
+
+
+def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
+    """New words to search by, the fact itself unchanged (a quote of it was blanked, say)."""
+    changed = update(memories).where(_m.id == memory_id)
+    tx.execute(changed.values(search_text=search_text, text_hash=text_hash(search_text)))
+    if tx.execute(select(_m.id).where(_m.id == memory_id, searched)).first() is not None:
+        keywords.write(tx, "memories", memory_id, app_id, search_text)
+    events.record(tx, memory_id, app_id, "reindex", cause)
+
+
+def mark_embedded(tx: Connection, ids: Sequence[int], cause: Cause) -> None:
+    """Tell the index of every process that those of these rows that still are have their vector."""
+    events.record_all(tx, select(_m.id, _m.app_id).where(_m.id.in_(ids)), "embed", cause)
+
+
+def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
+    """Delete rows with their keyword rows and evidence; forgetting says what else must go."""
+    keywords.remove(tx, "memories", memory_ids)
+    tx.execute(delete(memories).where(_m.id.in_(memory_ids)))
+
+
+def _iso(day: date | None) -> str | None:
+    return day.isoformat() if day else None
+
+
+def _columns(new: NewMemory) -> dict[str, Any]:
+    """The columns that a fact gives its row, at an edit too. Who made it stays as it is."""
+    hashes = {"sha1": new.sha1, "text_hash": text_hash(new.search_text)}
+    columns = records.columns(new) | hashes
+    del columns["created_by"]
+    return columns
+
+
+def _state(fact: NewMemory | Memory) -> dict[str, Any]:
+    return {
+        "memory_type": fact.memory_type,
+        "key": fact.key,
+        "value": fact.value,
+        "expires_at": _iso(fact.expires_at),
+        "many": fact.many,
+        **({"starts_at": fact.starts_at.isoformat()} if fact.starts_at else {}),
+        **({"sensitive": True} if fact.sensitive else {}),
+    }
