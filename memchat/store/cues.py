@@ -1,6 +1,6 @@
-"""The words to search by that stand with a user's memories, with what waits and what was not kept.
+"""Cues: search words that a model added to memories, inbox items and refusals.
 
-A model wrote them, for one fact, from all that it read: they may name another.
+The model wrote a fact's cues with the whole conversation before it, so they may name other facts.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _LACKING = (
 
 
 def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
-    """Take words out of the cues of all that the user of a scope row has, in every app; the
-    memories that had any, whose searched text is to be made anew.
+    """Remove words from the cues of everything the scope's user has, in every app.
 
-    ``unwanted`` is given all the cues there are, and gives those that are to go.
+    ``unwanted`` is given all cues and returns those to remove. Returns the ids of the memories that
+    lost a cue; their search text has to be written again.
     """
     found = {
         table: raw_sql.rows(
@@ -54,7 +54,7 @@ def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set
 
 @dataclass(frozen=True, slots=True)
 class FactWithoutCues:
-    """A fact in use that has no cues."""
+    """An active fact that has no cues."""
 
     id: int
     app_id: int
@@ -64,14 +64,14 @@ class FactWithoutCues:
 
 
 def facts_without_cues(tx: Connection, today: date) -> list[FactWithoutCues]:
-    """The facts in use today that have no cues, of everybody whose memory is on."""
+    """The facts in use today that have no cues, of all users whose memory is on."""
     return _read(raw_sql.rows(tx, f"{_LACKING} ORDER BY m.id", EVERY_APP, today.isoformat()))
 
 
 def still_without_cues(
     tx: Connection, facts: Sequence[FactWithoutCues], today: date
 ) -> list[FactWithoutCues]:
-    """Those of these facts that ``lacking`` would give again, just as they were."""
+    """Those of these facts that are still in use and unchanged, and still have no cues."""
     sql = f"{_LACKING} AND m.id IN (SELECT value FROM json_each(?))"
     ids = raw_sql.json_list(fact.id for fact in facts)
     there = {*_read(raw_sql.rows(tx, sql, EVERY_APP, today.isoformat(), ids))}
@@ -86,7 +86,7 @@ def _read(found: Sequence[Any]) -> list[FactWithoutCues]:
 
 
 def set_cues(tx: Connection, fact: FactWithoutCues, words: Sequence[str]) -> bool:
-    """Give a fact these cues, where it still says the same and has none; whether it has them."""
+    """Set the cues of a fact that is unchanged and has none; False if it changed or has some."""
     if not words:
         return False
     same = "id = ? AND active = 1 AND cues = '' AND key = ? AND value = ?"

@@ -1,7 +1,7 @@
-"""How it stands with the vector of a memory: none wanted, pending, completed or failed.
+"""The state of each memory's vector: not wanted, pending, completed or failed.
 
-A view over what is there: the vector itself in the service that the store uses, else the job that
-is to make it. So it cannot tell anything that is not so.
+It is not stored, but read from the vector of the service in use, or from the job that makes it, so
+that it cannot be out of date.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _m, _e, _j, _s = memories.c, embeddings.c, jobs.c, services.c
 _service = cast(select(meta.c.value).where(meta.c.key == "service_id").scalar_subquery(), Integer)
 _code = case(
     (_e.hash.is_not(None), 0),
-    (_j.status == 0, null()),  # it was made once, and is no more
+    (_j.status == 0, null()),  # it was made once and deleted since
     else_=_j.status,
 ).label("code")
 _VIEW: Select[Any] = select(
@@ -55,13 +55,13 @@ def of_memories(tx: Connection, ids: Sequence[int]) -> dict[int, EmbeddingState]
 
 
 def ids_with_status(status: str) -> Select[Any]:
-    """The ids of all memories with this status, to select among."""
+    """A query for the ids of all memories whose vector has this status."""
     conditions = {"pending": _code == -1, "completed": _code == 0, "failed": _code > 0}
     return _VIEW.with_only_columns(_m.id).where(conditions[status])
 
 
 def is_unembedded(memory_id: ColumnElement[int]) -> ColumnElement[bool]:
-    """Whether work on the vector of a memory is unfinished or failed."""
+    """A condition: the job that makes the memory's vector is unfinished or failed."""
     query = select(_j.id).where(_j.kind == "embed", _j.source_id == memory_id, _j.status != 0)
     return query.exists()
 

@@ -1,4 +1,4 @@
-"""What happened to each memory, in order: history for people, catch-up for the vector index."""
+"""The history of each memory. People read it, and the vector index follows it to stay current."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from memchat.types import Event
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Who did it and why; written with each event of one piece of work."""
+    """Who makes a change and why; stored with each event."""
 
     at: datetime
     actor: str
@@ -27,11 +27,11 @@ class Cause:
     session_id: int | None = None
     message_id: int | None = None
     detail: dict[str, Any] | None = None
-    """What a second look said: its verdict, its reason and which model gave it."""
+    """The second look's ``verdict``, ``reason`` and ``model``, where there was one."""
 
 
 class Values(NamedTuple):
-    """What an event changed: the fields before and after, as far as they tell anything."""
+    """The fields that an event changed, before and after."""
 
     old: dict[str, Any] | None = None
     new: dict[str, Any] | None = None
@@ -67,7 +67,7 @@ def record(
 
 
 def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None:
-    """Write the same event for each memory that ``of`` selects, by its id and scope row."""
+    """Write the same event for each memory; ``of`` selects their ids and scope rows."""
     same = (literal(kind), literal(cause.at, UtcTime), literal(cause.actor), literal(cause.cause))
     columns = ["memory_id", "app_id", "kind", "at", "actor", "cause"]
     tx.execute(insert(memory_events).from_select(columns, of.add_columns(*same)))
@@ -83,14 +83,14 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
 
 
 def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
-    """What these messages did to any memory, in order."""
+    """The events of all memories that these messages caused, in order."""
     e = memory_events.c
     query = select(memory_events).where(e.message_id.in_(list(message_ids)))
     return [from_row(Event, row) for row in tx.execute(query.order_by(e.id))]
 
 
 def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
-    """Those of these memories that a person gave another value, and when they last did."""
+    """When the user last edited the value of each of these memories; others are left out."""
     sql = (
         "SELECT memory_id, max(at) FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?)) AND kind = 'edit' AND actor = 'user'"
@@ -103,27 +103,27 @@ def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime
 
 
 def of_session(tx: Connection, session_id: int) -> list[Event]:
-    """What a conversation did to any memory, in order."""
+    """The events of all memories that a conversation caused, in order."""
     e = memory_events.c
     query = select(memory_events).where(e.session_id == session_id).order_by(e.id)
     return [from_row(Event, row) for row in tx.execute(query)]
 
 
 def latest(tx: Connection, app_id: int) -> int:
-    """The id of the scope's newest event; 0 where there is none."""
+    """The id of the scope's newest event; 0 if there is none."""
     sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
     return raw_sql.rows(tx, sql, app_id)[0][0] or 0
 
 
 def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
-    """The memories of the scope with an event newer than ``event_id``."""
+    """The ids of the scope's memories that have an event newer than ``event_id``."""
     e = memory_events.c
     query = select(e.memory_id).where(e.app_id == app_id, e.id > event_id).distinct()
     return list(tx.execute(query).scalars())
 
 
 def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
-    """The scope rows in which these memories are or ever were."""
+    """The scope rows to which these memories belong or once belonged."""
     sql = (
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
@@ -132,7 +132,8 @@ def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
 
 
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
-    """A memory changes its scope: its history goes along, and the index it leaves is told."""
+    """Move a memory's history to another scope. The old scope gets a ``move`` event, so that its
+    index drops the memory."""
     e = memory_events.c
     mine = update(memory_events).where(e.memory_id == memory_id, e.kind != "move")
     tx.execute(mine.values(app_id=after))
@@ -140,26 +141,29 @@ def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) 
 
 
 def fingerprint(tx: Connection, event_id: int) -> str:
-    """What tells this event from one of the same number in another past; empty for none."""
+    """A text that identifies this event, empty if it does not exist.
+
+    After a backup was restored another event may have the same id, but not the same fingerprint.
+    """
     e = memory_events.c
     row = tx.execute(select(e.memory_id, e.at).where(e.id == event_id)).first()
     return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
 
 
 def set_cause(tx: Connection, event_id: int, cause: str) -> None:
-    """Say of a past event why it no longer counts."""
+    """Replace the cause of a past event, e.g. by why it no longer counts."""
     e = memory_events.c
     tx.execute(update(memory_events).where(e.id == event_id).values(cause=cause))
 
 
 def set_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
-    """Say anew what was before an event."""
+    """Replace the old values of a past event."""
     e = memory_events.c
     tx.execute(update(memory_events).where(e.id == event_id).values(old=_dump(old)))
 
 
 def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
-    """Take the words out of these memories' events; that they happened stays."""
+    """Remove values, causes and details from these memories' events; the events stay."""
     e = memory_events.c
     tx.execute(
         update(memory_events)
@@ -169,7 +173,7 @@ def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
 
 
 def detach_session(tx: Connection, session_id: int) -> None:
-    """Let events no longer point at a conversation that is gone."""
+    """Remove references to a deleted conversation and its messages from the events."""
     tx.execute(
         update(memory_events)
         .where(memory_events.c.session_id == session_id)
@@ -178,7 +182,7 @@ def detach_session(tx: Connection, session_id: int) -> None:
 
 
 def drop_app(tx: Connection, app_id: int) -> None:
-    """Remove every event of a deleted app."""
+    """Delete all events of a deleted app."""
     tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
 
 

@@ -1,4 +1,4 @@
-"""What waits for a person's yes: proposals that did not pass, and pairs of memories to judge."""
+"""The inbox: proposals and pairs of memories that wait for a person's decision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FACTS = """
 
 @dataclass(frozen=True, slots=True)
 class NewInboxItem:
-    """One item for review: a proposal (key, value, quote), or a pair of stored memories."""
+    """An inbox item about to be stored: a proposal (key, value, quote), or a pair of memories."""
 
     reason: str
     message_id: int | None = None
@@ -49,13 +49,14 @@ class NewInboxItem:
     cues: tuple[str, ...] = ()
     sensitive: bool = False
     unchecked: bool = False
-    """Whether the second look is still to come, which may decide before the person does."""
+    """Whether a second look is still to come; it may decide before the person does."""
 
 
 def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str | None:
-    """Keep an item, unless the same one waits or was rejected before; then how that one stands."""
+    """Store an item and return None; if the same one is pending or was rejected, return its
+    status."""
     ends = held.relation == "ends"
-    # That something is over is another question than whether it holds.
+    # That a fact has ended is another proposal than that it holds.
     kind = _i.relation == "ends" if ends else _i.relation != "ends"
     same = select(_i.status).where(
         _i.app_id == app_id,
@@ -90,7 +91,7 @@ def get(tx: Connection, app_ids: Sequence[int], item_id: int) -> InboxItem | Non
 
 
 def awaiting_second_look(tx: Connection, session_id: int) -> list[InboxItem]:
-    """The proposals of a conversation whose second look is still to come, oldest first."""
+    """A conversation's proposals whose second look is still to come, the oldest first."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(inbox).where(_i.unchecked == 1, _i.status == "pending")
     return [
@@ -100,7 +101,7 @@ def awaiting_second_look(tx: Connection, session_id: int) -> list[InboxItem]:
 
 
 def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
-    """A user's conversations with proposals whose second look is still to come."""
+    """The ids of a user's conversations with proposals whose second look is still to come."""
     query = select(messages.c.session_id).join(inbox, _i.message_id == messages.c.id)
     mine = query.join(apps, apps.c.id == _i.app_id).where(apps.c.user == user)
     waiting = mine.where(_i.unchecked == 1, _i.status == "pending")
@@ -108,12 +109,13 @@ def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
 
 
 def leave_to_person(tx: Connection, item_id: int, reason: str) -> None:
-    """No second look comes any more: the person decides."""
+    """Note that no second look will come, so that the person has to decide."""
     tx.execute(update(inbox).where(_i.id == item_id).values(unchecked=0, reason=reason))
 
 
 def decide(tx: Connection, item_id: int, status: str) -> None:
-    """Note a person's answer. An accepted item is done with; a rejected one is not asked again."""
+    """Store a decision: an accepted item is deleted, a rejected one kept so that it is not
+    proposed again."""
     if status == "accepted":
         tx.execute(delete(inbox).where(_i.id == item_id))
     else:
@@ -121,31 +123,31 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The words of every item of a scope row; of the shared row, of every app of its user."""
+    """The texts of a scope row's items by id; for the shared row those of every app of its user."""
     rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
-    """Key and value of every proposal of a scope row; of the shared row, of every app of its
+    """Key and value of a scope row's proposals by id; for the shared row those of every app of its
     user."""
     rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
     return {item_id: (key, value) for item_id, key, value in rows}
 
 
 def values_of_session(tx: Connection, session_id: int) -> dict[int, str]:
-    """The values of the proposals of a conversation that wait."""
+    """The values of a conversation's pending proposals, by id."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(_i.id, _i.value).where(_i.status == "pending", _i.message_id.in_(said))
     return {row.id: row.value for row in tx.execute(waiting) if row.value}
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
-    """Remove items."""
+    """Delete items."""
     if ids:
         tx.execute(delete(inbox).where(_i.id.in_(ids)))
 
 
 def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
-    """Remove what waits with words of these messages."""
+    """Delete the items that quote these messages."""
     tx.execute(delete(inbox).where(_i.message_id.in_(message_ids)))

@@ -203,7 +203,7 @@ def fail(
         values["run_at"] = now + timedelta(seconds=wait)
     else:
         values.update(status=max(code, 1), processed_at=now)
-    tx.execute(update(jobs).where(*_fence(claimed)).values(**values))
+    tx.execute(update(jobs).where(*_fences([claimed])).values(**values))
 
 
 def fail_crashing_jobs(
@@ -368,10 +368,6 @@ def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
 def is_free(now: datetime) -> ColumnElement[bool]:
     """Whether nobody has the job in hand."""
     return or_(_j.lease_until.is_(None), _j.lease_until < now)
-
-
-def _fence(claimed: Claim) -> tuple[ColumnElement[bool], ...]:
-    return _fences([claimed])
 
 
 def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:

@@ -1,0 +1,64 @@
+"""The tables, as SQLAlchemy Core sees them; the migrations make them.
+
+Rows are the truth. A scope is one row of ``apps``: a user's app, or, under the empty name, what
+the user has in every app. So every scoped table carries one integer, ``app_id``, deleting an app
+is a cascade, and no query can forget the user. Times are UTC text of fixed width, which sorts.
+"""
+
+from memchat.store.schema.columns import UtcTime, metadata, utc_text
+from memchat.store.schema.conversations import (
+    apps,
+    changes,
+    fact_list_lines,
+    fact_lists,
+    messages,
+    muted,
+    prompts,
+    receipts,
+    sessions,
+    settings,
+)
+from memchat.store.schema.memories import (
+    inbox,
+    memories,
+    memory_events,
+    memory_sources,
+    refusals,
+    searched,
+    tombstones,
+)
+from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
+
+HEAD = "0007"
+"""The revision this code reads and writes; a test holds it to the newest migration."""
+
+__all__ = [
+    "HEAD",
+    "UtcTime",
+    "apps",
+    "changes",
+    "chunks",
+    "embeddings",
+    "fact_list_lines",
+    "fact_lists",
+    "inbox",
+    "jobs",
+    "memories",
+    "memory_events",
+    "memory_sources",
+    "messages",
+    "meta",
+    "metadata",
+    "muted",
+    "prompts",
+    "receipts",
+    "refusals",
+    "searched",
+    "services",
+    "sessions",
+    "settings",
+    "sources",
+    "tombstones",
+    "usage",
+    "utc_text",
+]
