@@ -1,4 +1,4 @@
-"""The ways a memory's row changes, each with its event and keyword row in the same transaction."""
+"""Changes of memories. Each writes its event, and the keyword row, in the same transaction."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _m = memories.c
 def add(
     tx: Connection, app_id: int, new: NewMemory, cause: Cause, *, instead_of: int | None = None
 ) -> int:
-    """Write an active row with its keyword row and ``add`` event; the new id.
+    """Store an active memory with its keyword row and ``add`` event; returns its id.
 
-    ``instead_of`` is the memory whose place it is to take on its first day.
+    ``instead_of`` is the memory that it is to replace on its first day.
     """
     memory_id = raw_sql.insert(
         tx,
@@ -53,9 +53,10 @@ def deactivate(
     replaced_by: int | None = None,
     said_at: datetime | None = None,
 ) -> None:
-    """Keep the row, out of use, with the reason; a replaced value can still be searched for.
+    """Make a memory inactive for a reason: superseded, merged, expired or ended.
 
-    One of superseded, merged, expired, ended. ``said_at`` is when that was said, where it was.
+    A superseded value can still be found by search. ``said_at`` is when the change was said, if it
+    was.
     """
     if reason != "superseded":
         keywords.remove(tx, "memories", [memory.id])
@@ -73,7 +74,7 @@ def deactivate(
     if memory.pinned and replaced_by is not None:
         pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
     if memory.sensitive and replaced_by is not None:
-        set_columns(tx, replaced_by, sensitive=1)  # a new value of it is no less so
+        set_columns(tx, replaced_by, sensitive=1)  # the new value is as sensitive
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, Values(_state(memory)), related_id=replaced_by
@@ -89,9 +90,9 @@ def reactivate(
     said_at: datetime | None = None,
     instead_of: int | None = None,
 ) -> None:
-    """Bring an inactive row back into use; ``said_at`` where that was said just now.
+    """Make an inactive memory active again; ``said_at`` is when it was said again, if it was.
 
-    ``instead_of`` is the memory whose place it is to take on its first day.
+    ``instead_of`` is the memory that it is to replace on its first day.
     """
     row = tx.execute(
         update(memories)
@@ -106,7 +107,7 @@ def reactivate(
         .returning(_m.search_text, _m.expires_at, _m.starts_at)
     ).one()
     keywords.write(tx, "memories", memory.id, app_id, row.search_text)
-    # Its days may have been changed just before.
+    # Its first and last day may have been changed just before.
     now = replace(memory, expires_at=row.expires_at, starts_at=row.starts_at)
     values = Values(new=_state(now))
     events.record(tx, memory.id, app_id, "restore", cause, values, related_id=instead_of)
@@ -121,8 +122,8 @@ def count_repeat(
     *,
     starts_at: date | None = None,
 ) -> None:
-    """Count one more time that the fact was said; ``starts_at`` is from when, as it was said
-    then, whatever the fact itself says."""
+    """Count that the fact was said once more. ``starts_at`` is the first day that was named this
+    time; it is only stored in the event."""
     tx.execute(
         update(memories)
         .where(_m.id == memory.id)
@@ -137,7 +138,7 @@ def count_repeat(
 
 
 def set_columns(tx: Connection, memory_id: int, **columns: Any) -> None:
-    """Correct what is counted and noted about a fact; nothing happened to the fact itself."""
+    """Set columns without an event, for changes that are no change of the fact itself."""
     tx.execute(update(memories).where(_m.id == memory_id).values(**columns))
 
 
@@ -166,14 +167,14 @@ def _set_day(
 
 
 def pin(tx: Connection, memory_id: int, app_id: int, cause: Cause, *, on: bool = True) -> None:
-    """Have a fact at hand in every chat, or no longer; nothing happens where it is so already."""
+    """Pin or unpin a memory; nothing happens if it is in that state already."""
     changed = update(memories).where(_m.id == memory_id, _m.pinned == int(not on))
     if tx.execute(changed.values(pinned=int(on), updated_at=cause.at)).rowcount:
         events.record(tx, memory_id, app_id, "pin" if on else "unpin", cause)
 
 
 def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: Cause) -> None:
-    """A person's edit: new words in the same row, and maybe in another scope."""
+    """Store a person's edit in the same row, which may move to another scope."""
     before = app_id_of(tx, memory.id)
     if before != app_id:
         events.move(tx, memory.id, before, app_id, cause)
@@ -185,7 +186,7 @@ def rewrite(tx: Connection, memory: Memory, app_id: int, new: NewMemory, cause: 
 
 
 def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause: Cause) -> None:
-    """New words to search by, the fact itself unchanged (a quote of it was blanked, say)."""
+    """Replace the search text of an unchanged fact, for example after a quote was blanked."""
     changed = update(memories).where(_m.id == memory_id)
     tx.execute(changed.values(search_text=search_text, text_hash=text_hash(search_text)))
     if tx.execute(select(_m.id).where(_m.id == memory_id, searched)).first() is not None:
@@ -194,12 +195,13 @@ def reindex(tx: Connection, memory_id: int, app_id: int, search_text: str, cause
 
 
 def mark_embedded(tx: Connection, ids: Sequence[int], cause: Cause) -> None:
-    """Tell the index of every process that those of these rows that still are have their vector."""
+    """Write an event that these memories, if they still exist, have their vectors. The indexes of
+    all processes read it."""
     events.record_all(tx, select(_m.id, _m.app_id).where(_m.id.in_(ids)), "embed", cause)
 
 
 def remove(tx: Connection, memory_ids: Sequence[int]) -> None:
-    """Delete rows with their keyword rows and evidence; forgetting says what else must go."""
+    """Delete memories with their keyword rows and evidence. Forgetting has to delete the rest."""
     keywords.remove(tx, "memories", memory_ids)
     tx.execute(delete(memories).where(_m.id.in_(memory_ids)))
 
@@ -209,7 +211,8 @@ def _iso(day: date | None) -> str | None:
 
 
 def _columns(new: NewMemory) -> dict[str, Any]:
-    """The columns that a fact gives its row, at an edit too. Who made it stays as it is."""
+    """The columns that a new or edited fact sets. ``created_by`` is not among them, as an edit
+    keeps it."""
     hashes = {"sha1": new.sha1, "text_hash": text_hash(new.search_text)}
     columns = records.columns(new) | hashes
     del columns["created_by"]

@@ -1,4 +1,4 @@
-"""Lists of memories, and counts: by status, by type, by what is due."""
+"""Lists and counts of memories: by status and type, and by first and last days."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ _ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
 def sensitive_words(
     tx: Connection, app_ids: Sequence[int], today: date, back: Collection[int]
 ) -> list[tuple[str, str]]:
-    """The keys and values of the sensitive memories in use, those of ``back`` among them."""
+    """The keys and values of the sensitive memories in use. Those of ``back`` count as in use
+    too."""
     sql = (
         "SELECT key, value FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND sensitive = 1 AND (active = 1 OR id IN (SELECT value FROM json_each(?)))"
@@ -60,8 +61,8 @@ def listed(
     limit: int | None = None,
     offset: int = 0,
 ) -> list[Memory]:
-    """The memories that are wanted, in the order that is wanted. Those expiring end no later than
-    ``by``."""
+    """The memories that match ``wanted``, in its order. Those that are ``expiring`` end no later
+    than ``by``."""
     query = _filtered(with_scope, app_ids, wanted, now, by)
     query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(offset)
     rows = tx.execute(query if limit is None else query.limit(limit))
@@ -89,7 +90,8 @@ def ids(
 
 
 def or_over(wanted: Wanted) -> Wanted:
-    """The same, where inactive means over by date too, though no sweep has written that down."""
+    """The same filter, but inactive includes memories whose last day is past and that no sweep has
+    marked as expired yet."""
     return replace(wanted, status="inactive or over") if wanted.status == "inactive" else wanted
 
 
@@ -99,8 +101,8 @@ def pinned_first(
     now: ValuesInForce,
     limit: int,
 ) -> list[Memory]:
-    """What a person pinned, then profile facts, then preferences, the most confirmed and latest
-    first."""
+    """Pinned memories, then profile facts, then preferences. Within each, those confirmed most
+    often and latest come first."""
     query = _filtered(with_scope, app_ids, Wanted(), now)
     query = query.where(or_(_m.pinned == 1, _m.memory_type.in_(("profile", "preference"))))
     order = (_m.pinned.desc(), _m.memory_type.desc(), _m.seen_count.desc(), _m.last_seen_at.desc())
@@ -109,7 +111,7 @@ def pinned_first(
 
 
 def each_active(tx: Connection, app_id: int) -> Iterator[Memory]:
-    """The active rows of a scope row, read one by one: who has enough stops."""
+    """The active memories of a scope row, read one at a time, so that the caller may stop early."""
     for row in raw_sql.each_row(tx, f"{SELECT} WHERE m.app_id = ? AND m.active = 1", app_id):
         yield memory_of_text(row)
 
@@ -117,7 +119,8 @@ def each_active(tx: Connection, app_id: int) -> Iterator[Memory]:
 def count_for_prompts(
     tx: Connection, app_ids: Sequence[int], today: date, without: Collection[int]
 ) -> int:
-    """How many facts a prompt could be given whatever was asked."""
+    """How many facts a prompt could contain whatever was asked: active, not sensitive, and not
+    among ``without``."""
     sql = (
         "SELECT count(*) FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND sensitive = 0 AND (expires_at IS NULL OR expires_at >= ?)"
@@ -135,14 +138,14 @@ def single_valued_keys(
     keys: Sequence[str],
     now: ValuesInForce,
 ) -> set[str]:
-    """Which of these keys hold their one value in this scope row today."""
+    """Which of these keys have a value in this scope row today and hold only one."""
     query = _filtered(select(_m.key), [app_id], Wanted(), now)
     query = query.where(_m.key.in_(keys), _m.many == 0, now.begun())
     return set(tx.execute(query).scalars())
 
 
 def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
-    """The keys of active memories, the most used first."""
+    """The keys of active memories, those with the most memories first."""
     query = (
         select(_m.key)
         .where(_m.app_id.in_(app_ids), _m.active == 1)
@@ -153,8 +156,8 @@ def keys_in_use(tx: Connection, app_ids: Sequence[int]) -> list[str]:
 
 
 def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int]:
-    """Active rows whose last day is over; the sweep has not reached them yet."""
-    # What is constant stands in the text: else the index of what expires is not used.
+    """The ids of active memories whose last day is past and that the sweep has not marked yet."""
+    # The constant is part of the text, since the partial index is not used for a bound value.
     sql = (
         "SELECT id FROM memories WHERE app_id IN (SELECT value FROM json_each(?))"
         " AND active = 1 AND expires_at < ?"
@@ -163,8 +166,8 @@ def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int
 
 
 def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list[tuple[int, ...]]:
-    """The scopes, of a user or of everybody, with a row in use whose last day is over or whose
-    first has come: each the row it lies in and the one its user has for every app."""
+    """The scopes, of a user or of all, with an active memory whose last day is past or whose first
+    day has come: for each the ids of its own row and of the user's shared row."""
     here, shared = apps.alias("here"), apps.alias("shared")
     due = or_(_m.expires_at < today, _m.starts_at <= today)
     beside = and_(shared.c.user == here.c.user, shared.c.name == EVERY_APP)
@@ -181,25 +184,25 @@ def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list
 
 
 def text_hashes(tx: Connection, app_id: int) -> dict[int, str]:
-    """Every memory of a scope row, active or not: id → hash of its searched text."""
+    """The hashes of the search texts of all memories of a scope row, active or not, by id."""
     rows = tx.execute(select(_m.id, _m.text_hash).where(_m.app_id == app_id))
     return {row[0]: row[1] for row in rows}
 
 
 def searched_texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """What of a scope row search is to find: id → text."""
+    """The search texts of a scope row's searchable memories, by id."""
     rows = tx.execute(select(_m.id, _m.search_text).where(_m.app_id == app_id, searched))
     return {row[0]: row[1] for row in rows}
 
 
 def totals(tx: Connection) -> tuple[int, int]:
-    """How many rows of everybody are active, and how many search is to find."""
+    """How many memories of all users are active, and how many are searchable."""
     active = tx.execute(select(func.count()).where(_m.active == 1)).scalar_one()
     return int(active), int(tx.execute(select(func.count()).where(searched)).scalar_one())
 
 
 def count_active(tx: Connection, app_ids: Sequence[int]) -> int:
-    """How many active rows these scope rows have."""
+    """How many active memories these scope rows have."""
     query = select(func.count()).where(_m.app_id.in_(app_ids), _m.active == 1)
     return int(tx.execute(query).scalar_one())
 

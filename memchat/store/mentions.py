@@ -1,5 +1,4 @@
-"""Where a word may stand besides the memories in use: what the keyword index holds only in part, or
-not at all, and the short texts that it never holds."""
+"""Texts that may mention a fact and that the keyword index does not hold, or only in part."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ _SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id 
 
 
 def related_app_ids(tx: Connection, app_id: int) -> list[int]:
-    """The scope rows in which what is remembered in this one may be spoken of: itself and what its
-    user has in every app; for the latter every app of the user."""
+    """The scope rows whose texts may mention the facts of this one: itself and the user's shared
+    row; for the shared row all of the user's."""
     sql = (
         "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
         " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
@@ -25,16 +24,16 @@ def related_app_ids(tx: Connection, app_id: int) -> list[int]:
 
 
 def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
-    """How many messages the conversations of these scopes have."""
+    """How many messages there are in these scope rows."""
     sql = f"SELECT count(*) {_SAID}"
     return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
 def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
-    """The messages that the keyword index does not hold whole and that may hold a word with one of
-    these beginnings: those that no search may find, and long replies."""
+    """The ids of messages that are not indexed, or not completely, and may hold a word with one of
+    these beginnings: those excluded from search, and long replies."""
     like = " OR ".join("m.content LIKE ?" for _ in beginnings)
-    # LIKE folds ASCII alone: what has other characters may hold the word with an accent.
+    # LIKE folds only ASCII: a text with other characters may hold the word with an accent.
     sql = (
         f"SELECT m.id {_SAID}"
         " AND (m.memory = 0 OR (m.role != 'user' AND m.search_text IS NOT NULL))"
@@ -45,7 +44,7 @@ def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
 
 
 def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
-    """Id, title, summary and last activity of every conversation that has either."""
+    """Id, title, summary and last activity of every conversation with a title or summary."""
     sql = (
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
@@ -54,8 +53,8 @@ def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
 
 
 def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
-    """The memories that no search finds and that are not being forgotten, and those that were given
-    other words: the former ones are in their history."""
+    """The ids of memories that search does not find, without those being forgotten; and of memories
+    that were edited, whose history holds their former words."""
     sql = (
         f"SELECT id FROM memories WHERE app_id {_IN} AND active = 0"
         " AND inactive_reason NOT IN ('superseded', 'forgotten')"
@@ -66,12 +65,12 @@ def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
 
 
 def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
-    """Id, message, time and words of every item of the inbox."""
+    """Id, message id, time and text of every inbox item."""
     return _proposed(tx, "inbox", "value, quote, sentence, reason", app_ids)
 
 
 def refusal_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
-    """Id, message, time and words of every refusal."""
+    """Id, message id, time and text of every refusal."""
     return _proposed(tx, "refusals", "value, reason", app_ids)
 
 

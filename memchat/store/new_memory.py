@@ -11,7 +11,7 @@ from memchat.types import CreatedBy, MemoryType
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A fact about to be written."""
+    """A fact that is about to be stored."""
 
     memory_type: MemoryType
     key: str
@@ -27,7 +27,7 @@ class NewMemory:
 
     @property
     def sha1(self) -> str:
-        """The identity of the fact within its scope."""
+        """The hash that identifies the fact within its scope."""
         return sha1_of(self.memory_type, self.key, self.value)
 
 
@@ -37,5 +37,5 @@ def sha1_of(memory_type: str, key: str, value: str) -> str:
 
 
 def text_hash(text: str) -> str:
-    """sha256 of a text in hex: the identity of what is embedded."""
+    """sha256 of a text in hex, under which its vector is stored."""
     return hashlib.sha256(text.encode()).hexdigest()

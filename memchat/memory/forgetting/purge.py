@@ -299,7 +299,7 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
         echoes = {
             i for i, words in store.texts(tx, app_id).items() if redaction.places(lines, words)
         }
-        store.drop(tx, sorted(same | echoes))
+        store.remove(tx, sorted(same | echoes))
 
 
 def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:
