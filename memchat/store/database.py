@@ -113,7 +113,7 @@ class Database:
             except BaseException:
                 connection.close()
                 raise
-            if len(idle) < _IDLE and idle is self._idle[begin]:  # or it was closed in the meantime
+            if len(idle) < _IDLE and idle is self._idle[begin]:  # else it was closed
                 idle.append(connection)
             else:
                 connection.close()

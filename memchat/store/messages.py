@@ -1,4 +1,4 @@
-"""The turns of a conversation, and under each reply the receipt: exactly what was injected."""
+"""The messages of conversations, with their keyword rows."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def add(
     status: str = "complete",
     memory: bool = True,
 ) -> int:
-    """Write one turn with its keyword row; the new id.
+    """Store one message with its keyword row; returns its id.
 
-    ``memory`` says whether memory was on when it was said: else nothing is ever learnt from it or
-    found in it.
+    ``memory`` says whether memory was on when it was sent. Otherwise nothing is learned from it,
+    and search never finds it.
     """
     values = {"role": role, "content": content, "created_at": now, "status": status}
     message_id: int = tx.execute(
@@ -45,8 +45,8 @@ def add(
 
 
 def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> None:
-    """Replace the words of turns of a conversation, by id, e.g. with forgotten ones blanked; they
-    are to be indexed anew."""
+    """Replace the texts of messages of a conversation, by id, for example by the same ones with
+    forgotten words blanked. They have to be embedded again."""
     unindex(tx, list(contents))
     for message_id, content in contents.items():
         tx.execute(update(messages).where(_m.id == message_id).values(content=content))
@@ -54,14 +54,14 @@ def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> Non
 
 
 def exclude(tx: Connection, ids: Sequence[int]) -> None:
-    """Leave turns as they are, but for no search to find and no extraction to learn from."""
+    """Keep messages, but exclude them from search and from extraction."""
     unindex(tx, ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
     _rewrite_around(tx, ids)
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
-    """Delete turns with their keyword rows; proofs and receipts go by cascade."""
+    """Delete messages with their keyword rows. Evidence and receipts are deleted by cascade."""
     unindex(tx, ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
     _rewrite_around(tx, ids)
@@ -69,7 +69,8 @@ def remove(tx: Connection, ids: Sequence[int]) -> None:
 
 
 def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
-    """Say what of a conversation's turns is embedded and searched, by id; what it was is gone."""
+    """Set the text by which messages of a conversation are embedded and searched, by id. Vectors of
+    their former texts are deleted."""
     held = {row.id: row for row in tx.execute(_indexed(session_id))}
     new = {i: words for i, words in texts.items() if held[i].search_text != words}
     for i, words in new.items():
@@ -82,7 +83,7 @@ def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
 
 
 def unindex(tx: Connection, ids: Sequence[int]) -> None:
-    """Take turns, and what facts said of them, out of every search."""
+    """Remove messages, and the search texts made from them, from every search."""
     rows = tx.execute(
         select(_m.session_id, _m.text_hash).where(_m.id.in_(ids), _m.text_hash.is_not(None))
     ).all()
@@ -94,28 +95,29 @@ def unindex(tx: Connection, ids: Sequence[int]) -> None:
 
 
 def record_change(tx: Connection, session_id: int, ids: Collection[int]) -> None:
-    """Have an index read these turns of a conversation anew, and those beside them."""
+    """Note that an index has to read these messages of a conversation and their neighbours
+    again."""
     if ids:
         turns = [row.id for row in tx.execute(_indexed(session_id))]
         changes.record(tx, _app_id(tx, session_id), "messages", _with_beside(turns, ids))
 
 
 def write_keywords(tx: Connection, session_id: int, ids: Collection[int]) -> None:
-    """Write the keyword rows of these turns of a conversation, and of those beside them."""
+    """Write the keyword rows of these messages of a conversation and of their neighbours."""
     turns = tx.execute(_indexed(session_id)).all()
     app_id = _app_id(tx, session_id)
     wanted = _with_beside([turn.id for turn in turns], ids)
     texts = ["", *((turn.search_text or turn.content) for turn in turns), ""]
     for n, turn in enumerate(turns, 1):
         if turn.id in wanted:
-            # Only what was read is blended: an open conversation's rows are written with each turn.
+            # Neighbours count only once the message was read: before, its rows change all the time.
             beside = f"{texts[n - 1]}\n{texts[n + 1]}" if turn.search_text else ""
             reply = turn.role != "user"
             keywords.write_turn(tx, turn.id, app_id, texts[n], beside, reply=reply)
 
 
 def _rewrite_around(tx: Connection, ids: Sequence[int]) -> None:
-    """Write the keyword rows of the turns beside these, which are out of search by now."""
+    """Write the keyword rows of the neighbours of these messages, which are no longer searched."""
     query = select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
     for message_id, session_id in tx.execute(query).all():
         turns = [row.id for row in tx.execute(_indexed(session_id))]
@@ -136,14 +138,14 @@ def _indexed(session_id: int) -> Select[Any]:
 
 
 def _with_beside(turns: Sequence[int], ids: Collection[int]) -> set[int]:
-    """These ids, and those that stand beside them in the order of the conversation."""
+    """These ids and those of their neighbours in the conversation."""
     asked = set(ids)
     places = [n for n, i in enumerate(turns) if i in asked]
     return {turns[n + d] for n in places for d in (-1, 0, 1) if 0 <= n + d < len(turns)}
 
 
 def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> list[Message]:
-    """The session's turns in order; with ``learnable`` only those said while memory was on."""
+    """The session's messages in order; with ``learnable`` only those sent while memory was on."""
     query = select(messages).where(_m.session_id == session_id).order_by(_m.id)
     if learnable:
         query = query.where(_m.memory == 1)
@@ -151,7 +153,8 @@ def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> l
 
 
 def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:
-    """How each of these conversations begins: so many characters of the person's first turn."""
+    """How these conversations begin: the first ``length`` characters of the user's first
+    message."""
     first = select(func.min(_m.id)).where(_m.session_id.in_(session_ids), _m.role == "user")
     first = first.group_by(_m.session_id)
     query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
@@ -159,12 +162,12 @@ def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) ->
 
 
 def ids_of(tx: Connection, session_id: int) -> list[int]:
-    """The turns of a conversation, by id."""
+    """The ids of the messages of a conversation."""
     return list(tx.execute(select(_m.id).where(_m.session_id == session_id)).scalars())
 
 
 def unread_texts(tx: Connection) -> list[str]:
-    """What people said that no extraction has read yet, and one may."""
+    """The user messages of all conversations that still wait for an extraction."""
     query = (
         select(_m.content)
         .join(sessions, sessions.c.id == _m.session_id)
@@ -174,13 +177,13 @@ def unread_texts(tx: Connection) -> list[str]:
 
 
 def by_ids(tx: Connection, ids: Sequence[int]) -> dict[int, Message]:
-    """Turns by id."""
+    """Messages by id."""
     return {
         row.id: from_row(Message, row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))
     }
 
 
 def of_app(tx: Connection, app_id: int) -> list[Message]:
-    """Every turn of a scope row's conversations."""
+    """All messages of a scope row's conversations."""
     query = select(messages).join(sessions, sessions.c.id == _m.session_id)
     return [from_row(Message, row) for row in tx.execute(query.where(sessions.c.app_id == app_id))]

@@ -1,4 +1,5 @@
-"""What a conversation's reading proposed and did not keep, so that a person can find it."""
+"""Refusals: what an extraction proposed and the gate did not accept, so that a person can look it
+up."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _FACTS = """
 
 @dataclass(frozen=True, slots=True)
 class NewRefusal:
-    """One proposal that is not kept. Only the reason is given where its words may not stay."""
+    """A refusal about to be stored. It has only the reason where the words may not be kept."""
 
     reason: str
     message_id: int | None = None
@@ -48,7 +49,8 @@ class NewRefusal:
 
     @property
     def proposal(self) -> tuple[str, ...]:
-        """By what the same proposal is known again; without words, only the reason tells."""
+        """What two refusals of the same proposal have in common; without words it is the reason
+        alone."""
         if self.key is None:
             return (self.reason,)
         value = " ".join((self.value or "").split()).casefold()
@@ -64,9 +66,9 @@ def replace(
     *,
     read_to: int,
 ) -> None:
-    """Note what a reading of the messages after ``read_to`` did not keep, each proposal once.
+    """Store the refusals of an extraction of the messages after ``read_to``, each proposal once.
 
-    Rows of an earlier reading of these messages give way.
+    Those of an earlier extraction of these messages are deleted.
     """
     again = _r.message_id > read_to
     if read_to == 0:
@@ -78,7 +80,7 @@ def replace(
 def add(
     tx: Connection, app_id: int, session_id: int, refused: Iterable[NewRefusal], now: datetime
 ) -> None:
-    """Note what is not kept beside what is noted of a conversation, each proposal once."""
+    """Store more refusals of a conversation, each proposal once."""
     known = {from_row(NewRefusal, row).proposal for row in tx.execute(_of(session_id))}
     for one in refused:
         if one.proposal not in known:
@@ -88,7 +90,7 @@ def add(
 
 
 def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[Refusal]:
-    """The refusals of a scope row, or of one of its conversations, oldest first."""
+    """The refusals of a scope row, or of one of its conversations, the oldest first."""
     query = select(refusals).where(_r.app_id == app_id).order_by(_r.id)
     if session_id is not None:
         query = query.where(_r.session_id == session_id)
@@ -96,43 +98,44 @@ def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[R
 
 
 def get(tx: Connection, app_ids: Sequence[int], refusal_id: int) -> Refusal | None:
-    """One refusal of these scope rows."""
+    """One refusal of these scope rows, or None."""
     row = tx.execute(select(refusals).where(_r.id == refusal_id, _r.app_id.in_(app_ids))).first()
     return None if row is None else from_row(Refusal, row)
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The words of every refusal of a scope row; of the shared row, of every app of its user."""
+    """The texts of a scope row's refusals by id; for the shared row those of every app of its
+    user."""
     rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
     return {refusal_id: "\n".join(filter(None, words)) for refusal_id, *words in rows}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
-    """Key and value of every refusal of a scope row; of the shared row, of every app of its
+    """Key and value of a scope row's refusals by id; for the shared row those of every app of its
     user."""
     rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
     return {refusal_id: (key, value) for refusal_id, key, value in rows}
 
 
 def texts_of(tx: Connection, session_id: int) -> dict[int, str]:
-    """The words of every refusal of a conversation."""
+    """The texts of a conversation's refusals, by id."""
     rows = tx.execute(_of(session_id))
     return {row.id: "\n".join(filter(None, (row.value, row.reason))) for row in rows if row.key}
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
-    """Remove refusals."""
+    """Delete refusals."""
     if ids:
         tx.execute(delete(refusals).where(_r.id.in_(ids)))
 
 
 def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
-    """Remove what was proposed from words of these messages."""
+    """Delete the refusals of proposals from these messages."""
     tx.execute(delete(refusals).where(_r.message_id.in_(message_ids)))
 
 
 def remove_without_message(tx: Connection, session_id: int) -> None:
-    """Remove proposals of a conversation of which no message is known, but not bare reasons."""
+    """Delete the refusals of a conversation that have words but no message."""
     tx.execute(
         delete(refusals).where(
             _r.session_id == session_id, _r.message_id.is_(None), _r.key.is_not(None)

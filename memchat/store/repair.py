@@ -1,4 +1,5 @@
-"""What is derived from the rows, compared with them over a whole store: keyword rows, vectors."""
+"""Compares what is derived from the rows, keyword rows and vectors, with the rows of the whole
+store, and repairs it."""
 
 from __future__ import annotations
 
@@ -16,22 +17,22 @@ _e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
 
 
 def keyword_texts(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
-    """What the keyword rows of a kind are to hold, by id."""
+    """What the keyword rows of a kind have to hold, by id."""
     return {row[0]: KeywordText(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
 
 
 def count_keyword_rows(tx: Connection, kind: Kind) -> int:
-    """How many keyword rows of a kind there are to be."""
+    """How many keyword rows of a kind there have to be."""
     return int(tx.execute(select(func.count()).select_from(_wanted(kind).subquery())).scalar_one())
 
 
 def wrong_keyword_rows(tx: Connection, kind: Kind) -> set[int]:
-    """The ids of a kind whose keyword rows are not as they should be."""
+    """The ids of a kind whose keyword rows are wrong or missing."""
     return keywords.wrong_rows(tx, kind, keyword_texts(tx, kind))
 
 
 def repair_keywords(tx: Connection, kind: Kind) -> int:
-    """Write the keyword rows of a kind anew that are not as they should be; how many."""
+    """Write the wrong and missing keyword rows of a kind again; how many there were."""
     wanted = keyword_texts(tx, kind)
     astray = keywords.wrong_rows(tx, kind, wanted)
     keywords.remove(tx, kind, sorted(astray - wanted.keys()))
@@ -51,15 +52,14 @@ def repair_keywords(tx: Connection, kind: Kind) -> int:
 
 
 def remove_malformed_vectors(tx: Connection) -> int:
-    """Delete vectors that have another length than their service's; how many."""
+    """Delete vectors whose length does not fit their service's dimensions; how many there were."""
     of_service = select(services.c.dimensions * 4).where(services.c.id == _e.service_id)
     broken = func.length(_e.embedding) != of_service.scalar_subquery()
     return int(tx.execute(delete(embeddings).where(broken)).rowcount)
 
 
 def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
-    """The hashes of vectors that nothing has any more: no fact, turn or summary, and none of these
-    questions."""
+    """The hashes of vectors that no fact, message or summary has, and none of these queries."""
     in_use = or_(
         select(_m.id).where(_m.text_hash == _e.hash).exists(),
         select(_t.id).where(_t.text_hash == _e.hash).exists(),
@@ -70,7 +70,7 @@ def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
 
 
 def user_texts(tx: Connection) -> list[str]:
-    """What people said, word for word."""
+    """The texts of all user messages."""
     return list(tx.execute(select(_t.content).where(_t.role == "user")).scalars())
 
 

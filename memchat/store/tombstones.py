@@ -1,4 +1,5 @@
-"""What was forgotten, as keyed hashes: enough to recognise it again, not to read it."""
+"""Tombstones: keyed hashes of forgotten texts. A text can be recognised by them, but not read from
+them."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from memchat.store import meta, raw_sql
 from memchat.store.schema import tombstones, utc_text
 
 Mark = tuple[str, str]
-"""A kind (value, quote, source, word, name) and the text that is recognised."""
+"""A kind (value, quote, source, word or name) and a text."""
 _t = tombstones.c
 
 
 def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
-    """Remember that these texts of a memory were forgotten in a scope; the last time counts.
+    """Store that these texts of a memory were forgotten in a scope, or update the time.
 
-    The id is 0 for what never was a memory.
+    ``memory_id`` is 0 for what never was a memory.
     """
     key, at = meta.hash_key(tx), utc_text(now)
     raw_sql.run_many(
@@ -32,7 +33,7 @@ def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now:
 
 
 def remove_of_memory(tx: Connection, memory_id: int) -> None:
-    """Take back that a memory was forgotten; others that share its words stay so."""
+    """Delete a memory's tombstones. Those of other memories with the same words stay."""
     tx.execute(delete(tombstones).where(_t.memory_id == memory_id))
 
 
@@ -42,7 +43,8 @@ def any_in(tx: Connection, app_id: int) -> bool:
 
 
 def remove(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
-    """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
+    """Delete the tombstones of these texts, of any memory, because a person wants them known
+    again."""
     scopes, key = raw_sql.json_list(app_ids), meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
@@ -56,7 +58,7 @@ def remove(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> Non
 
 
 def find(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
-    """Which of these texts were forgotten in one of the scopes, and when last."""
+    """Those of these texts that were forgotten in one of the scopes, and when last."""
     key = meta.hash_key(tx)
     by_hash = {(kind, _hash(key, text)): (kind, text) for kind, text in marks}
     query = select(_t.kind, _t.hash, func.max(_t.created_at)).where(

@@ -1,4 +1,4 @@
-"""What each call to a provider took: tokens and cost by purpose."""
+"""The tokens and cost of each call to a provider."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def add(
     *,
     message_id: int | None = None,
 ) -> None:
-    """Keep one call; without its session where that was deleted while the call ran, and nothing
-    where the app was.
+    """Store one call. If its session was deleted meanwhile it is stored without it, and not at all
+    if the app was.
 
-    ``message_id`` is the reply that it was made for.
+    ``message_id`` is the reply that the call was made for.
     """
     if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE id = ?", app_id):
         return
@@ -34,14 +34,14 @@ def add(
 
 
 def of_reply(tx: Connection, session_id: int, message_id: int) -> list[Usage]:
-    """The calls made for one reply of a conversation, in their order."""
+    """The calls made for one reply of a conversation, in order."""
     u = usage.c
     query = select(usage).where(u.session_id == session_id, u.message_id == message_id)
     return [from_row(Usage, row) for row in tx.execute(query.order_by(u.id))]
 
 
 def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:
-    """Sums by purpose and model, of one user or one of their sessions."""
+    """Sums by purpose and model, for a user or one of their sessions."""
     u = usage.c
     query = (
         select(
