@@ -1,7 +1,8 @@
-"""Words of the calendar, and what a phrase such as "bis Ende Mai" names with them.
+"""Calendar words, and the parts of a date that a phrase such as "bis Ende Mai" names.
 
-Names come from CLDR, the words around them from each language's list; of a language without such
-lists the names and the digits are read. Words are compared as ``plain`` leaves them.
+The names of days, months and units come from CLDR, the words around them from the list of each
+language. In a language without a list only names and digits are read. Words are compared in the
+form that ``unaccented`` gives them.
 """
 
 # ruff: noqa: E501  (patterns are read along, not down)
@@ -18,7 +19,7 @@ from memchat.language.text import fold
 
 
 def unaccented(text: str) -> str:
-    """Text as the tables hold it: folded, without accents."""
+    """Text in the form of the word tables: folded, and without accents."""
     folded = fold(text).text
     if folded.isascii():
         return folded
@@ -60,7 +61,9 @@ SEASONS = {
 
 
 for _code in lexicon.codes():
-    for _pair in lexicon.entries(_code, "more_names"):  # what people say in its place: "tues"
+    for _pair in lexicon.entries(
+        _code, "more_names"
+    ):  # other forms that people use, such as "tues"
         _word, _name = map(unaccented, _pair.split("="))
         WEEKDAYS |= {_word: WEEKDAYS[_name]} if _name in WEEKDAYS else {}
         UNITS |= {_word: UNITS[_name]} if _name in UNITS else {}
@@ -72,13 +75,13 @@ _NAMING |= {"weekend", "end", "wochenende", "fin"}
 
 
 def names_day(folded: str) -> bool:
-    """Whether a digit, a unit, a month, a season or a day of the week stands in it."""
+    """Whether a folded text holds a digit, a unit of time, a month, a season or a weekday."""
     parts = _FRAGMENTS.findall(folded)
     return not _NAMING.isdisjoint(parts) or any(part[0].isdigit() for part in parts)
 
 
 def words_for(*kinds: str) -> str:
-    """The entries of some kinds in every language, as alternatives."""
+    """The entries of some kinds in all languages, as alternatives of a regular expression."""
     listed = (lexicon.alternatives(code, kind) for kind in kinds for code in lexicon.codes())
     return (
         "|".join(dict.fromkeys(unaccented(words) for words in listed if words != r"(?!)")) or "(?!)"
@@ -93,8 +96,8 @@ _NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
 _NUMBERS |= {unaccented(word): 1 for word in lexicon.all_words("one")}
 _FIRST = re.compile(r"first|ersten?r?|premier|primero|primo|primeiro|eerste")
 _AMBIGUOUS = re.compile("may|march|mars|mai|mart|segunda|terca|quarta|quinta|sexta")
-"""Also verbs, a planet, "never", "second": dates only behind a word that leads to one, as are short
-names."""
+"""Names that are also other words, such as "may" and "segunda". Like short names they count as
+dates only after a word that introduces one."""
 _LED = re.compile(
     rf"(?:\b(?:{words_for('until', 'leads', 'before', 'early', 'middle', 'next', 'from', 'end')})"
     r"|\d(?:st|nd|rd|th|er|\.)?)[\s-]+$"
@@ -136,12 +139,12 @@ _ONE_NATIVE = "|".join(sorted(_NATIVE, key=len, reverse=True))
 _NEXT_NATIVE = re.compile(
     rf"(?:{words_for('next')})\s*({_ONE_NATIVE})|({_ONE_NATIVE})\s*(?:{words_for('next')})"
 )
-"""Where no spaces part words, a unit is read only beside the word for "next"."""
+"""In scripts without spaces, a unit counts only next to the word for "next"."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedDate:
-    """What a phrase names. Of several weekdays or months it is the last."""
+    """The parts of a date that a phrase names. Of several weekdays or months the last counts."""
 
     weekday: int | None = None
     """0 is Monday."""
@@ -149,11 +152,11 @@ class NamedDate:
     day: int | None = None
     year: int | None = None
     dates: tuple[tuple[int, int], ...] = ()
-    """(month, day) as 05/06 may be read."""
+    """(month, day) in all the ways in which digits such as 05/06 can be read."""
     near: int | None = None
-    """Days from the message's: 0 is today."""
+    """Days after the message; 0 is today."""
     count: tuple[int, str] | None = None
-    """Two weeks: ``(2, "w")``."""
+    """A number of units: two weeks are ``(2, "w")``."""
     unit: str | None = None
     """A week, month or year without a number."""
     season: str | None = None
@@ -165,42 +168,43 @@ class NamedDate:
     end: bool = False
     early: bool = False
     mid: bool = False
-    """In the first, or the middle third of a month."""
+    """Whether it is in the first third of a month (``early``) or in the second (``mid``)."""
     before: bool = False
-    """The day meant is the one before."""
+    """Whether the day before is meant."""
     over: bool = False
-    """It lies before the message."""
+    """Whether it lies before the message."""
     since: bool = False
-    """A length of time that ends now: "for the last two weeks"."""
+    """Whether it is a period that ends now: "for the last two weeks"."""
     endless: bool = False
     numbers: frozenset[int] = frozenset()
-    """Every number, whatever it counts."""
+    """All numbers in the phrase, whatever they count."""
     led: bool = False
-    """It opens with a word of these languages such as "until"."""
+    """Whether it begins with a listed word such as "until"."""
     unread: bool = False
-    """It holds a number that is part of no date, or names either of two days."""
+    """Whether it has a number that belongs to no date, or offers two dates."""
 
     @property
     def anything(self) -> bool:
-        """Whether any part of a date was recognised."""
+        """Whether any part of a date or a time was recognised."""
         return self.dated or self.clock
 
     @property
     def dated(self) -> bool:
-        """The same without the time of day."""
+        """Whether any part of a date was recognised, times of day aside."""
         parts = (self.weekday, self.month, self.day, self.year, self.near, self.count, self.unit)
         more = (self.season, self.quarter, self.dates, self.weekend)
         return any(part is not None for part in parts) or any(more)
 
 
 def reads_dates(code: str) -> bool:
-    """Whether a phrase of a language in which nothing is recognised names no day."""
+    """Whether the date words of a language are listed, so that a phrase in which none is found
+    names no day."""
     return bool(lexicon.table(code)["reads_dates"])
 
 
 def parse_phrase(phrase: str, before: str = "", after: str = "") -> NamedDate:
-    """What a phrase names; ``before`` and ``after`` are the words beside it in the message, by
-    which "May" is told from "may"."""
+    """The parts of a date that a phrase names. ``before`` and ``after`` are the words around it in
+    the message, which tell "May" from "may"."""
     text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", unaccented(phrase))))
     named = NamedDate(
         numbers=frozenset(
@@ -244,7 +248,8 @@ def _numeric_date(named: NamedDate, text: str) -> tuple[NamedDate, str]:
 
 
 def _idioms(named: NamedDate, text: str) -> tuple[NamedDate, str]:
-    """What several words name together, taken out so that none of them is read alone."""
+    """Expressions of several words. They are cut out of the text so that none of their words is
+    read alone."""
     found: dict[str, object] = {"next": bool(_NEXT.search(text)), "end": bool(_END.search(text))}
     if re.search(r"\bfortnight\b", text):
         found["count"] = (2, "w")
@@ -291,7 +296,7 @@ def _words(named: NamedDate, text: str, before: str, after: str) -> NamedDate:
 
 
 def _names(text: str, before: str, after: str) -> Iterator[str]:
-    """The words of a phrase that may be names of the calendar."""
+    """The words of a phrase that may be calendar names."""
     around, shift = f"{before} {text}{after}", len(before) + 1
     for match in re.finditer(r"[a-z]+", text):
         word = match[0]
@@ -323,7 +328,7 @@ def _past(named: NamedDate, text: str) -> NamedDate:
 
 
 def _bare_numbers(named: NamedDate, text: str) -> NamedDate:
-    """Digits that no unit follows: a day or a year; a number word counts beside a month."""
+    """Numbers without a unit: a day or a year. A number in words counts only with a month."""
     for number in map(int, re.findall(r"\d{1,9}", text)):
         if 1 <= number <= 31 and named.day is None and not named.dates:
             named = replace(named, day=number)

@@ -18,13 +18,14 @@ _HAN_NUMBER = re.compile("[零〇一二两三四五六七八九十]+")
 
 def numbers(text: str) -> set[str]:
     """The numbers, times and dates of a text in one spelling: ``1,200`` is ``1200``, ``1,5`` is
-    ``1.5``, never ``15``; ``three`` is ``3``, ``08:30`` is ``8:30``, ``Tuesday`` is ``day:2``."""
+    ``1.5`` and never ``15``, ``three`` is ``3``, ``08:30`` is ``8:30``, and ``Tuesday`` is
+    ``day:2``."""
     return set(_numbers(text))
 
 
 @lru_cache(maxsize=64)
 def _numbers(text: str) -> frozenset[str]:
-    """The same, once a text: every window of a conversation asks about the whole of it."""
+    """The same, cached: every window of a conversation asks about the whole conversation."""
     folded = fold(text).text
     found = {_one_spelling(match[0]) for match in _NUMBER.finditer(folded)}
     for word in re.findall(r"[^\W\d_]+", folded):

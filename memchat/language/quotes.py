@@ -13,7 +13,7 @@ _MAX_PIECES = 4
 
 
 def find_spans(quote: str, message: str) -> list[Span]:
-    """Every place of a message where a quote stands, edges trimmed, at word boundaries."""
+    """Every place in a message where a quote stands at word boundaries; its edges are trimmed."""
     needle = trim(fold(quote).text)
     hay = fold(message)
     if not needle or not any(c.isalnum() for c in needle):
@@ -26,8 +26,9 @@ def find_spans(quote: str, message: str) -> list[Span]:
 
 
 def find_span(quote: str, message: str) -> Span | None:
-    """Where a quote stands in a message, or None. Never fuzzy; ``…`` may stand for left-out words
-    of one sentence. Where no spaces part words, it takes four characters or the whole message."""
+    """The first place of a quote in a message, or None. The match is never fuzzy; ``…`` may stand
+    for words left out of one sentence. In scripts without spaces a quote needs four characters, or
+    the whole message."""
     return next(iter(find_spans(quote, message)), None)
 
 
@@ -50,7 +51,7 @@ def _bounded(needle: str, hay: str, start: int, end: int) -> bool:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether a cut at this place goes through a word or a number."""
+    """Whether a cut at this position would split a word or a number."""
     if at <= 0 or at >= len(text):
         return at == 0 < len(text) and unicodedata.category(text[0])[0] == "M"
     left, right = text[at - 1], text[at]

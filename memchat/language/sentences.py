@@ -9,7 +9,7 @@ from functools import lru_cache
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of an original text; ``pieces`` are its parts where an elision was matched."""
+    """A piece of a text. ``pieces`` are its parts if words between them were left out."""
 
     start: int
     end: int
@@ -41,8 +41,8 @@ def _breaks(message: str) -> tuple[int, ...]:
 
 
 def sentence_around(message: str, start: int, end: int) -> Span:
-    """The sentence, or sentences, that a span touches; a list item brings the line that opens its
-    list. In doubt it is too long, never too short."""
+    """The sentence or sentences that a span touches. A list item includes the line that introduces
+    the list. In doubt the result is too long rather than too short."""
     places = _breaks(message)
     left = max(p for p in places if p <= start) if start else 0
     right = min((p for p in places if p >= end), default=len(message))
@@ -59,7 +59,7 @@ def sentence_around(message: str, start: int, end: int) -> Span:
 
 
 def next_sentence(message: str, end: int) -> str:
-    """The sentence after the one that ends a span, or an empty string."""
+    """The sentence after the one in which a span ends, or an empty string."""
     after = sentence_around(message, max(0, end - 1), end).end
     rest = message[after:].lstrip()
     at = len(message) - len(rest)

@@ -25,7 +25,7 @@ _MARKS |= {
     ord("؛"): ";",
 }
 _PLAIN = {n: " " for n in range(128) if chr(n).isspace()} | {ord("`"): "'"}
-"""What folding does to ASCII beside lowering it."""
+"""The changes of folding to ASCII, besides lower case."""
 _DROPPED = frozenset("⟦⟧͏") | {chr(c) for c in range(0xFE00, 0xFE10)}
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff々〆]"
@@ -37,8 +37,8 @@ _TRAILING = " \"')]}*_~.,;:!?。、।۔॥"
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Folded text. ``offsets[i]`` and ``ends[i]`` say where the original of character ``i`` starts
-    and ends; ``whole[i]`` that a cut before it goes through no original character."""
+    """Folded text. The original of character ``i`` is at ``offsets[i]`` to ``ends[i]``;
+    ``whole[i]`` says whether a cut before it splits no original character."""
 
     text: str
     offsets: tuple[int, ...]
@@ -48,7 +48,8 @@ class Folded:
 
 @lru_cache(maxsize=512)
 def fold(text: str) -> Folded:
-    """Marks translated, NFKC, zero-width dropped, white space, case and digits folded."""
+    """Text with translated marks, NFKC, one kind of white space, case and digits, and no zero-width
+    characters."""
     if (plain := fold_ascii(text)) is not None:
         places = range(len(text) + 1)
         return Folded(plain, tuple(places[:-1]), tuple(places[1:]), (True,) * len(places))
@@ -73,13 +74,13 @@ def fold(text: str) -> Folded:
 
 
 def fold_ascii(text: str) -> str | None:
-    """What is folded letter by letter; None where it takes more."""
+    """Folded text, if it has the same length as the original; None for any other text."""
     plain = text.lower().translate(_PLAIN) if text.isascii() else ""
     return plain if len(plain) == len(text) and "  " not in plain else None
 
 
 def _cluster_end(text: str, at: int) -> int:
-    """One character with the marks that compose with it."""
+    """The end of one character with the combining marks after it."""
     end = at + 1
     while end < len(text) and text[end] > "\u02ff":
         char = text[end]
@@ -114,7 +115,7 @@ def trim(text: str) -> str:
 
 
 def is_word(char: str) -> bool:
-    """Whether a character belongs to words: letters, digits and the marks on them."""
+    """Whether a character is part of words: a letter, a digit, or a mark on one."""
     return bool(char) and (char.isalnum() or char == "_" or unicodedata.category(char)[0] == "M")
 
 
@@ -123,9 +124,9 @@ _KATAKANA = re.compile("[\u30a1-\u30fa][\u30a1-\u30fa\u30fc]+")
 
 
 def names(text: str, *, from_start: bool = False) -> set[str]:
-    """The words that look like names: capitalised within a sentence, or with capitals or digits
-    inside. ``from_start`` also takes a sentence's first word. Scripts without case give the Latin
-    words and the katakana runs in them, and nothing else."""
+    """The words that look like names: capitalised inside a sentence, or with capitals or digits
+    inside the word. ``from_start`` includes a sentence's first word. In scripts without case only
+    Latin words and runs of katakana count."""
     found = {match[0] for match in _KATAKANA.finditer(text)}
     unspaced = _HAN_OR_KANA.search(text) is not None
     for match in _WORD.finditer(_HAN_OR_KANA.sub(lambda run: " " * len(run[0]), text)):
@@ -147,7 +148,7 @@ def _opens(text: str, at: int) -> bool:
 
 
 def content_words(text: str) -> set[str]:
-    """The folded words that carry meaning; runs of Han and kana as overlapping pairs."""
+    """The folded words that carry meaning. Runs of Han and kana become overlapping pairs."""
     folded = fold(text).text
     found: set[str] = set()
     for run in _HAN_OR_KANA.findall(folded):
@@ -161,14 +162,14 @@ def content_words(text: str) -> set[str]:
 
 
 def normal_value(text: str) -> str:
-    """Text for comparing values: equal results mean the same words."""
+    """A form of a text for comparing values: two texts with the same form have the same words."""
     plain = fold_ascii(text)
     return trim(fold(text).text if plain is None else plain)
 
 
 def visible_text(text: str) -> str:
-    """The text on one line, without the characters that nobody can see or type: controls, marks of
-    direction, tags. Joiners stay where a script or an emoji needs them."""
+    """The text on one line without invisible characters: controls, direction marks, tags. Joiners
+    stay where a script or an emoji needs them."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
     kept = []
@@ -180,11 +181,11 @@ def visible_text(text: str) -> str:
 
 
 _UNIT_GLUED = re.compile(r"(?<=\d)(?=[^\W\d_])")
-"""Between a number and what it counts: "75kg", "14th"."""
+"""The place between a number and its unit in "75kg" or "14th"."""
 
 
 def holds_word(text: str, word: str, *, loosely: bool = True) -> bool:
-    """Whether a text holds a word: itself, or with other endings; ``loosely`` also by its stem."""
+    """Whether a text holds a word, also with other endings; ``loosely`` also with the same stem."""
     wanted, folded = fold(word).text, fold(text).text
     if not wanted.isascii() and re.search("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff]", wanted):
         return wanted in _UNIT_GLUED.sub(" ", folded)
@@ -204,7 +205,7 @@ def holds_word(text: str, word: str, *, loosely: bool = True) -> bool:
 
 @lru_cache(maxsize=64)
 def _tokens(folded: str) -> frozenset[str]:
-    """The words of a folded text as ``says`` compares them."""
+    """The words of a folded text in the form that ``holds_word`` compares."""
     apart = _UNIT_GLUED.sub(" ", folded)
     found = re.findall(r"[\w\u0300-\u036f\u0900-\u0903\u093a-\u094f&.-]+", apart)
     return frozenset(token.strip(".-") for token in found)
