@@ -18,7 +18,7 @@ from memchat.providers.choose import Choice
 from memchat.store import (
     embeddings,
     job_holders,
-    jobs,
+    job_lists,
     keywords,
     memory_lists,
     meta,
@@ -208,8 +208,8 @@ def _change(database: Database) -> Iterator[Check]:
 
 def _queue(database: Database, now: datetime) -> Iterator[Check]:
     with database.read() as tx:
-        failed = jobs.listed(tx, user=None, status="failed", now=now, limit=1)
-        pending = jobs.listed(tx, user=None, status="pending", now=now, limit=1)
+        failed = job_lists.listed(tx, user=None, status="failed", now=now, limit=1)
+        pending = job_lists.listed(tx, user=None, status="pending", now=now, limit=1)
         gone = job_holders.dead_holders(tx)
     if failed:
         yield Check(

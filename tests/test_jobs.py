@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from memchat.errors import ProviderError
-from memchat.store import apps, jobs
+from memchat.store import apps, job_lists, jobs
 from memchat.store.database import Database
 from memchat.store.jobs import Claim, ClaimRequest
 from memchat.testing import FakeClock, HashEmbedder
@@ -47,9 +47,9 @@ def take(tx, clock, owner: str = "one", **more) -> list[Claim]:
 
 
 def look(tx, clock) -> Job:
-    (job,) = jobs.listed(tx, user=None, status=None, now=clock(), limit=10)
-    (same,) = jobs.listed(tx, user=None, status=job.status, now=clock(), limit=10)
-    assert same == job == jobs.by_ids(tx, [job.id], clock())[0]
+    (job,) = job_lists.listed(tx, user=None, status=None, now=clock(), limit=10)
+    (same,) = job_lists.listed(tx, user=None, status=job.status, now=clock(), limit=10)
+    assert same == job == job_lists.by_ids(tx, [job.id], clock())[0]
     return job
 
 
@@ -366,9 +366,9 @@ class Queue(RuleBasedStateMachine):
 
     @invariant()
     def each_job_stands_in_one_place(self) -> None:
-        found = jobs.listed(self.tx, user=None, status=None, now=self.clock(), limit=99)
+        found = job_lists.listed(self.tx, user=None, status=None, now=self.clock(), limit=99)
         for status in ("pending", "running", "completed", "failed"):
-            some = jobs.listed(self.tx, user=None, status=status, now=self.clock(), limit=99)
+            some = job_lists.listed(self.tx, user=None, status=status, now=self.clock(), limit=99)
             assert some == [job for job in found if job.status == status]
         assert {job.target_id for job in found} == set(self.asked)
         assert all(0 <= job.attempts <= 6 for job in found)

@@ -26,6 +26,7 @@ from memchat.store import (
     events,
     evidence,
     inbox,
+    job_lists,
     jobs,
     keywords,
     memories,
@@ -401,7 +402,7 @@ def test_no_verb_ever_shows_another_scope_s_rows(shared_store: Database, scopes,
             for (kind, i), scope in owner.items()
             if kind == "session"
         )
-        waiting = jobs.listed(tx, user=asked.user, status=None, now=NOON, limit=99)
+        waiting = job_lists.listed(tx, user=asked.user, status=None, now=NOON, limit=99)
         assert {j.target_id for j in waiting} == of_user("memory")
         claimed = jobs.claim(tx, ClaimRequest("embed", "w", 60, limit=99, user=asked.user), NOON)
         assert {c.target_id for c in claimed} == of_user("memory")
@@ -843,7 +844,7 @@ def test_what_no_row_can_hold_is_refused_in_one_line(store: Database, wrong) -> 
         if isinstance(wrong, int):
             memories.by_ids(tx, [1], [wrong])
         else:
-            jobs.listed(tx, user=wrong, status=None, now=NOON, limit=1)
+            job_lists.listed(tx, user=wrong, status=None, now=NOON, limit=1)
     assert "\n" not in str(error.value)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from typing import cast
 
 from sqlalchemy import Connection
 
@@ -271,9 +272,9 @@ class Memories(Opened):
         return as_of(tx, app_ids, self._today())
 
 
-def _wanted(status: str, memory_type: MemoryType | None) -> Wanted:
+def _wanted(status: str, memory_type: str | None) -> Wanted:
     if status not in STATUSES:
         raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
-    types = (memory_type,) if memory_type else ()
+    types = (cast(MemoryType, memory_type),) if memory_type else ()
     sort = "ending first" if status == "expiring" else "newest"
     return Wanted(memory_types=types, status=status, sort=sort)

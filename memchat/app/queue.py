@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from memchat.app.opened import Opened
 from memchat.errors import InputError
-from memchat.store import embedding_states, job_holders, jobs, usage
+from memchat.store import embedding_states, job_holders, job_lists, jobs, usage
 from memchat.store.job_holders import DeadHolder
 from memchat.types import CuePlan, Job, Progress, Scope, UsageTotal
 
@@ -28,15 +28,15 @@ class Queue(Opened):
         self, *, user: str | None = None, status: str | None = None, limit: int = 100
     ) -> list[Job]:
         """Queued work, newest first."""
-        if status is not None and status not in jobs.STATUSES:
-            raise InputError(f"{status!r} is no status; use {', '.join(jobs.STATUSES)}")
+        if status is not None and status not in job_lists.STATUSES:
+            raise InputError(f"{status!r} is no status; use {', '.join(job_lists.STATUSES)}")
         with self._database.read() as tx:
-            return jobs.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
+            return job_lists.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
 
     def count_jobs(self, *, user: str | None = None) -> dict[str, int]:
         """How many jobs of a user, or of everybody, are of each status."""
         with self._database.read() as tx:
-            return jobs.counted(tx, user=user, now=self._clock())
+            return job_lists.counted(tx, user=user, now=self._clock())
 
     def gone_holders(self, *, user: str | None = None) -> list[DeadHolder]:
         """The processes that have ended and still hold jobs of a user, or of anybody."""

@@ -24,7 +24,16 @@ from memchat.memory.extraction.learner import Learner
 from memchat.memory.facts.in_force import settle, to_settle
 from memchat.memory.forgetting import other_mentions, purge
 from memchat.memory.forgetting.other_mentions import MentionsToBlank
-from memchat.store import apps, hidden_memories, inbox, job_holders, jobs, memory_lists, sessions
+from memchat.store import (
+    apps,
+    hidden_memories,
+    inbox,
+    job_holders,
+    job_lists,
+    jobs,
+    memory_lists,
+    sessions,
+)
 from memchat.store.database import Database
 from memchat.store.jobs import Claim, ClaimRequest
 from memchat.types import Job, Learned, Progress, Scope, Session
@@ -271,13 +280,13 @@ class Worker:
         found = Embedding(self._database, self._settings, self._clock, meaning, kind).run(take)
         done.done += len(found.done)
         with self._database.read() as tx:
-            done.failed += jobs.by_ids(tx, found.failed, self._clock())
+            done.failed += job_lists.by_ids(tx, found.failed, self._clock())
 
     def _failed(self, claimed: Sequence[Claim], error: Exception, done: JobsDone) -> None:
         with self._database.write() as tx:
             for claim in claimed:
                 fail(tx, claim, error, self._clock(), self._settings)
-            failed = jobs.by_ids(tx, [claim.id for claim in claimed], self._clock())
+            failed = job_lists.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed:
             log.warning(

@@ -14,7 +14,7 @@ from datetime import datetime
 from memchat.config import Settings
 from memchat.jobs.embed import Embedded, Embedding, Kind, Take
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.store import jobs, unembedded
+from memchat.store import job_lists, unembedded
 from memchat.store.database import Database
 from memchat.types import Job, Progress
 
@@ -79,7 +79,7 @@ class Backfill:
                 break
         with self.database.read() as tx:
             left = unembedded.count(tx, self.meaning.service_id)
-            failed = jobs.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
+            failed = job_lists.by_ids(tx, [i for one in runs for i in one.failed], self.clock())
         # The same words count wherever they occur, though they are made once.
         done, down = max(0, total - left), runs[-1].down
         faulty = sum(one.faulty for one in runs)

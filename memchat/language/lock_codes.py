@@ -12,7 +12,8 @@ from functools import cache
 from importlib.resources import files
 
 from memchat.language import lexicon
-from memchat.language.named_secrets import MARKS, Place, whole_words
+from memchat.language.named_secrets import Place
+from memchat.language.secret_words import MARKS, whole_words
 
 _NEAR = 70
 """The most characters between a number and the lock, before or after it."""

@@ -31,11 +31,6 @@ def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
     return scripts, letters
 
 
-def is_spaced(code: str) -> bool:
-    """Whether a language puts spaces between words."""
-    return lexicon.is_spaced(code)
-
-
 def languages_of(folded: str) -> tuple[str, ...]:
     """The listed languages in which a folded text may be written, the likeliest first; empty if
     there is none."""

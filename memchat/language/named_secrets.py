@@ -1,20 +1,19 @@
 """Secrets that are recognised by the words near them, in the languages of ``words.toml``: passwords
-that are words, codes in letters, answers to security questions, and logins."""
+that are words, codes in letters, answers to security questions, and logins.
+"""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import islice
 
 from memchat.language import lexicon, password_typos
 from memchat.language.number_words import run_of_digits
+from memchat.language.secret_words import MARKS, entries, is_spaced, languages, whole_words
 
 Place = tuple[int, int]
-
 _NEAR = 60
 """The most characters between a name and its secret."""
 _BARE = 24
@@ -26,11 +25,6 @@ _SHORT_WORD = 4
 _BEFORE = 3
 """The most words before a name without an "is" after it, as in Russian: "пароль от банка
 подсолнух"."""
-MARKS = (
-    r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
-    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
-)
-"""Marks that belong to the letter before them, for a character class."""
 _LETTER = rf"(?:[^\W\d_]|[{MARKS}])"
 _LETTERS = re.compile(rf"{_LETTER}+(?:['-]{_LETTER}+)*")
 _TOKEN = re.compile(r"[^\s\"',;。、，؛।]+")
@@ -63,40 +57,6 @@ _SIGN = re.compile(r"\d|[!@#$%&*_+=^~?<>|\\]")
 
 
 @cache
-def _tables() -> dict[str, dict[str, str]]:
-    path = files("memchat.language") / "secret_data" / "words.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-@cache
-def languages() -> tuple[str, ...]:
-    """The languages whose words for secrets are listed."""
-    return tuple(_tables())
-
-
-def kinds(code: str) -> tuple[str, ...]:
-    """The kinds of words that a language lists."""
-    return tuple(_tables()[code])
-
-
-@cache
-def entries(code: str, kind: str) -> tuple[str, ...]:
-    """The entries of one kind in a language."""
-    listed = (" ".join(e.split()) for e in re.split(r",(?![^{]*\})", _tables()[code][kind]))
-    return tuple(entry for entry in listed if entry)
-
-
-def _is_spaced(code: str) -> bool:
-    return code not in lexicon.codes() or lexicon.is_spaced(code)
-
-
-def whole_words(code: str, words: str) -> str:
-    """Alternatives as whole words, if the language puts spaces between words."""
-    words = words or r"(?!)"
-    return rf"(?<!\w)(?:{words})(?![\w{MARKS}])" if _is_spaced(code) else f"(?:{words})"
-
-
-@cache
 def _pattern(code: str, *kinds: str) -> re.Pattern[str]:
     return re.compile(whole_words(code, "|".join(e for kind in kinds for e in entries(code, kind))))
 
@@ -106,7 +66,7 @@ def _names() -> re.Pattern[str]:
     """A pattern of the names in all languages, those of two words before those of one."""
     by_kind = {True: "", False: ""}
     for spaced in by_kind:
-        codes = [code for code in languages() if _is_spaced(code) is spaced]
+        codes = [code for code in languages() if is_spaced(code) is spaced]
         names = [entry for code in codes for kind in _SEEKERS for entry in entries(code, kind)]
         by_kind[spaced] = "|".join(sorted(dict.fromkeys(names), key=lambda name: " " not in name))
     return re.compile(rf"(?<!\w)(?:{by_kind[True]})(?![\w{MARKS}])|(?:{by_kind[False]})")
@@ -191,7 +151,7 @@ def _password(text: str, name: re.Match[str], code: str) -> Place | None:
     links = list(_links(text, at, end, code))
     for number, link in enumerate(links):
         found = _value(text, link.end(), end, code)
-        if found and (number == 0 or _is_spaced(code) or _is_made_up(text[slice(*found)])):
+        if found and (number == 0 or is_spaced(code) or _is_made_up(text[slice(*found)])):
             return found
     return (
         _asked(text, at)
@@ -375,7 +335,7 @@ def is_common(word: str, code: str) -> bool:
     """Whether a word is a common one, or one that is said of secrets, and so is no secret
     itself."""
     state = _pattern(code, "state")
-    if _is_spaced(code):
+    if is_spaced(code):
         return word.removesuffix("'s") in _common() or state.fullmatch(word) is not None
     begins = ("question", "negation", "function_words", "first_person")
     return bool(state.match(word)) or any(

@@ -17,6 +17,7 @@ from itertools import pairwise
 from memchat.language import (
     lock_codes,
     named_secrets,
+    secret_words,
     security_answers,
     shaped_secrets,
     vendor_keys,
@@ -227,7 +228,7 @@ def reveals(words: str, secret: str) -> bool:
 
 @lru_cache(maxsize=16384)
 def _pieces(text: str) -> tuple[str, ...]:
-    return tuple(re.findall(rf"(?:[^\W_]|[{named_secrets.MARKS}])+", fold(text).text))
+    return tuple(re.findall(rf"(?:[^\W_]|[{secret_words.MARKS}])+", fold(text).text))
 
 
 def mask(text: str) -> str:

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 
 from memchat.language import lexicon
-from memchat.language.named_secrets import Place, entries, is_common, languages, whole_words
+from memchat.language.named_secrets import Place, is_common
+from memchat.language.secret_words import entries, languages, whole_words
 
 _REACH = 160
 """Characters after the question in which its answer is searched."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, case, cast, null, select
 
-from memchat.store import jobs as queue
+from memchat.store import job_lists
 from memchat.store.records import from_row
 from memchat.store.schema import embeddings, jobs, memories, meta, services
 from memchat.types import EmbeddingState, EmbeddingStatus, Job
@@ -74,7 +74,7 @@ def unfinished_jobs(tx: Connection, memory_ids: Sequence[int], now: datetime) ->
         _j.source_id.in_(memory_ids),
         _j.status != 0,
     )
-    found = queue.by_ids(tx, list(tx.execute(query).scalars()), now)
+    found = job_lists.by_ids(tx, list(tx.execute(query).scalars()), now)
     return {job.target_id: job for job in found}
 
 
