@@ -86,7 +86,7 @@ _NOT_A_CODE = re.compile(
     r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|kode pos(?!\w)|cod poș\w*|поштов\w+|ταχυδρομικ\w+|mã bưu|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
     r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
-    r"|until|by|at|before)\s*$|(?:注文|部屋|予約|会員|受験|学籍)番号",
+    r"|until|by|at|before)\s*$|(?:注文|部屋|予約|会員|受験|学籍)番号"
 )
 _GIVEN = re.compile(
     r"(?:[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+))\W*$"

@@ -46,11 +46,7 @@ def turns(
 
 
 def ending(
-    tx: Connection,
-    app_ids: Sequence[int],
-    first: date,
-    limit: int,
-    without: Collection[int] = (),
+    tx: Connection, app_ids: Sequence[int], first: date, limit: int, without: Collection[int] = ()
 ) -> list[int]:
     """The ids of active facts that end on ``first`` or later, the soonest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)

@@ -69,10 +69,7 @@ def is_unembedded(memory_id: ColumnElement[int]) -> ColumnElement[bool]:
 def unfinished_jobs(tx: Connection, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
     """Those of these memories that have no vector yet, each with the job that makes it."""
     query = select(_j.id).where(
-        _j.kind == "embed",
-        _j.source_type == "memory",
-        _j.source_id.in_(memory_ids),
-        _j.status != 0,
+        _j.kind == "embed", _j.source_type == "memory", _j.source_id.in_(memory_ids), _j.status != 0
     )
     found = job_lists.by_ids(tx, list(tx.execute(query).scalars()), now)
     return {job.target_id: job for job in found}

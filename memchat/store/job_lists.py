@@ -6,14 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-    Row,
-    and_,
-    case,
-    func,
-    select,
-)
+from sqlalchemy import Connection, Row, and_, case, func, select
 
 from memchat.store.jobs import UNFINISHED, is_free, unfinished
 from memchat.store.records import from_row

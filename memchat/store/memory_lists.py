@@ -7,15 +7,7 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    and_,
-    func,
-    or_,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from memchat.store import embedding_states, raw_sql
 from memchat.store.memories import visible
@@ -96,10 +88,7 @@ def or_over(wanted: Wanted) -> Wanted:
 
 
 def pinned_first(
-    tx: Connection,
-    app_ids: Sequence[int],
-    now: ValuesInForce,
-    limit: int,
+    tx: Connection, app_ids: Sequence[int], now: ValuesInForce, limit: int
 ) -> list[Memory]:
     """Pinned memories, then profile facts, then preferences. Within each, those confirmed most
     often and latest come first."""
@@ -133,10 +122,7 @@ def count_for_prompts(
 
 
 def single_valued_keys(
-    tx: Connection,
-    app_id: int,
-    keys: Sequence[str],
-    now: ValuesInForce,
+    tx: Connection, app_id: int, keys: Sequence[str], now: ValuesInForce
 ) -> set[str]:
     """Which of these keys have a value in this scope row today and hold only one."""
     query = _filtered(select(_m.key), [app_id], Wanted(), now)

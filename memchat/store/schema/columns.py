@@ -5,15 +5,7 @@ from __future__ import annotations
 import functools
 from datetime import UTC, datetime
 
-from sqlalchemy import (
-    Column,
-    ForeignKey,
-    Integer,
-    MetaData,
-    String,
-    TypeDecorator,
-    text,
-)
+from sqlalchemy import Column, ForeignKey, Integer, MetaData, String, TypeDecorator, text
 from sqlalchemy.engine import Dialect
 
 metadata = MetaData(

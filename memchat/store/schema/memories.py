@@ -18,13 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-from memchat.store.schema.columns import (
-    count_column,
-    foreign_key,
-    id_column,
-    metadata,
-    time_column,
-)
+from memchat.store.schema.columns import count_column, foreign_key, id_column, metadata, time_column
 
 memories = Table(
     "memories",

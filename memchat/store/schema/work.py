@@ -17,13 +17,7 @@ from sqlalchemy import (
     text,
 )
 
-from memchat.store.schema.columns import (
-    count_column,
-    foreign_key,
-    id_column,
-    metadata,
-    time_column,
-)
+from memchat.store.schema.columns import count_column, foreign_key, id_column, metadata, time_column
 
 sources = Table(
     "sources",
@@ -115,8 +109,5 @@ usage = Table(
     Index("ix_usage_session_id", "session_id"),
 )
 meta = Table(
-    "meta",
-    metadata,
-    Column("key", String, primary_key=True),
-    Column("value", Text, nullable=False),
+    "meta", metadata, Column("key", String, primary_key=True), Column("value", Text, nullable=False)
 )
