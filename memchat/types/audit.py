@@ -21,19 +21,19 @@ FindingKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a look through the memories found. Its words are for the person alone."""
+    """One finding of an audit. Its words are meant for the user alone."""
 
     kind: FindingKind
     memory_ids: tuple[int, ...]
-    """The memories it is about; where one of them stays, that one first."""
+    """The memories that it is about. If one of them is to stay, it comes first."""
     what: str
     fix: str | None
-    """What mending it would do; None where only a person can tell."""
+    """What fixing it would do; None if only a person can decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    """A look through the memories of an app."""
+    """An audit of an app's memories."""
 
     at: datetime
     active: int

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CuePlan:
-    """What giving cues to the facts that have none is going to take, about."""
+    """About what it will take to add cues to the facts without any."""
 
     facts: int
     asked: int
-    """Those of them that the model is asked about; the others get the cues of their key."""
+    """How many of them the model is asked about. The others get the cues of their key."""
     tokens: int
     cost_usd: float | None
-    """None where the model has no known price."""
+    """None if the price of the model is not known."""
     model: str

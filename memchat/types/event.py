@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One change of one memory, in the order of ``id``."""
+    """One change of one memory. Events are ordered by ``id``."""
 
     id: int
     memory_id: int
@@ -20,8 +20,8 @@ class Event:
     session_id: int | None
     message_id: int | None
     related_id: int | None
-    """The other memory of the change, e.g. the one that superseded this."""
+    """The other memory of the change, for example the one that replaced this one."""
     old: dict[str, Any] | None
     new: dict[str, Any] | None
     detail: dict[str, Any] | None = None
-    """What a second look by the model said of it: ``verdict``, ``reason`` and ``model``."""
+    """The second look's ``verdict``, ``reason`` and ``model``, where there was one."""

@@ -10,7 +10,7 @@ from memchat.types.message import Role
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The words that prove a memory: a verbatim span of one stored message."""
+    """Evidence of a memory: a verbatim span of one stored message."""
 
     memory_id: int
     session_id: int
@@ -18,6 +18,6 @@ class Evidence:
     role: Role
     quote: str
     start: int
-    """Offset of the quote in the message, in characters."""
+    """Where the quote begins in the message, in characters."""
     said_at: datetime
     session_title: str | None = None

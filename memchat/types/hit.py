@@ -11,15 +11,15 @@ from memchat.types.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One search result, with the parts its score was made of.
+    """One search result, with the parts of its score.
 
-    ``cosine`` and ``bm25`` are None where that list could not score it (no vector, no word in
-    common); ``bm25`` is 1 where it holds all words of the question that anything holds, the rarer
-    counting for more; ``prior`` is the share that the summary of a message's conversation has in
-    its score.
-    ``channel`` is pinned, both, meaning, words, time, conversation, newest where nothing of the
-    question speaks for it (in a prompt: where there was room for more than was found), or listed by
-    a command; in a prompt also all (all facts fit).
+    ``cosine`` and ``bm25`` are None if that search gave no score (no vector, no common word).
+    ``bm25`` is 1 if it holds all words of the query that any text holds; rarer words count more.
+    ``prior`` is the part of the score that comes from the summary of a message's conversation.
+
+    ``channel`` says how it was found: pinned, both, meaning, words, time, conversation, newest
+    (nothing in the query matches it; in a prompt there was room for more) or listed (by a command).
+    In a prompt it is also all (every fact fits).
     """
 
     kind: Literal["memory", "message"]
@@ -33,39 +33,39 @@ class Hit:
     memory: Memory | None = None
     said_at: datetime | None = None
     session_id: int | None = None
-    """For a message, the conversation it was said in."""
+    """The conversation of a message."""
     session_title: str | None = None
     since_changed: tuple[str, ...] = ()
-    """For a message, the keys of facts drawn from it that hold no more as they were said."""
+    """For a message, the keys of facts learned from it that no longer hold as they were said."""
     prior: float | None = None
     dated: float | None = None
-    """The share in its score for lying on the days that the question asks about."""
+    """The part of the score for lying on the days that the query asks about."""
     tells: tuple[tuple[int, str, str], ...] = ()
-    """Id, key and value of the memories whose words stand in it beside its own: those that a memory
-    replaced and its line names, those that were learnt from a message."""
+    """Id, key and value of other memories whose words it shows: replaced values in the line of a
+    memory, or facts learned from a message."""
     confident: bool = True
-    """Whether it passes the floor: near enough in meaning, or with enough of the words. Others only
-    fill a search's list."""
+    """Whether it passes the floor: similar enough in meaning, or with enough common words. Others
+    only fill up the list of a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a search found. ``degraded`` says in words why meaning did not take part, or is None."""
+    """The results of a search. ``degraded`` is why no vectors were searched, or None."""
 
     hits: tuple[Hit, ...] = ()
     degraded: str | None = None
     dropped: int = 0
-    """Hits above the floor that the token budget left out."""
+    """How many hits above the floor the token budget left out."""
     tokens: int = 0
     matched: tuple[int, ...] = ()
-    """For a prompt, the memories that search found for the message, pinned ones among them."""
+    """For a prompt, the ids of the memories found for the message, pinned ones included."""
     listed: tuple[Hit, ...] = ()
-    """For a prompt, every fact, where all of them fit: sent whatever the message, by their ids.
-    Then ``hits`` are only what was found for it."""
+    """For a prompt in which all facts fit, every fact in the order of their ids, whatever the
+    message. ``hits`` then has only those found for the message."""
 
     @property
     def lines(self) -> int:
-        """How many memories and turns it is, each counted once."""
+        """How many different memories and messages there are."""
         ids = {(hit.kind, hit.id) for hit in (*self.listed, *self.hits)}
         return len(ids)
 

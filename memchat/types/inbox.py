@@ -10,15 +10,15 @@ from memchat.types.memory import MemoryType
 
 @dataclass(frozen=True, slots=True)
 class InboxItem:
-    """Something that waits for a person's yes.
+    """Something that waits for a person's decision.
 
-    Either a proposal (``memory_type``, ``key``, ``value``, ``quote`` with its ``message_id``), or a
-    pair of memories: ``memory_id`` may take the place of ``related_id``.
+    Either a proposal (``memory_type``, ``key``, ``value`` and ``quote`` with its ``message_id``),
+    or two memories: ``memory_id`` may replace ``related_id``.
     """
 
     id: int
     status: str
-    """pending or rejected; what is accepted becomes a memory and leaves."""
+    """pending or rejected. An accepted item becomes a memory and is deleted."""
     reason: str
     created_at: datetime
     memory_type: MemoryType | None
@@ -30,15 +30,15 @@ class InboxItem:
     expires_at: date | None
     many: bool
     masked: bool
-    """Whether a secret was hidden in value and quote; the words stand in the message alone."""
+    """Whether a secret is masked in value and quote. Only the message has the words."""
     memory_id: int | None
     related_id: int | None
     relation: str = "new"
-    """What a yes does: new, updates (it takes the place of ``target_id``), ends, same or beside."""
+    """What accepting it does: new, updates (it replaces ``target_id``), ends, same or beside."""
     target_id: int | None = None
-    """The memory that ``relation`` speaks of."""
+    """The memory to which ``relation`` refers."""
     starts_at: date | None = None
     sentence: str | None = None
-    """The sentence that ``quote`` stands in."""
+    """The sentence that contains ``quote``."""
     cues: tuple[str, ...] = ()
     sensitive: bool = False

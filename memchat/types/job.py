@@ -9,7 +9,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of queued work and how it stands."""
+    """One queued job and its state."""
 
     id: int
     kind: str
@@ -30,17 +30,18 @@ EmbeddingStatus = Literal["pending", "completed", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingState:
-    """How it stands with the vector of one memory."""
+    """The state of the vector of one memory."""
 
     memory_id: int
     status: EmbeddingStatus | None
-    """None where none is asked for, as without an embedding service."""
+    """None if no vector is wanted, for example without an embedding service."""
     code: int | None
-    """The same as a number: -1 pending, 0 completed, the error's HTTP status or 1 where failed."""
+    """The status as a number: -1 pending, 0 completed, and if it failed the HTTP status of the
+    error or 1."""
     model: str | None
     """The service that made it."""
     error: str | None
-    """Why the last try failed; gone when one succeeds."""
+    """Why the last try failed; None once a try succeeds."""
     attempts: int
     processed_at: datetime | None
-    """When it was made, or given up."""
+    """When it was made or finally failed."""

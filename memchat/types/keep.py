@@ -6,7 +6,7 @@ from typing import Final
 
 
 class Keep:
-    """Stands for "leave it as it is" where None means something."""
+    """The type of ``KEEP``, which means "leave it as it is" where None means something else."""
 
 
 KEEP: Final = Keep()

@@ -9,28 +9,29 @@ from memchat.types.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One thing a session taught, or refused: what happened to which memory, and its proof."""
+    """One thing that a session taught, or that was refused: which memory it changed, and its
+    proof."""
 
     kind: str
     """added, repeated, merged, superseded, ended, revived, forgotten, review or refused."""
     memory: Memory | None
     quotes: tuple[str, ...] = ()
     before: str | None = None
-    """The replaced value, where one was."""
+    """The replaced value, if there is one."""
     reason: str | None = None
-    """Why it went to review or was refused."""
+    """Why it went to the inbox or was refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The outcome of one session's extraction."""
+    """The result of the extraction of one session."""
 
     session_id: int
     changes: tuple[Change, ...] = ()
     title: str | None = None
     summary: str | None = None
     skipped: str | None = None
-    """Why nothing was read at all (memory off, nothing new said), or None."""
+    """Why nothing was read (memory is off, nothing new), or None."""
 
     def count(self, *kinds: str) -> int:
         """How many changes are of one of these kinds."""

@@ -29,25 +29,26 @@ class Memory:
     active: bool
     user: str
     app: str
-    """``""`` (EVERY_APP) where the memory is the user's in every app."""
+    """``""`` (EVERY_APP) if the user has the memory in every app."""
     many: bool
-    """Whether the key holds several values side by side; only a key of one value supersedes."""
+    """Whether the key holds several values at once. A new value replaces an old one only if not."""
     created_by: CreatedBy
     said_at: datetime
     """When it was said: the time of the newest message that proves it, or of the manual entry."""
     updated_at: datetime
     inactive_reason: str | None = None
-    """superseded, merged, expired or ended, where ``active`` is false; forgotten while its purge
-    is held back."""
+    """superseded, merged, expired or ended if ``active`` is false; forgotten while its purge is
+    delayed."""
     replaced_by: int | None = None
     pinned: bool = False
-    """Whether the person wants it at hand in every chat."""
+    """Whether the user wants it in every chat."""
     starts_at: date | None = None
-    """The first day it holds, where it was said to come; before that day it is told as coming."""
+    """The first day on which it holds, if that was said. Before that day it is shown as coming."""
     cues: tuple[str, ...] = ()
-    """Plain words for the situations that need it. For search alone: never shown as a fact."""
+    """Words for the situations in which it is needed. They are only searched, and never shown as a
+    fact."""
     sensitive: bool = False
-    """Whether a chat model is given it only where it fits the message, as with health or debts."""
+    """Whether a chat model gets it only if it fits the message, as with health or debts."""
 
     def to_json(self) -> dict[str, Any]:
         """A JSON-ready object: ISO 8601 times, ``active`` as a boolean."""

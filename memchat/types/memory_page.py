@@ -10,10 +10,10 @@ from memchat.types.memory import CreatedBy, Memory, MemoryType
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which memories a person wants to look through, and in which order."""
+    """A filter and an order for a list of memories."""
 
     search: str = ""
-    """Each of these words stands in key or value."""
+    """Each of these words must be in the key or the value."""
     memory_types: tuple[MemoryType, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
     status: str = "active"
@@ -24,9 +24,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Browsed:
-    """One page of what was wanted."""
+    """One page of a list of memories."""
 
     memories: tuple[Memory, ...]
     total: int
     unembedded: dict[int, Job]
-    """Those without a vector yet, with the job that makes it and what went wrong."""
+    """The jobs of those without a vector, by memory id, with the reason if they failed."""

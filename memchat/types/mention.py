@@ -20,30 +20,31 @@ _PLACE_KINDS: dict[PlaceKind, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Something else that speaks of what is forgotten."""
+    """Another place that mentions what is forgotten."""
 
     kind: PlaceKind
     id: int
-    """Of the message, the conversation with this title or summary, the memory, or the item."""
+    """The id of the message, of the conversation with this title or summary, of the memory, or of
+    the item."""
     session_id: int | None
     at: datetime
     text: str
-    """The words around it, as they read once it is blanked."""
+    """The words around it, as they will read after blanking."""
 
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """What speaks of a memory besides the memory and what forgetting it takes along."""
+    """The places that mention a memory, besides the memory and what is forgotten with it."""
 
     memory_id: int
     words: tuple[tuple[str, ...], ...]
-    """What tells of it: each of these groups, where all its words stand in one place."""
+    """The words that reveal it: a place mentions it if it has all words of one group."""
     places: tuple[Place, ...]
     """The latest first."""
 
     @property
     def counted(self) -> str:
-        """How many places of each kind, in words."""
+        """The number of places of each kind, in words."""
         kinds = [place.kind for place in self.places]
         parts = [
             f"{count} {one if count == 1 else many}"

@@ -11,7 +11,7 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a stored conversation. ``status`` is complete, partial (stopped) or failed."""
+    """One message of a stored conversation. ``status`` is complete, partial (stopped) or failed."""
 
     id: int
     session_id: int
@@ -23,7 +23,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message as a chat model is sent it."""
+    """One message as it is sent to a chat model."""
 
     role: Literal["system", "user", "assistant"]
     content: str

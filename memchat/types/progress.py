@@ -7,31 +7,31 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a long piece of work has come."""
+    """How far a long task has come."""
 
     done: int
     total: int
     seconds: float
-    """Since it began."""
+    """Seconds since it began."""
     begun_at: int = 0
-    """What was done before, by an earlier run."""
+    """How much an earlier run had done already."""
     failed: int = 0
     pause: float | None = None
-    """Seconds that are being waited, as a service asked."""
+    """Seconds of the current wait, as a service asked for."""
     unit: str = ""
-    """What is counted, where that is no texts: MB."""
+    """What is counted, if it is not texts: MB."""
 
     @property
     def past(self) -> int:
-        """What is behind: done or failed."""
+        """How much is finished: done or failed."""
         return self.done + self.failed
 
     @property
     def rate(self) -> float:
-        """So many a second; 0 before the first is done."""
+        """How much is finished each second; 0 before the first."""
         return (self.past - self.begun_at) / self.seconds if self.seconds > 0 else 0.0
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end at this rate, or None where that cannot be told yet."""
+        """Seconds until the end at this rate, or None if that cannot be told yet."""
         return (self.total - self.past) / self.rate if self.rate > 0 else None

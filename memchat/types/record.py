@@ -8,7 +8,7 @@ from typing import Any
 
 
 def to_json(record: Any) -> dict[str, Any]:
-    """A record of this package as a JSON-ready dict; nested records, dates and times included."""
+    """A record of this package as a JSON-ready dict, with nested records, dates and times."""
     return {f.name: _plain(getattr(record, f.name)) for f in dataclasses.fields(record)}
 
 

@@ -8,15 +8,15 @@ from datetime import date, datetime
 from memchat.types.memory import MemoryType
 
 ONLY_REPEATS = "it only repeats"
-"""How the reason begins of a refusal that would have taught nothing."""
+"""The beginning of the reason for refusals that would have taught nothing new."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What a conversation's reading proposed and did not keep, and why.
+    """What an extraction proposed and what was not stored, and why.
 
-    Only ``reason`` is there where the words may not be kept: a secret, what the person asked not
-    to keep, and what was forgotten.
+    Only ``reason`` is set where the words may not be kept: for a secret, for what the user asked
+    not to keep, and for what was forgotten.
     """
 
     id: int
@@ -25,7 +25,7 @@ class Refusal:
     created_at: datetime
     message_id: int | None = None
     start: int | None = None
-    """Where the words stand in the message, from ``start`` up to ``end``, in characters."""
+    """Where the words are in the message: from ``start`` up to ``end``, in characters."""
     end: int | None = None
     memory_type: MemoryType | None = None
     key: str | None = None
@@ -40,12 +40,12 @@ class Refusal:
 
     @property
     def repeats(self) -> bool:
-        """Whether it would have taught nothing: it is known already, or was only recited."""
+        """Whether it would have taught nothing new, being known already or only recited."""
         return self.reason.startswith(ONLY_REPEATS)
 
     @property
     def proposes(self) -> str:
-        """What it would have remembered, on one line; nothing where only the reason was noted."""
+        """What was proposed, on one line; empty if only the reason was kept."""
         if self.key is None:
             return ""
         words = f"{self.key}: {self.value}" if self.value else self.key

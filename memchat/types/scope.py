@@ -10,11 +10,12 @@ from memchat.errors import ScopeError
 
 NAME_LIMIT = 200
 EVERY_APP = ""
-"""The app name under which the memories are kept that a user has in every app."""
+"""The app name of the memories that a user has in every app."""
 
 
 def clean_name(name: str, what: str) -> str:
-    """A user or app name in NFC, trimmed. Raises ScopeError for one that cannot be used."""
+    """A user or app name in NFC, without white space around it. Raises ScopeError for one that
+    cannot be used."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
@@ -31,7 +32,7 @@ def clean_name(name: str, what: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose memory, and in which app. Names are checked and normalised on construction."""
+    """A user and one of their apps. The names are checked and normalised."""
 
     user: str
     app: str = "default"
@@ -43,7 +44,7 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class AppInfo:
-    """One app of one user, its memory switch and how much it holds."""
+    """One app of a user, whether its memory is on, and how much it holds."""
 
     name: str
     memory: bool
@@ -54,7 +55,7 @@ class AppInfo:
 
 @dataclass(frozen=True, slots=True)
 class MemorySwitch:
-    """Whether memory takes part in a conversation, and if not, why."""
+    """Whether memory is on for a conversation, and the reason if not."""
 
     on: bool
     reason: str

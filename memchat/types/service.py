@@ -12,13 +12,14 @@ CHUNK_TOKENS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """An embedding service; every vector belongs to one, and vectors of two are never compared.
+    """An embedding service. Every vector belongs to one, and vectors of two are never compared.
 
-    ``floor`` is the cosine below which a memory says nothing for this model, ``message_floor`` the
-    same for a message; ``cosine_weight`` is the part of the cosine in a score, the rest is that of
-    the words; ``local`` tells that a call costs no network. ``chunking_max_tokens`` is the most
-    that one chunk of a long text may have, never more than the model reads (``max_tokens``).
-    Raises ServiceError for sizes that cannot be.
+    ``floor`` is the cosine below which a memory does not count as similar for this model,
+    ``message_floor`` the same for messages. ``cosine_weight`` is the part of the cosine in a score;
+    keywords have the rest. ``local`` means that a call needs no network. ``chunking_max_tokens`` is
+    the size of the chunks of a long text, at most what the model reads (``max_tokens``).
+
+    Raises ServiceError for impossible sizes.
     """
 
     provider: str
@@ -31,7 +32,7 @@ class Service:
     cosine_weight: float = 0.7
     local: bool = False
     chunking_max_tokens: int = 0
-    """0 for 2,000, or as many as the model reads."""
+    """0 for 2,000, or for what the model reads if that is less."""
 
     def __post_init__(self) -> None:
         if min(self.dimensions, self.max_tokens, self.chunking_max_tokens + 1) < 1:
@@ -49,11 +50,11 @@ class Service:
 
     @property
     def name(self) -> str:
-        """``provider/model``, as settings and messages give it."""
+        """``provider/model``, as in settings and messages."""
         return f"{self.provider}/{self.model}"
 
     def same_space(self, other: Service | None) -> bool:
-        """Whether vectors of the two may be compared; with none, they may not."""
+        """Whether vectors of the two services may be compared; never if ``other`` is None."""
         if other is None:
             return False
         mine = (self.provider, self.model, self.version, self.dimensions)
@@ -62,7 +63,7 @@ class Service:
 
 @dataclass(frozen=True, slots=True)
 class ServiceInfo:
-    """A service that a store knows, and how much it has of its vectors."""
+    """A service that a store knows, and how many of its vectors there are."""
 
     id: int
     name: str
@@ -72,16 +73,16 @@ class ServiceInfo:
     dimensions: int
     max_tokens: int
     state: str
-    """in use; coming, while its vectors are made beside those in use; or kept."""
+    """in use, coming (its vectors are being made), or kept."""
     vectors: int
     lacking: int
-    """Texts that search is to find and that have no vector of it yet."""
+    """How many texts have no vector of it yet."""
     created_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
 class PluginInfo:
-    """An embedding provider that another package brings."""
+    """An embedding provider of another package."""
 
     name: str
     package: str

@@ -8,7 +8,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One conversation. ``extracted_to`` is the last message that an extraction has read."""
+    """One conversation. ``extracted_to`` is the id of the last message that an extraction read."""
 
     id: int
     user: str
@@ -21,4 +21,5 @@ class Session:
     extracted_to: int
     message_count: int
     status: str
-    """open, pending (ended, its extraction waits), extracted, failed, or off (nothing to learn)."""
+    """open, pending (ended, waits for its extraction), extracted, failed, or off (nothing to
+    learn)."""

@@ -7,14 +7,14 @@ import re
 from memchat.errors import InputError
 
 REPLY_LIMIT = 200_000
-"""Characters of a model's answer; it is ended there."""
+"""The most characters of a model's answer. A longer one is cut off."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean_text(text: str) -> str:
-    """Text as it may be stored: NUL and lone surrogates become U+FFFD, nothing else changes.
+    """Text as it may be stored: NUL and lone surrogates become U+FFFD, and nothing else changes.
 
-    Two surrogates that belong together become the character they stand for.
+    Two surrogates that form a pair become one character.
     """
     text = text.replace("\0", "\ufffd")
     if not _SURROGATE.search(text):
@@ -28,7 +28,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def one_line(text: str, what: str, limit: int) -> str:
-    """A short field on one line, white space folded. Raises InputError when empty or too long."""
+    """A short field on one line with single spaces. Raises InputError if it is empty or too
+    long."""
     folded = " ".join(clean_text(text).split())
     if not folded:
         raise InputError(f"the {what} is empty")

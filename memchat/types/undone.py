@@ -9,11 +9,11 @@ from memchat.types.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What deleting a conversation, or a message, does to the memories."""
+    """What deleting a conversation or a message does to the memories."""
 
     gone: tuple[Memory, ...] = ()
-    """Only its words proved them."""
+    """They are deleted, since nothing else proves them."""
     back: tuple[Memory, ...] = ()
-    """It had retired them, and they are in use again."""
+    """They had been replaced or ended by it, and are in use again."""
     kept: tuple[Memory, ...] = ()
-    """Words said elsewhere prove them too, or they are the person's own entry or edit."""
+    """They stay, since other messages prove them or the user entered or edited them."""

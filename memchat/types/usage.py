@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one call to a provider took. ``cost_usd`` is None where no price is known."""
+    """The tokens, cost and time of one call to a provider. ``cost_usd`` is None if the price is not
+    known."""
 
     purpose: str
     model: str
@@ -19,7 +20,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class UsageTotal:
-    """Usage summed over calls with one purpose and model."""
+    """The sum over calls with the same purpose and model."""
 
     purpose: str
     model: str
@@ -27,5 +28,5 @@ class UsageTotal:
     prompt_tokens: int
     completion_tokens: int
     cost_usd: float | None
-    """None where no call's price is known."""
+    """None if no call's price is known."""
     seconds: float

@@ -12,43 +12,43 @@ from memchat.types.usage import Usage
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One line that a reply's model was given, and what became of it since."""
+    """One line of a reply's prompt, and what became of it since."""
 
     hit: Hit
-    """As it was injected; without its words where it is being forgotten."""
+    """As it was sent; without its words while it is being forgotten."""
     said_at: datetime | None = None
     session_id: int | None = None
-    """The conversation it was said in; None for what was entered by hand."""
+    """The conversation in which it was said; None if it was entered by hand."""
     since: str | None = None
-    """What happened to it after the reply, in words; None where it stands as it did."""
+    """What happened to it after the reply, in words; None if nothing did."""
     muted: bool = False
-    """Whether it is kept out of the rest of the conversation."""
+    """Whether it is left out of the rest of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """Why a reply is as it is: what its model was given and sent, and what that took."""
+    """Why a reply is as it is: what its model was sent, and the cost of the calls."""
 
     reply: Message
     question: str | None
     """The message it answers."""
     lines: tuple[Given, ...]
-    """What was found for the message, or chosen where not all facts fit."""
+    """What was found for the message, or chosen because not all facts fit."""
     forgotten: int
-    """Lines that are gone since, with their words."""
+    """How many lines were deleted since, with their words."""
     dropped: int
-    """Memories that the token budget left out."""
+    """How many memories the token budget left out."""
     degraded: str | None
     by_model: bool
-    """False where code answered alone."""
+    """False if the reply was made by code alone."""
     tools: tuple[str, ...]
-    """Those that the model was offered."""
+    """The tools that the model was offered."""
     prompt: tuple[ChatMessage, ...] | None
-    """What the model was sent, as far as it is neither blanked nor deleted; None where it held
-    what was forgotten, and where code answered alone."""
+    """What the model was sent, without what was blanked or deleted since. None if it held something
+    that was forgotten, or if the reply was made by code alone."""
     deleted: int
-    """Turns that were sent and are gone since."""
+    """How many of the messages sent were deleted since."""
     calls: tuple[Usage, ...]
-    """The calls made for it, each with its tokens and cost."""
+    """The calls made for the reply, each with its tokens and cost."""
     also: tuple[Given, ...] = ()
-    """The other facts that were sent, as all of them fit: in the order of their ids."""
+    """The other facts that were sent because all of them fit, in the order of their ids."""

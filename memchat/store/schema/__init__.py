@@ -1,8 +1,8 @@
-"""The tables, as SQLAlchemy Core sees them; the migrations make them.
+"""The tables as SQLAlchemy Core sees them. The migrations create them.
 
-Rows are the truth. A scope is one row of ``apps``: a user's app, or, under the empty name, what
-the user has in every app. So every scoped table carries one integer, ``app_id``, deleting an app
-is a cascade, and no query can forget the user. Times are UTC text of fixed width, which sorts.
+A scope is one row of ``apps``: one app of a user, or, with an empty name, what the user has in
+every app. Every scoped table has its ``app_id``, so deleting an app is a cascade, and a query that
+names the app needs no user. Times are UTC text of fixed width, which sorts by time.
 """
 
 from memchat.store.schema.columns import UtcTime, metadata, utc_text
@@ -30,7 +30,7 @@ from memchat.store.schema.memories import (
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
 HEAD = "0007"
-"""The revision this code reads and writes; a test holds it to the newest migration."""
+"""The revision this code reads and writes. A test compares it with the newest migration."""
 
 __all__ = [
     "HEAD",

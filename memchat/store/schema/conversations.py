@@ -84,7 +84,7 @@ changes = Table(
     Index("ix_changes_app_id_kind_id", "app_id", "kind", "id"),
     sqlite_autoincrement=True,
 )
-"""What an index has to read anew of the things that leave no events: ids alone, no words."""
+"""Which messages and summaries an index has to read again, as they have no events. Ids only."""
 receipts = Table(
     "receipts",
     metadata,
@@ -116,9 +116,9 @@ prompts = Table(
     Column("list_id", Integer, ForeignKey("fact_lists.id")),
     Index("ix_prompts_list_id", "list_id"),
 )
-"""What a reply's model was sent: this, and so many turns from the first one on. With a list of
-facts, ``system`` is only what stood behind it. Where a memory that was shown in it was forgotten,
-the system text is gone."""
+"""What a reply's model was sent: the system text, and ``turns`` messages from ``first_message_id``
+on. If a list of facts was sent, ``system`` is only the text after it. If a memory in it was
+forgotten, the system text is deleted."""
 fact_lists = Table(
     "fact_lists",
     metadata,
@@ -129,8 +129,8 @@ fact_lists = Table(
     time_column("created_at"),
     UniqueConstraint("session_id", "hash"),
 )
-"""The facts that prompts of a conversation were sent whatever was asked, and the system text before
-them. Where one of them was forgotten, ``hash`` and ``opening`` are gone."""
+"""The facts that prompts of a conversation contained whatever was asked, and the system text before
+them. If one of the facts was forgotten, ``hash`` and ``opening`` are deleted."""
 fact_list_lines = Table(
     "fact_list_lines",
     metadata,
@@ -148,4 +148,4 @@ muted = Table(
     time_column("created_at"),
     Index("ix_muted_memory_id", "memory_id"),
 )
-"""Memories that a person called not relevant, for the rest of that conversation."""
+"""Memories that a person marked as not relevant for the rest of a conversation."""

@@ -72,8 +72,8 @@ memories = Table(
     sqlite_autoincrement=True,
 )
 searched = or_(memories.c.active == 1, memories.c.inactive_reason == "superseded")
-"""Which memories have a keyword row and a vector in the index: those in use, and replaced values,
-by which people ask for what is there now."""
+"""A condition for memories with a keyword row and an indexed vector: active ones, and replaced
+values, since people ask for what is current with words of the past."""
 memory_sources = Table(
     "memory_sources",
     metadata,
@@ -173,4 +173,5 @@ refusals = Table(
     Index("ix_refusals_session_id", "session_id"),
     Index("ix_refusals_message_id", "message_id"),
 )
-"""What was proposed and not kept, with the reason; reason alone where the words may not be kept."""
+"""What was proposed and not stored, with the reason; the reason alone where the words may not be
+kept."""
