@@ -252,7 +252,7 @@ def test_a_memory_that_moves_takes_its_history_along(tx) -> None:
     memory_changes.rewrite(tx, memory, shared, new("Lisbon"), BY_HAND)
     assert memory_id in events.changed_since(tx, own, 0)  # the index it leaves is told
     assert memory_id in events.changed_since(tx, shared, 0)
-    events.drop_app(tx, own)
+    events.remove_app(tx, own)
     assert [e.kind for e in events.of_memory(tx, memory_id)] == ["add", "edit"]
     assert memories.get(tx, [own], memory_id) is None
 
@@ -520,7 +520,7 @@ def test_a_small_fact_is_set_replaced_and_dropped(tx) -> None:
     meta.put(tx, "colour", "red")
     meta.put(tx, "colour", "'; --")
     assert meta.get(tx, "colour") == "'; --"
-    meta.drop(tx, "colour")
+    meta.remove(tx, "colour")
     assert meta.get(tx, "colour") is None
     assert meta.store_id(tx) == meta.store_id(tx) and meta.hash_key(tx) == meta.hash_key(tx)
 
@@ -546,7 +546,7 @@ def test_only_vectors_that_no_memory_has_any_more_are_dropped(tx) -> None:
     unit = np.eye(1, 64, dtype=np.float32)[0]
     unused = [f"{i:064x}" for i in range(40_000)]  # more than one statement can name
     embeddings.put(tx, service, [(used, unit), (unused[0], unit), (unused[-1], unit)], NOON)
-    embeddings.drop_unused(tx, [*unused, used])
+    embeddings.remove_unused(tx, [*unused, used])
     assert set(embeddings.get(tx, service, [used, unused[0], unused[-1]])) == {used}
 
 

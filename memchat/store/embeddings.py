@@ -195,7 +195,7 @@ def missing(
     return [(row[0], row[1], row[2], row[3]) for row in tx.execute(query)]
 
 
-def drop_unused(tx: Connection, hashes: Sequence[str]) -> None:
+def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
     """Delete the vectors of these hashes, of every service, unless a text still has the hash."""
     in_use = or_(
         select(_m.id).where(_m.text_hash == _e.hash).exists(),

@@ -181,7 +181,7 @@ def detach_session(tx: Connection, session_id: int) -> None:
     )
 
 
-def drop_app(tx: Connection, app_id: int) -> None:
+def remove_app(tx: Connection, app_id: int) -> None:
     """Delete all events of a deleted app."""
     tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
 

@@ -8,22 +8,12 @@ from datetime import date, datetime
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from memchat.store import raw_sql
+from memchat.store import user_rows
 from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, inbox, messages
-from memchat.types import EVERY_APP, InboxItem, MemoryType
+from memchat.types import InboxItem, MemoryType
 
 _i = inbox.c
-_TEXTS = """
-    SELECT i.id, i.value, i.quote, i.sentence, i.reason FROM apps here
-    JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?)
-"""
-_FACTS = """
-    SELECT i.id, i.key, i.value FROM apps here
-    JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND i.value IS NOT NULL
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,15 +114,15 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
     """The texts of a scope row's items by id; for the shared row those of every app of its user."""
-    rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
+    columns = "t.id, t.value, t.quote, t.sentence, t.reason"
+    rows = user_rows.read(tx, "inbox", columns, app_id)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of a scope row's proposals by id; for the shared row those of every app of its
     user."""
-    rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
-    return {item_id: (key, value) for item_id, key, value in rows}
+    return user_rows.facts(tx, "inbox", app_id)
 
 
 def values_of_session(tx: Connection, session_id: int) -> dict[int, str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
-from memchat.store import changes, embeddings, keywords, raw_sql
+from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
 from memchat.store.schema import messages, sessions
 from memchat.types import Message, Role
@@ -77,7 +77,7 @@ def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
         hashed = hashlib.sha256(words.encode()).hexdigest()
         values = {"search_text": words, "text_hash": hashed}
         tx.execute(update(messages).where(_m.id == i).values(**values))
-    embeddings.drop_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
+    embeddings.remove_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
     write_keywords(tx, session_id, list(new))
     record_change(tx, session_id, list(new))
 
@@ -91,7 +91,7 @@ def unindex(tx: Connection, ids: Sequence[int]) -> None:
         record_change(tx, session_id, ids)
     keywords.remove(tx, "messages", ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(search_text=None, text_hash=None))
-    embeddings.drop_unused(tx, [row.text_hash for row in rows])
+    embeddings.remove_unused(tx, [row.text_hash for row in rows])
 
 
 def record_change(tx: Connection, session_id: int, ids: Collection[int]) -> None:
@@ -99,7 +99,7 @@ def record_change(tx: Connection, session_id: int, ids: Collection[int]) -> None
     again."""
     if ids:
         turns = [row.id for row in tx.execute(_indexed(session_id))]
-        changes.record(tx, _app_id(tx, session_id), "messages", _with_beside(turns, ids))
+        index_changes.record(tx, _app_id(tx, session_id), "messages", _with_beside(turns, ids))
 
 
 def write_keywords(tx: Connection, session_id: int, ids: Collection[int]) -> None:

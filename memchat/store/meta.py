@@ -23,7 +23,7 @@ def put(tx: Connection, key: str, value: str) -> None:
     tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
-def drop(tx: Connection, key: str) -> None:
+def remove(tx: Connection, key: str) -> None:
     """Remove a key."""
     tx.execute(delete(meta).where(meta.c.key == key))
 

@@ -10,22 +10,12 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select
 
-from memchat.store import raw_sql
+from memchat.store import user_rows
 from memchat.store.records import columns, from_row
 from memchat.store.schema import refusals
-from memchat.types import EVERY_APP, MemoryType, Refusal
+from memchat.types import MemoryType, Refusal
 
 _r = refusals.c
-_TEXTS = """
-    SELECT r.id, r.value, r.reason FROM apps here
-    JOIN apps a ON a.user = here.user JOIN refusals r ON r.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND r.key IS NOT NULL
-"""
-_FACTS = """
-    SELECT r.id, r.key, r.value FROM apps here
-    JOIN apps a ON a.user = here.user JOIN refusals r ON r.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND r.value IS NOT NULL
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,15 +96,14 @@ def get(tx: Connection, app_ids: Sequence[int], refusal_id: int) -> Refusal | No
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
     """The texts of a scope row's refusals by id; for the shared row those of every app of its
     user."""
-    rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
-    return {refusal_id: "\n".join(filter(None, words)) for refusal_id, *words in rows}
+    rows = user_rows.read(tx, "refusals", "t.id, t.key, t.value, t.reason", app_id)
+    return {row[0]: "\n".join(filter(None, row[2:])) for row in rows if row[1] is not None}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
     """Key and value of a scope row's refusals by id; for the shared row those of every app of its
     user."""
-    rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
-    return {refusal_id: (key, value) for refusal_id, key, value in rows}
+    return user_rows.facts(tx, "refusals", app_id)
 
 
 def texts_of(tx: Connection, session_id: int) -> dict[int, str]:

@@ -104,8 +104,8 @@ def set_coming(tx: Connection, service_id: int) -> None:
 
 def clear_coming(tx: Connection) -> None:
     """End the change to another service. The vectors that were made for it stay."""
-    meta.drop(tx, _COMING)
-    meta.drop(tx, _LEASE)
+    meta.remove(tx, _COMING)
+    meta.remove(tx, _LEASE)
 
 
 def lease(tx: Connection) -> tuple[str, datetime] | None:
@@ -123,7 +123,7 @@ def release_lease(tx: Connection, owner: str) -> None:
     """Note that ``owner`` no longer makes them."""
     held = lease(tx)
     if held is not None and held[0] == owner:
-        meta.drop(tx, _LEASE)
+        meta.remove(tx, _LEASE)
 
 
 def infos(tx: Connection, lacking: dict[int, int]) -> list[ServiceInfo]:
@@ -165,7 +165,7 @@ def remove(tx: Connection, service_id: int) -> None:
     """Delete a service and the vectors it still has."""
     for key, found in ((_IN_USE, in_use(tx)), (_COMING, coming(tx))):
         if found == service_id:
-            meta.drop(tx, key)
+            meta.remove(tx, key)
     tx.execute(delete(services).where(_s.id == service_id))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
-from memchat.store import changes, embeddings, keywords, raw_sql
+from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
 from memchat.store.schema import apps, jobs, messages, sessions
 from memchat.types import Session
@@ -131,15 +131,15 @@ def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
     if summary:
         keywords.write(tx, "sessions", session_id, before.app_id, summary)
     if before.summary_hash is not None:
-        embeddings.drop_unused(tx, [before.summary_hash])
-        changes.record(tx, before.app_id, "sessions", [session_id])
+        embeddings.remove_unused(tx, [before.summary_hash])
+        index_changes.record(tx, before.app_id, "sessions", [session_id])
 
 
 def set_summary_hash(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
     """Store the hash under which the vector of a session's summary is kept."""
     set_it = update(sessions).where(_s.id == session_id).values(summary_hash=text_hash)
     tx.execute(set_it)
-    changes.record(tx, app_id, "sessions", [session_id])
+    index_changes.record(tx, app_id, "sessions", [session_id])
 
 
 def summary_hash(tx: Connection, session_id: int) -> str | None:

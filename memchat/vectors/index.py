@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 
 from memchat import disk
 from memchat.errors import StoreError
-from memchat.store import changes, embeddings, events
+from memchat.store import embeddings, events, index_changes
 from memchat.store.embeddings import MemoryVectors
 from memchat.types import Service
 from memchat.vectors import neighbours
@@ -308,17 +308,19 @@ def strays(
 
 def latest(tx: Connection, kind: Kind, app_id: int) -> int:
     """How far a snapshot of the rows reaches: the newest change of a scope row; 0 for none."""
-    return events.latest(tx, app_id) if kind == "memories" else changes.latest(tx, kind, app_id)
+    return (
+        events.latest(tx, app_id) if kind == "memories" else index_changes.latest(tx, kind, app_id)
+    )
 
 
 def _changed(tx: Connection, kind: Kind, app_id: int, since: int) -> list[int]:
     if kind == "memories":
         return events.changed_since(tx, app_id, since)
-    return changes.since(tx, kind, app_id, since)
+    return index_changes.since(tx, kind, app_id, since)
 
 
 def _mark(tx: Connection, kind: Kind, seq: int) -> str:
-    return events.fingerprint(tx, seq) if kind == "memories" else changes.fingerprint(tx, seq)
+    return events.fingerprint(tx, seq) if kind == "memories" else index_changes.fingerprint(tx, seq)
 
 
 def _file(home: Path, store_id: str, service_id: int, kind: Kind, app_id: int) -> Path:

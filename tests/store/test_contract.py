@@ -18,7 +18,6 @@ import pytest
 from memchat.store import (
     apps,
     by_day,
-    changes,
     cues,
     embedding_states,
     embeddings,
@@ -27,6 +26,7 @@ from memchat.store import (
     fact_lists,
     hidden_memories,
     inbox,
+    index_changes,
     insights,
     job_holders,
     job_lists,
@@ -253,12 +253,12 @@ def test_events_and_changes_are_followed_and_edited(tx, own) -> None:
     events.blank(tx, [lisbon])
     last = events.of_memory(tx, lisbon)[-1]
     assert (last.session_id, last.old, last.cause) == (None, None, "")
-    events.drop_app(tx, own)
+    events.remove_app(tx, own)
     assert events.of_memory(tx, lisbon) == []
-    before = changes.latest(tx, "messages", own)
-    changes.record(tx, own, "messages", [7])
-    assert changes.since(tx, "messages", own, before) == [7]
-    assert changes.fingerprint(tx, changes.latest(tx, "messages", own))
+    before = index_changes.latest(tx, "messages", own)
+    index_changes.record(tx, own, "messages", [7])
+    assert index_changes.since(tx, "messages", own, before) == [7]
+    assert index_changes.fingerprint(tx, index_changes.latest(tx, "messages", own))
 
 
 def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
@@ -445,7 +445,7 @@ def test_vectors_belong_to_a_service(tx, own) -> None:
     assert embedding_states.of_memories(tx, [lisbon])[lisbon].status == "completed"
     assert embeddings.query_hash("q") in repair.unused_hashes(tx, [])
     assert repair.remove_malformed_vectors(tx) == 0
-    embeddings.drop_unused(tx, [embeddings.query_hash("q")])
+    embeddings.remove_unused(tx, [embeddings.query_hash("q")])
     coming = services.register(tx, Service("test", "other", 4, 100), NOON)
     services.set_coming(tx, coming)
     services.take_lease(tx, "host:1:1", NOON, 60)
@@ -496,5 +496,5 @@ def test_figures_and_single_values(tx, own) -> None:
     assert insights.jobs_by_status(tx, [own]) == {"waiting": 0, "done": 0, "failed": 0}
     meta.put(tx, "colour", "blue")
     assert meta.get(tx, "colour") == "blue" and meta.store_id(tx) == meta.store_id(tx)
-    meta.drop(tx, "colour")
+    meta.remove(tx, "colour")
     assert raw_sql.parse_time("2026-05-01T12:00:00.000000Z") == NOON

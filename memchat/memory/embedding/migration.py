@@ -195,7 +195,7 @@ class Reembedding:
         """How many vectors there are."""
         made = {key: vector for answer in answers for key, vector in answer.vectors.items()}
         embeddings.put(tx, self._service_id, made.items(), self._clock())
-        embeddings.drop_unused(tx, list(made))  # of words that went meanwhile
+        embeddings.remove_unused(tx, list(made))  # of words that went meanwhile
         return len(made)
 
     def _note(self, finished: Finished[MigrationBatch], written: int) -> None:

@@ -61,7 +61,7 @@ class Repair:
         with self._database.write() as tx:
             asked = {embeddings.query_hash(shortened(words)) for words in repair.user_texts(tx)}
             idle = repair.unused_hashes(tx, asked)
-            embeddings.drop_unused(tx, idle)
+            embeddings.remove_unused(tx, idle)
         return f"deleted {counted(len(idle), 'vector')} of words that are gone" if idle else None
 
     def _missing(self) -> str | None:

@@ -408,7 +408,7 @@ class Learner:
         if meaning is None:
             return
         embeddings.put(tx, meaning.service_id, vectors.items(), cause.at)
-        embeddings.drop_unused(tx, list(vectors))  # of facts that were known already, or refused
+        embeddings.remove_unused(tx, list(vectors))  # of facts that were known already, or refused
         # Another, where it was changed meanwhile.
         in_use = services.in_use(tx) or meaning.service_id
         for memory_id, app_id, _, _ in embeddings.missing(tx, in_use, written):

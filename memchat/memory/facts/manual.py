@@ -151,7 +151,7 @@ class ManualChanges:
         memory_changes.rewrite(self.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
-        embeddings.drop_unused(self.tx, [old])
+        embeddings.remove_unused(self.tx, [old])
         self._queue(memory.id)
         if not same:
             self._rewrite_moments(memory.id)

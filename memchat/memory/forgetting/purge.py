@@ -139,7 +139,7 @@ def forget(
         turn_texts.write(tx, session_id, zone, in_use, {}, now)
         stale.add(sessions.app_id_of(tx, session_id))
     touched = reworded.union(evidence.proved_memories(tx, rewritten))
-    embeddings.drop_unused(tx, hashes)
+    embeddings.remove_unused(tx, hashes)
     events.blank(tx, ids)
     cause = Cause(now, "user")
     for memory_id, app_id in homes.items():
@@ -217,8 +217,8 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
             redaction.drop_shown(tx, every)
     if others:
         touched |= strip_cues(tx, others[0], facts)
-    events.drop_app(tx, app_id)
-    embeddings.drop_unused(tx, list(rows.values()))
+    events.remove_app(tx, app_id)
+    embeddings.remove_unused(tx, list(rows.values()))
     to_scrub(tx)
     return len(rows), {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
 
@@ -252,7 +252,7 @@ def scrub(database: Database) -> bool:
         # Only now: a process killed before leaves the work to the next. And only this mark: what
         # another forgot meanwhile is not scrubbed yet.
         if meta.get(tx, SCRUB_PENDING) == pending:
-            meta.drop(tx, SCRUB_PENDING)
+            meta.remove(tx, SCRUB_PENDING)
     return True
 
 

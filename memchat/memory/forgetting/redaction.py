@@ -250,7 +250,7 @@ def blanked(content: str, spans: Iterable[tuple[int, int]]) -> str:
 def drop_questions(tx: Connection, turns: Iterable[Message]) -> None:
     """Drop the vectors that these turns were searched with."""
     hashes = [embeddings.query_hash(shortened(turn.content)) for turn in turns]
-    embeddings.drop_unused(tx, hashes)
+    embeddings.remove_unused(tx, hashes)
 
 
 def reindex(
@@ -281,6 +281,6 @@ def reindex(
         memory_changes.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)
-        embeddings.drop_unused(tx, [old])
+        embeddings.remove_unused(tx, [old])
         scopes.add(app_id)
     return scopes

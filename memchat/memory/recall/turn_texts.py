@@ -18,7 +18,7 @@ from sqlalchemy import Connection
 
 from memchat.memory.facts.consolidation import Fact
 from memchat.memory.recall import render
-from memchat.store import changes, embeddings, evidence, jobs, messages, services, sessions
+from memchat.store import embeddings, evidence, index_changes, jobs, messages, services, sessions
 from memchat.store.memories import FORGOTTEN
 from memchat.store.new_memory import text_hash
 from memchat.types import Message, Session
@@ -98,7 +98,7 @@ def write(
     late = [i for i, words in wanted.turns.items() if text_hash(words) in made]
     messages.record_change(tx, session.id, late)
     if told in made:
-        changes.record(tx, app_id, "sessions", [session.id])
+        index_changes.record(tx, app_id, "sessions", [session.id])
     if lacking - made:
         jobs.enqueue(tx, "index", app_id, session.id, now)
 
