@@ -29,5 +29,5 @@ from memchat.store.schema.memories import (
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0007"
+HEAD = "0008"
 """The revision this code reads and writes. A test compares it with the newest migration."""
