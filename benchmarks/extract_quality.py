@@ -19,8 +19,6 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memchat.language.quotes import find_span
-
 from benchmarks import answers as recorded
 from benchmarks import fate
 from benchmarks.answers import Answers
@@ -30,6 +28,7 @@ from benchmarks.wording import holds, holds_any, is_stale, says
 from memchat.chat import Chat
 from memchat.config.model_defaults import OFFLINE_EXTRACT
 from memchat.errors import ExtractionError, MemChatError
+from memchat.language.quotes import find_span
 from memchat.memory.extraction import candidate
 from memchat.providers import Embedder
 from memchat.types import InboxItem, Memory

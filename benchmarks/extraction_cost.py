@@ -21,8 +21,6 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.store.new_memory import NewMemory
-
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.errors import ProviderError
@@ -33,6 +31,7 @@ from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, memory_changes, meta, new_memory
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.testing import ScriptedModel
 from memchat.types import MEMORY_TYPES, Scope, Usage
 

@@ -28,7 +28,6 @@ from datetime import UTC, datetime
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
-from memchat.store.new_memory import sha1_of, text_hash
 from sqlalchemy import insert
 
 from memchat import MemChat
@@ -36,6 +35,7 @@ from memchat.config import Settings
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, keywords, schema, services
 from memchat.store.database import Database
+from memchat.store.new_memory import sha1_of, text_hash
 from memchat.types import Hit, Scope
 
 OLD, NEW = "before-384", "after-384"

@@ -19,12 +19,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from memchat.store.new_memory import NewMemory
-
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.store import apps, memory_changes
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.testing import ScriptedModel
 from memchat.types import Scope
 from tests.support.ui.browser import Server, chromium, missing, opened

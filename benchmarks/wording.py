@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from memchat.language.numbers import numbers
-
 from memchat.language.text import content_words, fold, names
 
 FOUND_SHARE = 0.5

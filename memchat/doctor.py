@@ -224,4 +224,4 @@ def _queue(database: Database, now: datetime) -> Iterator[Check]:
     elif not gone:
         yield Check("queue", "ok", "nothing waits")
     for one in gone:
-        yield Check("queue", "note", one.told, "memchat jobs run does them now")
+        yield Check("queue", "note", one.message, "memchat jobs run does them now")

@@ -1,4 +1,5 @@
-"""Who holds a lease: a name for this process that another on the same machine can check."""
+"""Owners of leases: names for processes, by which others on the same machine can tell whether a
+process has ended."""
 
 from __future__ import annotations
 
@@ -9,27 +10,28 @@ import threading
 from pathlib import Path
 
 _SELF = secrets.token_hex(4)
-"""Tells this process from an earlier one of the same number; in a container all may be 1."""
+"""Distinguishes this process from an earlier one with the same number; in containers all may be
+1."""
 _STATE, _STARTED = 0, 19
-"""Places in /proc/PID/stat behind the name: a letter, and when the process started."""
+"""Positions in /proc/PID/stat after the name: the state, and when the process started."""
 _ENDED = ("Z", "X")
-"""States of a process that was killed and that its parent has not asked about yet."""
+"""States of a process that ended and that its parent has not waited for yet."""
 
 _kept: dict[str, threading.Event] = {}
-"""The leases that a thread of this process renews, each with what tells that thread to end."""
+"""The leases that a thread of this process renews, each with the event that stops the thread."""
 
 
 def new_owner() -> str:
     """A name for one worker of this process: ``host:pid:start.random``."""
     pid = os.getpid()
-    started = _known(pid)[_STARTED]  # asked each time: a fork has a start of its own
+    started = _known(pid)[_STARTED]  # read each time, since a fork has another start time
     return f"{socket.gethostname()}:{pid}:{started}.{_SELF}{secrets.token_hex(4)}"
 
 
-def is_gone(owner: str | None) -> bool:
-    """Whether the owner's process has surely ended: it was on this machine, and is no more.
+def has_ended(owner: str | None) -> bool:
+    """Whether the owner's process was on this machine and has certainly ended.
 
-    False where that cannot be told; the lease's time decides then.
+    False if that cannot be told; then the time of the lease decides.
     """
     host, _, rest = (owner or "").partition(":")
     pid, _, token = rest.partition(":")
@@ -47,35 +49,35 @@ def is_gone(owner: str | None) -> bool:
     known = _known(int(pid))
     if known[_STATE] in _ENDED:
         return True
-    # Another process may have been given the number since; an older version told no start.
+    # The number may belong to another process by now. Older owners have no start time.
     return bool(random and started and known[_STARTED]) and known[_STARTED] != started
 
 
-def keep(owner: str, stop: threading.Event) -> None:
+def add_renewal(owner: str, stop: threading.Event) -> None:
     """Note that a thread of this process renews the owner's lease until ``stop`` is set."""
     _kept[owner] = stop
 
 
-def is_kept(owner: str | None) -> bool:
-    """Whether this process still renews the owner's lease, though its time may have run out while
-    the machine slept."""
+def is_renewed(owner: str | None) -> bool:
+    """Whether this process still renews the owner's lease. Its time may have run out while the
+    machine slept."""
     stop = _kept.get(owner or "")
     return stop is not None and not stop.is_set()
 
 
-def let_go(owner: str, stop: threading.Event) -> None:
+def remove_renewal(owner: str, stop: threading.Event) -> None:
     """Note that the thread has ended, unless another one renews the lease by now."""
     if _kept.get(owner) is stop:
         del _kept[owner]
 
 
-def number(owner: str) -> int:
+def pid_of(owner: str) -> int:
     """The number of the owner's process."""
     return int(owner.split(":")[1])
 
 
 def _known(pid: int) -> list[str]:
-    """What the system tells of a process; empty words where it tells nothing."""
+    """The fields of the process in the system's table; empty strings if there are none."""
     try:
         # The name in brackets may hold blanks and brackets of its own.
         return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -1,7 +1,8 @@
-"""An estimate of tokens that needs no tokenizer and errs on the high side.
+"""An estimate of the number of tokens that needs no tokenizer and is rather too high.
 
-Fitted to two tokenizers, OpenAI's cl100k_base and the one that Anthropic published: to whichever
-of them counts more. Newer ones need fewer tokens, above all for scripts other than Latin.
+It is fitted to OpenAI's cl100k_base and to the tokenizer that Anthropic published, always to the
+larger of the two counts. Newer tokenizers need fewer tokens, above all for scripts other than
+Latin.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from bisect import bisect
 _LATIN = "A-Za-z\u00c0-\u024f"
 _REST = r"[0-9]{1,3}|[!-/:-@\[-`{-~]{1,2}|\n+|\s{2,20}"
 _ENGLISH = re.compile(rf"'?[{_LATIN}]{{1,12}}+(?![{_LATIN}])|[{_LATIN}]{{1,3}}|{_REST}")
-"""What is about one token each in English: most words are one, whatever their length."""
+"""What is about one token in English, where most words are one token, whatever their length."""
 _FOREIGN = re.compile(rf"[{_LATIN}]{{1,3}}|{_REST}")
 """The same in other languages, whose words are split into short pieces."""
 _ENGLISH_WORDS = (
@@ -22,9 +23,10 @@ _ENGLISH_WORDS = (
     " while without"
 )
 _COMMON = frozenset(_ENGLISH_WORDS.split())
-"""Common in English and rare in other languages; none that the product itself writes in a line."""
+"""Words that are common in English and rare in other languages, and that the product itself never
+writes in a line."""
 _ONE_IN = 12
-"""Text is English where at least one word of so many is among the commonest English ones."""
+"""Text counts as English if at least one in so many words is one of the common English words."""
 
 _SCRIPTS = (
     (0x00C0, 1.0),  # signs such as degrees and quotation marks
@@ -50,14 +52,14 @@ _SCRIPTS = (
     (0xFF00, 1.5),
     (0x10000, 1.2),  # wide forms of punctuation
 )
-"""Up to which code point a character takes how many tokens."""
+"""Code points at which ranges end, and the tokens for a character of each range."""
 _ENDS = tuple(end for end, _ in _SCRIPTS)
 _WEIGHTS = (*(weight for _, weight in _SCRIPTS), 2.8)
 
 
 def estimate_tokens(text: str) -> int:
-    """Tokens that a model would count, about: pieces of words and numbers in Latin letters, and
-    so many for each character of another script."""
+    """About how many tokens a model would count: pieces of words and numbers in Latin letters, and
+    a weight for each character of other scripts."""
     words = text.split()
     english = sum(map(_COMMON.__contains__, words)) * _ONE_IN >= len(words)
     pieces = len((_ENGLISH if english else _FOREIGN).findall(text))

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from memchat.language.numbers import numbers
-
 from benchmarks.lifecycle.figure import Figure
 from benchmarks.lifecycle.stage import REPLY, Stage, answer, known_to
+from memchat.language.numbers import numbers
 from memchat.language.text import content_words
 from memchat.memory.context import Context
 from memchat.memory.facts.fact import Fact, search_text

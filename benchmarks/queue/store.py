@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memchat.store.new_memory import NewMemory
-
 from memchat import MemChat
 from memchat.config import Settings
 from memchat.providers import Embedder
 from memchat.store import apps, jobs, memory_changes
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.types import Scope
 
 USER = "ana"

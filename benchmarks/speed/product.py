@@ -10,13 +10,13 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from memchat.store.new_memory import NewMemory, text_hash
 
 from benchmarks.speed.peers.serving import Data, serve
 from memchat import MemChat, config
 from memchat.memory.facts.fact import search_text
 from memchat.store import apps, embeddings, memory_changes
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory, text_hash
 from memchat.types import Scope, Service, Usage
 
 VALUES_A_KEY = 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date
+from typing import cast
 
 from sqlalchemy import Connection
 
@@ -32,6 +33,7 @@ from memchat.types import (
     Insights,
     Keep,
     Memory,
+    MemoryType,
     Recalled,
     Scope,
     Wanted,
@@ -88,7 +90,7 @@ class Memories(Opened):
             return memory_lists.listed(
                 tx,
                 ids,
-                Wanted(status=_status(status), memory_types=(memory_type,) if memory_type else ()),
+                _wanted(status, memory_type),
                 self._standing(tx, ids),
                 by=self._in_days(within),
                 limit=limit,
@@ -110,7 +112,7 @@ class Memories(Opened):
             return memory_lists.counted(
                 tx,
                 ids,
-                Wanted(status=_status(status), memory_types=(memory_type,) if memory_type else ()),
+                _wanted(status, memory_type),
                 self._standing(tx, ids),
                 by=self._in_days(within),
             )
@@ -133,8 +135,9 @@ class Memories(Opened):
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
             now = self._standing(tx, ids)
-            found = memory_lists.page(tx, ids, wanted, now, by, limit, offset)
-            total = memory_lists.count(tx, ids, wanted, now, by)
+            wanted = memory_lists.or_over(wanted)
+            found = memory_lists.listed(tx, ids, wanted, now, by=by, limit=limit, offset=offset)
+            total = memory_lists.counted(tx, ids, wanted, now, by=by)
             waiting = embedding_states.unfinished_jobs(tx, [m.id for m in found], self._clock())
             return Browsed(tuple(found), total, waiting)
 
@@ -143,7 +146,9 @@ class Memories(Opened):
         with self._database.read() as tx:
             ids = apps.find(tx, Scope(user, app)).ids
             now = self._standing(tx, ids)
-            return memory_lists.ids(tx, ids, wanted, now, self._in_days(EXPIRING_DAYS))
+            return memory_lists.ids(
+                tx, ids, memory_lists.or_over(wanted), now, self._in_days(EXPIRING_DAYS)
+            )
 
     def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
         """How often a memory was found for a message, and how often it was given to a model."""
@@ -171,7 +176,7 @@ class Memories(Opened):
         """One memory, active or not. Raises NotFound outside the scope."""
         with self._database.read() as tx:
             found = found_memory(tx, Scope(user, app), memory_id)
-            return self._standing(tx, apps.find(tx, Scope(user, app)).ids).seen(found)
+            return self._standing(tx, apps.find(tx, Scope(user, app)).ids).as_of_today(found)
 
     def evidence(self, memory_id: int, *, user: str, app: str = "default") -> list[Evidence]:
         """The words that prove a memory, oldest first; none for one entered by hand."""
@@ -267,7 +272,9 @@ class Memories(Opened):
         return as_of(tx, app_ids, self._today())
 
 
-def _status(status: str) -> str:
+def _wanted(status: str, memory_type: str | None) -> Wanted:
     if status not in STATUSES:
         raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
-    return status
+    types = (cast(MemoryType, memory_type),) if memory_type else ()
+    sort = "ending first" if status == "expiring" else "newest"
+    return Wanted(memory_types=types, status=status, sort=sort)

@@ -80,7 +80,7 @@ class Receipt:
             tx, reply.shown.listed, (), content, zone
         )
         message_id = messages.add(
-            tx, session_id, own, "assistant", content, now, self.status, memory=learnable
+            tx, session_id, "assistant", content, now, self.status, memory=learnable
         )
         reply.message_id = message_id
         receipts.add(tx, message_id, shown)

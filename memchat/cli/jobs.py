@@ -48,7 +48,7 @@ def status(
         if any(counts.values()):
             print(", ".join(f"{count} {name}" for name, count in counts.items()))
         for gone in mc.gone_holders(user=user):
-            print(gone.told)
+            print(gone.message)
         tables.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
             [

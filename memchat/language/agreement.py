@@ -1,6 +1,7 @@
-"""Whether a day is the one that a phrase names, as far as the phrase names one.
+"""Whether a date is the one that a phrase names, as far as the phrase names one.
 
-A model that errs in a code errs silently; the user's words are there to compare it with.
+The model gives dates as codes, and nobody sees when a code is wrong. So it is compared with the
+words that the user said.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ _A_WEEK, _A_YEAR, _A_SEASON = 7, 366, 92
 _MOST_WEEKS = 520
 _A_THIRD = 10
 _NEXT_OF_MONTH = 62
-"""The 31st comes every other month."""
+"""Days ahead in which a day of the month such as the 31st comes at the latest."""
 
 
 def agrees(named: NamedDate, found: date, day: date, *, first: bool = False) -> bool:
-    """Whether ``found``, read on ``day``, fits every part of a date that a phrase names; ``first``
-    where it is the first day of it and not the last."""
+    """Whether ``found``, as understood on ``day``, fits every part of a date that a phrase names.
+    ``first`` is set if it is the first day of the period and not the last."""
     if named.before:
         first, found = True, found + timedelta(days=1)
         if found.year == date.max.year:
@@ -43,7 +44,8 @@ def agrees(named: NamedDate, found: date, day: date, *, first: bool = False) -> 
 
 
 def agrees_in_digits(named: NamedDate, code: str, until: date) -> bool:
-    """The same for a language without words here: each of its numbers is one of the date's."""
+    """The same for a language without word lists: each number in the phrase must be one of the
+    date's."""
     if code.startswith("+"):
         count = int("".join(c for c in code if c.isdigit()))
         return named.numbers <= {count, count * 7 if code.endswith("w") else count}
@@ -90,7 +92,7 @@ def _day_checks(named: NamedDate, until: date, day: date) -> Iterator[bool]:
     if named.weekday is not None:
         yield until.weekday() == named.weekday
         alone = not named.dates and not any((named.day, named.month, named.count, named.unit))
-        # On a Thursday "next Friday" is tomorrow to some: the later day is taken.
+        # On a Thursday some mean tomorrow by "next Friday"; the later day is taken.
         later = (_A_WEEK, _A_WEEK + 1) if named.next else (_A_WEEK,) if named.before else ()
         yield not alone or ahead < _A_WEEK or ahead in later
     if named.month is not None:
@@ -106,7 +108,7 @@ def _day_checks(named: NamedDate, until: date, day: date) -> Iterator[bool]:
 
 
 def _in_that_week(named: NamedDate, until: date, day: date) -> bool:
-    """Whether it lies in the week that stands beside a weekday: "Monday in two weeks"."""
+    """Whether it lies in the week that is named with a weekday: "Monday in two weeks"."""
     number, unit = named.count or (1, named.unit)
     if unit != "w" or number > _MOST_WEEKS:
         return False
@@ -118,7 +120,8 @@ def _in_that_week(named: NamedDate, until: date, day: date) -> bool:
 
 
 def _in_period(named: NamedDate, until: date, day: date) -> bool:
-    """Whether it lies in this week, month or year, or in the next, and at its end where so said."""
+    """Whether it lies in this or the next week, month or year, and at its end if the phrase says
+    so."""
     unit = named.unit or "d"
     if unit == "d":
         return day <= until <= day + timedelta(days=31)

@@ -1,7 +1,8 @@
-"""Words of the calendar, and what a phrase such as "bis Ende Mai" names with them.
+"""Calendar words, and the parts of a date that a phrase such as "bis Ende Mai" names.
 
-Names come from CLDR, the words around them from each language's list; of a language without such
-lists the names and the digits are read. Words are compared as ``plain`` leaves them.
+The names of days, months and units come from CLDR, the words around them from the list of each
+language. In a language without a list only names and digits are read. Words are compared in the
+form that ``unaccented`` gives them.
 """
 
 # ruff: noqa: E501  (patterns are read along, not down)
@@ -17,8 +18,8 @@ from memchat.language.number_words import DATE_WORDS, NUMBER_WORDS
 from memchat.language.text import fold
 
 
-def plain(text: str) -> str:
-    """Text as the tables hold it: folded, without accents."""
+def unaccented(text: str) -> str:
+    """Text in the form of the word tables: folded, and without accents."""
     folded = fold(text).text
     if folded.isascii():
         return folded
@@ -29,14 +30,14 @@ def plain(text: str) -> str:
 
 def _of_kind(kind: str) -> dict[str, int]:
     return {
-        plain(word): number
+        unaccented(word): number
         for names in lexicon.calendar().values()
         for number, words in enumerate(names[kind])
         for word in words
     }
 
 
-_KNOWN = {plain(word): form.split(":") for word, form in DATE_WORDS.items()}
+_KNOWN = {unaccented(word): form.split(":") for word, form in DATE_WORDS.items()}
 WEEKDAYS = {word: int(number) - 1 for word, (kind, number) in _KNOWN.items() if kind == "day"}
 MONTHS = {word: int(number) for word, (kind, number) in _KNOWN.items() if kind == "month"}
 _SHORT_DAYS = _of_kind("short_weekdays")
@@ -44,13 +45,13 @@ _SHORT_MONTHS = {word: number + 1 for word, number in _of_kind("short_months").i
 WEEKDAYS = _SHORT_DAYS | WEEKDAYS
 MONTHS = _SHORT_MONTHS | MONTHS
 UNITS = {
-    plain(word): unit
+    unaccented(word): unit
     for names in lexicon.calendar().values()
     for unit in "dwmy"
     for word in names[unit]
 }
 SEASONS = {
-    plain(word): season
+    unaccented(word): season
     for code in lexicon.codes()
     for season, words in zip(
         ("spring", "summer", "autumn", "winter"), lexicon.groups(code, "seasons"), strict=False
@@ -60,8 +61,10 @@ SEASONS = {
 
 
 for _code in lexicon.codes():
-    for _pair in lexicon.entries(_code, "more_names"):  # what people say in its place: "tues"
-        _word, _name = map(plain, _pair.split("="))
+    for _pair in lexicon.entries(
+        _code, "more_names"
+    ):  # other forms that people use, such as "tues"
+        _word, _name = map(unaccented, _pair.split("="))
         WEEKDAYS |= {_word: WEEKDAYS[_name]} if _name in WEEKDAYS else {}
         UNITS |= {_word: UNITS[_name]} if _name in UNITS else {}
 _FRAGMENTS = re.compile(r"[^\W\d_]+|\d+")
@@ -72,27 +75,29 @@ _NAMING |= {"weekend", "end", "wochenende", "fin"}
 
 
 def names_day(folded: str) -> bool:
-    """Whether a digit, a unit, a month, a season or a day of the week stands in it."""
+    """Whether a folded text holds a digit, a unit of time, a month, a season or a weekday."""
     parts = _FRAGMENTS.findall(folded)
     return not _NAMING.isdisjoint(parts) or any(part[0].isdigit() for part in parts)
 
 
 def words_for(*kinds: str) -> str:
-    """The entries of some kinds in every language, as alternatives."""
+    """The entries of some kinds in all languages, as alternatives of a regular expression."""
     listed = (lexicon.alternatives(code, kind) for kind in kinds for code in lexicon.codes())
-    return "|".join(dict.fromkeys(plain(words) for words in listed if words != r"(?!)")) or "(?!)"
+    return (
+        "|".join(dict.fromkeys(unaccented(words) for words in listed if words != r"(?!)")) or "(?!)"
+    )
 
 
 def _any(*kinds: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![a-z])(?:{words_for(*kinds)})(?![a-z])")
 
 
-_NUMBERS = {plain(word): number for word, number in NUMBER_WORDS.items()}
-_NUMBERS |= {plain(word): 1 for word in lexicon.all_words("one")}
+_NUMBERS = {unaccented(word): number for word, number in NUMBER_WORDS.items()}
+_NUMBERS |= {unaccented(word): 1 for word in lexicon.all_words("one")}
 _FIRST = re.compile(r"first|ersten?r?|premier|primero|primo|primeiro|eerste")
 _AMBIGUOUS = re.compile("may|march|mars|mai|mart|segunda|terca|quarta|quinta|sexta")
-"""Also verbs, a planet, "never", "second": dates only behind a word that leads to one, as are short
-names."""
+"""Names that are also other words, such as "may" and "segunda". Like short names they count as
+dates only after a word that introduces one."""
 _LED = re.compile(
     rf"(?:\b(?:{words_for('until', 'leads', 'before', 'early', 'middle', 'next', 'from', 'end')})"
     r"|\d(?:st|nd|rd|th|er|\.)?)[\s-]+$"
@@ -134,12 +139,12 @@ _ONE_NATIVE = "|".join(sorted(_NATIVE, key=len, reverse=True))
 _NEXT_NATIVE = re.compile(
     rf"(?:{words_for('next')})\s*({_ONE_NATIVE})|({_ONE_NATIVE})\s*(?:{words_for('next')})"
 )
-"""Where no spaces part words, a unit is read only beside the word for "next"."""
+"""In scripts without spaces, a unit counts only next to the word for "next"."""
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
-    """What a phrase names. Of several weekdays or months it is the last."""
+class NamedDate:
+    """The parts of a date that a phrase names. Of several weekdays or months the last counts."""
 
     weekday: int | None = None
     """0 is Monday."""
@@ -147,11 +152,11 @@ class Named:
     day: int | None = None
     year: int | None = None
     dates: tuple[tuple[int, int], ...] = ()
-    """(month, day) as 05/06 may be read."""
+    """(month, day) in all the ways in which digits such as 05/06 can be read."""
     near: int | None = None
-    """Days from the message's: 0 is today."""
+    """Days after the message; 0 is today."""
     count: tuple[int, str] | None = None
-    """Two weeks: ``(2, "w")``."""
+    """A number of units: two weeks are ``(2, "w")``."""
     unit: str | None = None
     """A week, month or year without a number."""
     season: str | None = None
@@ -163,45 +168,48 @@ class Named:
     end: bool = False
     early: bool = False
     mid: bool = False
-    """In the first, or the middle third of a month."""
+    """Whether it is in the first third of a month (``early``) or in the second (``mid``)."""
     before: bool = False
-    """The day meant is the one before."""
+    """Whether the day before is meant."""
     over: bool = False
-    """It lies before the message."""
+    """Whether it lies before the message."""
     since: bool = False
-    """A length of time that ends now: "for the last two weeks"."""
+    """Whether it is a period that ends now: "for the last two weeks"."""
     endless: bool = False
     numbers: frozenset[int] = frozenset()
-    """Every number, whatever it counts."""
+    """All numbers in the phrase, whatever they count."""
     led: bool = False
-    """It opens with a word of these languages such as "until"."""
+    """Whether it begins with a listed word such as "until"."""
     unread: bool = False
-    """It holds a number that is part of no date, or names either of two days."""
+    """Whether it has a number that belongs to no date, or offers two dates."""
 
     @property
     def anything(self) -> bool:
-        """Whether any part of a date was recognised."""
+        """Whether any part of a date or a time was recognised."""
         return self.dated or self.clock
 
     @property
     def dated(self) -> bool:
-        """The same without the time of day."""
+        """Whether any part of a date was recognised, times of day aside."""
         parts = (self.weekday, self.month, self.day, self.year, self.near, self.count, self.unit)
         more = (self.season, self.quarter, self.dates, self.weekend)
         return any(part is not None for part in parts) or any(more)
 
 
-def reads(code: str) -> bool:
-    """Whether a phrase of a language in which nothing is recognised names no day."""
+def reads_dates(code: str) -> bool:
+    """Whether the date words of a language are listed, so that a phrase in which none is found
+    names no day."""
     return bool(lexicon.table(code)["reads_dates"])
 
 
-def read(phrase: str, before: str = "", after: str = "") -> Named:
-    """What a phrase names; ``before`` and ``after`` are the words beside it in the message, by
-    which "May" is told from "may"."""
-    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", plain(phrase))))
-    named = Named(
-        numbers=frozenset(int(n) for n in re.findall(r"\d+", plain(phrase))[:20] if len(n) < 10),
+def parse_phrase(phrase: str, before: str = "", after: str = "") -> NamedDate:
+    """The parts of a date that a phrase names. ``before`` and ``after`` are the words around it in
+    the message, which tell "May" from "may"."""
+    text = _PART_OF_DAY.sub("", _RANGE.sub("", _UNTIL.sub("", unaccented(phrase))))
+    named = NamedDate(
+        numbers=frozenset(
+            int(n) for n in re.findall(r"\d+", unaccented(phrase))[:20] if len(n) < 10
+        ),
         this=bool(_THIS.search(text)),
         endless=bool(_ENDLESS.search(text) or _EVERY.search(text)),
         clock=bool(_CLOCK.search(text) or _TO_THE_HOUR.search(text)),
@@ -211,7 +219,7 @@ def read(phrase: str, before: str = "", after: str = "") -> Named:
     named, text = _numeric_date(named, text)
     named, text = _idioms(named, text)
     named, text = _counted(named, text)
-    named = _words(named, text, plain(before), plain(after))
+    named = _words(named, text, unaccented(before), unaccented(after))
     if named.anything:
         named = replace(
             named,
@@ -223,7 +231,7 @@ def read(phrase: str, before: str = "", after: str = "") -> Named:
     return _bare_numbers(named, text)
 
 
-def _numeric_date(named: Named, text: str) -> tuple[Named, str]:
+def _numeric_date(named: NamedDate, text: str) -> tuple[NamedDate, str]:
     if match := _ISO.search(text):
         found = replace(named, year=int(match[1]), dates=((int(match[2]), int(match[3])),))
     elif match := _SLASHED.search(text):
@@ -239,8 +247,9 @@ def _numeric_date(named: Named, text: str) -> tuple[Named, str]:
     return found, text[: match.start()] + " " + text[match.end() :]
 
 
-def _idioms(named: Named, text: str) -> tuple[Named, str]:
-    """What several words name together, taken out so that none of them is read alone."""
+def _idioms(named: NamedDate, text: str) -> tuple[NamedDate, str]:
+    """Expressions of several words. They are cut out of the text so that none of their words is
+    read alone."""
     found: dict[str, object] = {"next": bool(_NEXT.search(text)), "end": bool(_END.search(text))}
     if re.search(r"\bfortnight\b", text):
         found["count"] = (2, "w")
@@ -263,7 +272,7 @@ def _idioms(named: Named, text: str) -> tuple[Named, str]:
     return replace(named, **found), text  # type: ignore[arg-type]
 
 
-def _counted(named: Named, text: str) -> tuple[Named, str]:
+def _counted(named: NamedDate, text: str) -> tuple[NamedDate, str]:
     for match in _COUNTED.finditer(text):
         number = int(match[1]) if match[1].isdigit() else _NUMBERS.get(match[1])
         if number is not None:
@@ -272,7 +281,7 @@ def _counted(named: Named, text: str) -> tuple[Named, str]:
     return named, text
 
 
-def _words(named: Named, text: str, before: str, after: str) -> Named:
+def _words(named: NamedDate, text: str, before: str, after: str) -> NamedDate:
     found: dict[str, int | str | None] = {}
     for word in _names(text, before, after):
         if word in WEEKDAYS:
@@ -287,7 +296,7 @@ def _words(named: Named, text: str, before: str, after: str) -> Named:
 
 
 def _names(text: str, before: str, after: str) -> Iterator[str]:
-    """The words of a phrase that may be names of the calendar."""
+    """The words of a phrase that may be calendar names."""
     around, shift = f"{before} {text}{after}", len(before) + 1
     for match in re.finditer(r"[a-z]+", text):
         word = match[0]
@@ -305,7 +314,7 @@ def _is_date(text: str, start: int, end: int) -> bool:
     return bool(_MAYBE_LED.search(before) and _DATE_ENDS.match(text, end))
 
 
-def _past(named: Named, text: str) -> Named:
+def _past(named: NamedDate, text: str) -> NamedDate:
     if named.count is not None and _SO_FAR.search(text):
         return replace(named, since=True)
     if _YESTERDAY.search(text):
@@ -318,8 +327,8 @@ def _past(named: Named, text: str) -> Named:
     return replace(named, over=sum(part is not None for part in parts) == 1)
 
 
-def _bare_numbers(named: Named, text: str) -> Named:
-    """Digits that no unit follows: a day or a year; a number word counts beside a month."""
+def _bare_numbers(named: NamedDate, text: str) -> NamedDate:
+    """Numbers without a unit: a day or a year. A number in words counts only with a month."""
     for number in map(int, re.findall(r"\d{1,9}", text)):
         if 1 <= number <= 31 and named.day is None and not named.dates:
             named = replace(named, day=number)

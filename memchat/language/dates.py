@@ -1,4 +1,5 @@
-"""Dates from the language-free forms the extraction model gives, counted from the message's day."""
+"""Dates from the language-independent codes of the extraction model, relative to the message's
+day."""
 
 from __future__ import annotations
 
@@ -21,20 +22,20 @@ _TWO_MONTHS = 2
 
 
 def until_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
-    """The last day a code names, seen from the day of ``said_at`` in ``zone``.
+    """The last day that a code names, counted from the day of ``said_at`` in ``zone``.
 
     Forms: ``+3d +2w +1m +1y``, ``weekday:fri``, ``day:21``, ``month:may``, ``today``, ``tomorrow``,
     ``end:week|month|year|q2|summer``, ``next:week|month|year`` (also ``end:next_week``,
-    ``year:next``), ``before:<form>``, ``YYYY-MM-DD``, ``MM-DD``. A weekday and a day without a year
-    are the next ones, that day included. Seasons are the northern ones. Raises InputError for the
-    rest.
+    ``year:next``), ``before:<form>``, ``YYYY-MM-DD``, ``MM-DD``. A weekday or a day without a year
+    is the next one, which may be the same day. Seasons are those of the northern hemisphere. Raises
+    InputError for any other code.
     """
     return _named(code, said_at, zone, last=True)
 
 
 def from_date(code: str, said_at: datetime, zone: ZoneInfo) -> date:
-    """The first day a code names: of a month, or of the next week, month or year, that on which it
-    begins; of an end, its day."""
+    """The first day that a code names: of a month, or of the next week, month or year. For an
+    ``end`` form it is the day itself."""
     return _named(code, said_at, zone, last=False)
 
 
@@ -84,8 +85,8 @@ def _ahead(day: date, count: int, unit: str) -> date:
 
 
 def _before(form: str, day: date) -> date | None:
-    """The day before the first day that a form names; "before Friday", said on a Friday, is in a
-    week."""
+    """The day before the first day that a form names. "Before Friday", said on a Friday, means the
+    next Friday."""
     found = None if form.startswith("before") else _resolve(form, day, form.startswith("end"))
     if found == day and form.startswith("weekday"):
         found += timedelta(days=7)

@@ -1,6 +1,6 @@
-"""Numbers that open a lock, by what is said of the lock and not by a word for the number: "you get
-in the house with 28841", "the bike goes open on 6-1-8-3"; the turns of a dial, and the places of a
-pattern that is drawn on a screen. The words for each are in ``locks.toml``."""
+"""Numbers that open a lock, recognised by what is said about the lock: "you get in the house with
+28841", "the bike goes open on 6-1-8-3". Also the turns of a dial, and unlock patterns. The words
+for them are in ``locks.toml``."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from memchat.language.named_secrets import Place
 from memchat.language.secret_words import MARKS, whole_words
 
 _NEAR = 70
-"""Characters between a number and the lock, on either side."""
+"""The most characters between a number and the lock, before or after it."""
 _BESIDE = 40
-"""Characters beside a number that are read for what is done with it."""
+"""Characters next to a number that are searched for what is done with it."""
 _FIGURE = re.compile(
     r"(?<![a-zа-яß-ÿ\d.,:/€$£#*+-])"
     r"(?:[#*]?\d{3,8}[#*]?|\d{1,2}(?:-\d{1,2}){2,7}|\d(?:,? \d){2,7}|\d{1,4}[a-z]\d{1,4}#?)"
     r"(?![\d:/%€$£°]|[.,]\d|-\d| ?[€$£%°]|[a-zß-ÿ])"
 )
-"""A number of three to eight digits, alone, with dashes or digit by digit."""
+"""A number of three to eight digits, written as one, with dashes, or digit by digit."""
 _DIGIT = re.compile(r"\d")
 _ENTERED = ("enter", "use", "take")
-"""The kinds of words for how a number is entered."""
+"""The kinds of words for entering a number."""
 _SEQUENCE = re.compile(r"\d\W|#|\*|\d[a-z]")
 _CLOCK = re.compile(r"(?:[01]?\d|2[0-3])[0-5][05]")
 _WAKING = re.compile(
@@ -50,11 +50,11 @@ _PRICE = re.compile(
     r"|koszt|hyra|pris)|kirasi|miete\b|kosten\b|preis\b|إيجار|سعر|ثمن|ميزانية|किराया|कीमत|家賃|値段|価格|予算"
     r"|房租|租金|价格|價格|预算|월세|가격|예산|ค่าเช่า|ราคา|งบ"
 )
-"""Words beside which a number is an amount of money."""
+"""Words near which a number is an amount of money."""
 _CODED = re.compile(
     r"key ?pad|cod[eiío]|kod|k[óò]d|code|код|κωδικ|コード|暗証|密[码碼]|번호|رمز|कोड|รหัส|קוד"
 )
-"""Words beside which a round number is a code all the same."""
+"""Words near which even a round number is a code."""
 _SENTENCE_ENDS = re.compile(r"[.!?;\n](?:\s|$)|[。！？]")
 _WORD = re.compile(r"[ ,]*([^\W\d]+)")
 _CLAUSE_BEGINS = re.compile(r"(?:^|[.,;:!?(\n-] ?|(?<!\w)(?:and|or|und|et|y|e|i|en|with) )[\"']?$")
@@ -63,7 +63,7 @@ _CLAUSE_ENDS = re.compile(r"[\"']?(?:\s*$|[,;.!?)])")
 
 @cache
 def words() -> dict[str, dict[str, str]]:
-    """The table: by language, the words of each kind."""
+    """The table: the words of each kind, by language."""
     path = files("memchat.language") / "secret_data" / "locks.toml"
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
@@ -92,7 +92,8 @@ def _any(*kinds: str) -> re.Pattern[str]:
 
 @cache
 def _lead(*kinds: str) -> re.Pattern[str]:
-    """What ends right before a number: a way to enter it, or "with", and small words."""
+    """A pattern for the text right before a number: a word for entering it, or "with", and small
+    words."""
     small = "|".join(map(re.escape, sorted(lexicon.all_words("function_words"))))
     begin = _alternatives(*kinds)
     return re.compile(rf"(?:{begin})(?:\s*:)?(?: (?:{small}|code|number|pin)){{0,2}}[\s\"'「]*$")
@@ -100,19 +101,19 @@ def _lead(*kinds: str) -> re.Pattern[str]:
 
 @cache
 def _follows(*kinds: str) -> re.Pattern[str]:
-    """What begins right behind a number: what it does, or a word that stands behind "with"."""
+    """A pattern for the text right after a number: what it does, or a word that follows "with"."""
     return re.compile(rf"[\"'」]?\s*(?:{_alternatives(*kinds)})")
 
 
 @cache
 def _unlocking() -> re.Pattern[str]:
-    """What opens something that is not named: "unlocks with", "disarm it with"."""
+    """A pattern for opening something that is not named: "unlocks with", "disarm it with"."""
     both = (_alternatives(kind) for kind in ("open", "with"))
     return re.compile(r"(?:{})(?: \w+){{0,2}} (?:{}) $".format(*both))
 
 
 def find(text: str) -> Iterator[Place]:
-    """Where the numbers, turns and patterns of locks stand in a folded text."""
+    """The places of lock codes, dial turns and unlock patterns in a folded text."""
     if not _DIGIT.search(text):
         yield from _drawn_places(text)
         return
@@ -133,7 +134,7 @@ def _figures(text: str) -> Iterator[Place]:
 
 
 def _beside(locks: list[Place], span: Place) -> bool:
-    """Whether one of the locks is near. They are in order, so that the nearest two will do."""
+    """Whether a lock is near. The locks are sorted, so only the two nearest are checked."""
     at = bisect_left(locks, span)
     return any(
         lock[0] < span[1] + _NEAR and lock[1] > span[0] - _NEAR
@@ -142,7 +143,7 @@ def _beside(locks: list[Place], span: Place) -> bool:
 
 
 def _opens(text: str, span: Place, locks: list[Place]) -> bool:
-    """Whether a number opens the lock beside it, and is not a count, a label or a time."""
+    """Whether a number opens the lock near it, and is not a count, a label or a time."""
     before = text[max(0, span[0] - _BESIDE) : span[0]]
     if _RANGE.search(before) or _is_counted(text, *span) or _is_a_year(text, span, before):
         return False
@@ -170,7 +171,7 @@ def _opens(text: str, span: Place, locks: list[Place]) -> bool:
 
 
 def _is_an_amount(text: str, span: Place) -> bool:
-    """Whether a number is round, and nothing near it speaks of a code or of keys."""
+    """Whether a number is round, and no word near it is about codes or keys."""
     near = max(0, span[0] - _NEAR), span[1] + _NEAR
     return (
         span[1] - span[0] > 3
@@ -186,13 +187,13 @@ def _entered() -> re.Pattern[str]:
 
 
 def _is_a_year(text: str, span: Place, before: str) -> bool:
-    """Whether a number that may be a year is not said to be entered."""
+    """Whether a number looks like a year and is not said to be entered."""
     said = _WITH.search(before) or _entered().search(before)
     return _YEAR.fullmatch(text, *span) is not None and not said
 
 
 def _is_typed(text: str, span: Place, before: str) -> bool:
-    """Whether a number with no lock beside it is said to be typed, or to open something."""
+    """Whether a number without a lock near it is said to be typed in, or to open something."""
     if "#" in text[slice(*span)]:
         return _any(*_ENTERED).search(before) is not None
     long = span[1] - span[0] > 3
@@ -200,14 +201,15 @@ def _is_typed(text: str, span: Place, before: str) -> bool:
 
 
 def _is_label(locks: list[Place], span: Place, text: str) -> bool:
-    """Whether a number is the lock's own, as in "locker 112", or all that a note says of it."""
+    """Whether a number is part of the lock's name, as in "locker 112", or all that a note says
+    about it."""
     at = bisect_left(locks, span)
     return at > 0 and not text[locks[at - 1][1] : span[0]].strip(" :=")
 
 
 def _ends_a_note(text: str, span: Place, locks: list[Place]) -> bool:
-    """Whether a clause ends in a thing that has nothing but a code, a colon and a number of four
-    digits or more, and no price is spoken of."""
+    """Whether a clause ends with something that always has a code, a colon, and a number of at
+    least four digits, and no price is mentioned."""
     lock = locks[bisect_left(locks, span) - 1]
     if span[1] - span[0] < 4 or not _COLON.search(text[lock[1] : span[0]]):
         return False
@@ -221,8 +223,8 @@ def _ends_a_note(text: str, span: Place, locks: list[Place]) -> bool:
 
 
 def _is_counted(text: str, start: int, end: int) -> bool:
-    """Whether what follows a number is counted by it. A round number or one of three digits
-    counts whatever is named behind it, a longer one only what is usually counted."""
+    """Whether the number counts the thing after it. Round numbers and those of three digits may
+    count anything, longer ones only what is commonly counted."""
     if _SEQUENCE.search(text, start, end):
         return False
     if _MEASURE.match(text, end) or _any("count").match(text, end + (text[end : end + 1] == " ")):
@@ -266,6 +268,6 @@ def _places(text: str) -> Iterator[Place]:
 
 
 def _is_drawn(text: str, span: Place, screens: list[Place]) -> bool:
-    """Whether places are those of a pattern: a screen is near, and it is opened."""
+    """Whether these positions form an unlock pattern: a screen is near, and it is unlocked."""
     near = _any("open").search(text, max(0, span[0] - _NEAR), span[1] + _NEAR)
     return near is not None and _beside(screens, span)

@@ -1,6 +1,6 @@
-"""Words that change what the words beside them mean, found in a folded text.
+"""Marker words, which change the meaning of the words near them, in a folded text.
 
-The lists are data: ``memchat/language``. What is found is a sign, and decides nothing by itself.
+The lists are in ``data``. A marker is only a hint; what follows from it is decided elsewhere.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ FUNCTION_WORDS = lexicon.all_words("function_words")
 REMEMBER = lexicon.any_language("remember")
 PASTE = lexicon.any_language("paste")
 NOT_TO_KEEP = lexicon.any_language("not_to_keep")
-"""A person's wish that something is not remembered."""
+"""A request not to remember something."""
 KEEP_ELSE = re.compile(rf"\w*\s+(?:{lexicon.alternatives('en', 'keep_else')})(?!\w)", re.IGNORECASE)
-"""What follows where it is another thing that is not to be kept: a seat, money, the receipt."""
+"""What follows if something other than a memory should not be kept: a seat, money, the receipt."""
 
 
 @cache
 def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
-    """The languages that a script tells, and those that a letter does."""
+    """Patterns of the scripts, and of the letters, that only certain languages have."""
     tables = {code: lexicon.table(code) for code in lexicon.codes()}
     scripts, letters = (
         {code: re.compile(table[kind]) for code, table in tables.items() if table[kind]}
@@ -31,13 +31,9 @@ def _told_by() -> tuple[dict[str, re.Pattern[str]], dict[str, re.Pattern[str]]]:
     return scripts, letters
 
 
-def is_spaced(code: str) -> bool:
-    """Whether spaces part the words of a language."""
-    return lexicon.is_spaced(code)
-
-
 def languages_of(folded: str) -> tuple[str, ...]:
-    """The languages with lists that a folded text may be in, likeliest first; empty for none."""
+    """The listed languages in which a folded text may be written, the likeliest first; empty if
+    there is none."""
     scripts, letters = _told_by()
     found = [code for code, script in scripts.items() if script.search(folded)]
     words = re.findall(r"[^\W\d_]+(?:'[^\W\d_]+)?", folded)
@@ -55,10 +51,11 @@ def languages_of(folded: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def marked(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
-    """Where markers of one kind stand in a folded text, harmless set phrases left out.
+def find_markers(kind: str, folded: str, languages: tuple[str, ...]) -> list[re.Match[str]]:
+    """The markers of one kind in a folded text, without those in harmless set phrases.
 
-    With no language known, every list is read: it can only make the judgement stricter.
+    If the language is not known the lists of all languages are used, which can only make the result
+    stricter.
     """
     found: list[re.Match[str]] = []
     for code in languages or lexicon.codes():

@@ -1,4 +1,5 @@
-"""Words for numbers, weekdays and months, by which what is said in letters is compared."""
+"""Words for numbers, weekdays and months, so that dates and numbers written in letters can be
+compared."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from memchat.language import lexicon
 
 
 def _numbers() -> dict[str, int]:
-    """Each language's numbers from two on; "fifteen=15" says where a list leaves some out."""
+    """The number words of all languages from two on. An entry such as "fifteen=15" gives its number
+    where the list skips some."""
     found = {}
     for code in lexicon.codes():
         for place, entry in enumerate(lexicon.entries(code, "numbers"), 2):
@@ -30,11 +32,12 @@ def _dates() -> dict[str, str]:
 
 NUMBER_WORDS = _numbers()
 DATE_WORDS = _dates()
-"""Full names only: ``day:1`` is Monday, ``month:1`` January."""
+"""Full names only: ``day:1`` is Monday, ``month:1`` is January."""
 
 
 def run_of_digits(more: Iterable[str]) -> re.Pattern[str]:
-    """Three digits or more in letters: "four nine two seven", with other words for digits."""
+    """A pattern for three or more digits in words: "four nine two seven"; ``more`` are other words
+    for digits."""
     words = {word for word, number in NUMBER_WORDS.items() if number < 100} | set(more)
     packed = {word for word in words if re.match(r"[\u0e00-\u9fff가-힣]", word)}
     one, tight = ("|".join(sorted(w, key=len, reverse=True)) for w in (words - packed, packed))

@@ -1,7 +1,8 @@
-"""What must not be remembered unasked: secrets, and data that identifies or reaches a person.
+"""Finds what must not be remembered without being asked: secrets, and data that identify or reach a
+person.
 
-Found by form and check digits where there are any, and by the word beside it where there are not:
-"locker code is 7741" is a secret, "locker is number 12" is not.
+They are found by their form and check digits if they have any, and otherwise by the words near
+them: "locker code is 7741" is a secret, "locker is number 12" is not.
 """
 
 # ruff: noqa: E501  (word lists are read along, not down)
@@ -25,21 +26,20 @@ from memchat.language import (
 from memchat.language.text import UNSPACED, fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
-"""Kinds that a person may ask to have remembered; the others are refused even then."""
+"""Kinds that are remembered if the user asks for it. The others are refused even then."""
 
 
 _ASKED = 80
 _ANSWER = 60
 _BARE = 3
-"""Words of an answer at most to what was no question."""
+"""The most words of an answer to a message that was no question."""
 _PAIR = 4
-"""Characters of a question's end, of the longest answer that is read together with it, and of two
-words that are too short to tell."""
+"""The most characters of two words that are too short to reveal a secret."""
 
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """One secret in a text: its kind and where it stands. It never holds the secret itself."""
+    """The kind and place of one secret in a text. It does not hold the secret itself."""
 
     kind: str
     start: int
@@ -61,11 +61,11 @@ _SAID_AFTER = re.compile(
     r"(?<![\w.,:/-])(?P<secret>(?=[^\s'\",;]{0,60}\d)[^\s'\",;.]{4,80}),?(?: that)? ?(?:as|is|'s|was) (?:my |the |a |our |your |every |each |all )?(?:\w+ ){0,2}?"
     r"(?:pass(?:word|code|phrase)s?|pin|code|private key|secret key|api key)(?!\w)"
 )
-"""The same with the secret first: "I use bluebird77 as my password"."""
+"""A secret before its name: "I use bluebird77 as my password"."""
 _PASS = re.compile(
     r"(?<!\w)pass(?:'s| is|:| =) (?P<secret>[^\s\"',;]{0,30}[a-z][@#&*_+=^~!](?=[a-z0-9])[^\s\"',;]{1,30})"
 )
-"""A bare "pass", which may be one for the bus: what has a sign among its letters."""
+"""A bare "pass" may be a bus pass, so what follows it must have a sign among its letters."""
 _USED_FOR = re.compile(
     r"(?<!\w)use (?P<secret>(?=[^\s'\",;]{0,60}\d)(?=[^\s'\",;]{0,60}[a-z])[^\s'\",;.]{5,80}) (?:for|on|as) (?:\w+ ){0,4}?"
     r"(?:pass(?:word|code|phrase)s?|pin|log-?in|account)s?(?!\w)"
@@ -74,19 +74,19 @@ _PHRASE = re.compile(
     r"(?:(?:recovery|seed|backup|mnemonic|secret) (?:phrase|words?)|passphrase|seedphrase|wiederherstellungs\w+|phrase de récupération|frase (?:semilla|de recuperación)|助记词|シードフレーズ)"
     r"[^\n\w]{0,3}(?:(?:is|are|ist|lautet|est|es|è|是) )?(?P<secret>[^\W\d_]{3,}(?:[ ,-]+[^\W\d_]{3,}){2,24})"
 )
-"""Words of a wallet or of a long password."""
+"""The words of a wallet or of a long password."""
 _NAMED_KEY = re.compile(
     r"(?:(?:\w{1,30}[_-])?(?:secret|api|access|private|ssh)[ _-]?(?:access[ _-]?)?(?:key|token|secret)?|api-schlüssel|clé api|clave api|chiave api|token|bearer|密钥|client_secret)"
     r"(?:\s*[:=]\s*|\s+(?:is|ist|est|es|è|lautet|:)\s+|\s+)[\"']?(?P<secret>(?=[^\s\"']*\d)[a-z0-9+/=_.-]{14,})"
 )
-"""Long letters and digits behind a word for a key."""
+"""Long runs of letters and digits after a word for a key."""
 _NOT_A_CODE = re.compile(
     r"(?:post\w*|postal|zip|promo\w*|coupon|voucher|referral|booking|product|course|class|room|team|colou?r|area|country|dial\w*|qr|bar|source|dress|vs|discount|colou?r|open|clean"
     r"|python|morse|line[s]? of|error|status|http)[- ]?codes?\b|"
     r"(?:code|código|codice|kod\w*) (?:postal|postale|pocztow\w*|promo\w*|zip|di avviamento)|posta kodu\w*|postleitzahl|kode pos(?!\w)|cod poș\w*|поштов\w+|ταχυδρομικ\w+|mã bưu|token of|code (?:review|de la route|de conduite|of conduct|base|editor|club|camp|since|for \d|in )|secret (?:santa|garden"
     r"|ingredient|recipe)|codes? (?:in|with|at)\b|"
     r"combination of (?!(?:the|my) (?:safe|lock|vault))|token (?:limit|count|budget)|(?:years?|days?|weeks?|hours?|since|lines?"
-    r"|until|by|at|before)\s*$|(?:注文|部屋|予約|会員|受験|学籍)番号",
+    r"|until|by|at|before)\s*$|(?:注文|部屋|予約|会員|受験|学籍)番号"
 )
 _GIVEN = re.compile(
     r"(?:[:=]|(?<!\w)(?:is|are|was|ist|lautet|war|est|es|era|é|è|pin|password|passw\w+))\W*$"
@@ -98,12 +98,12 @@ _COUNTED = re.compile(
 _VERSION_OR_YEAR = re.compile(
     r"\s\d{1,2}\.\d{1,3}(?:\.\d{1,4})?\.?$|(?<!\w)(?:in|since|from|until|of|im|seit|en|depuis|desde|de|del|dal|nel|em|sinds) (?:19|20)\d\d\.?$"
 )
-"""What no one says is the code, and is a release of a program or the year of an event."""
+"""The release of a program or the year of an event, if it is not said to be the code."""
 _REBATE = re.compile(
     r"[^.!?\n]{0,20}?(?:\d ?%|(?<!\w)(?:discount|rabatt|descuento|remise|réduction|sconto|desconto"
     r"|korting|скидк))"
 )
-"""What a code that is advertised gives."""
+"""Words of an advertised discount code."""
 _EMAIL = re.compile(
     r"(?<![\w.+%-])[\w.+%-]{1,64} ?(?:@|\(at\)|\[at\]) ?[\w-]+(?:\.[\w-]+)*(?:\.| ?\(dot\) ?"
     r"| ?\[dot\] ?)[a-z]{2,}"
@@ -112,7 +112,7 @@ _CARD = re.compile(r"(?<![\w.,-])\d(?:[ -]?\d){12,18}(?![\w-])")
 _CARD_SAID = re.compile(
     r"(?:card|karte\w*|kartennummer|carte|tarjeta|carta|cartão|kart\w*|карт\w+|卡号|カード(?:番号)?)[^\d\n]{0,20}(?P<secret>\d(?:[ -]?\d){12,18}(?:,? (?:exp\w*|valid \w+|gültig bis) \d\d ?/ ?\d\d)?)(?!\d)"
 )
-"""With the word beside it a wrong check digit is a slip, not another number."""
+"""A card number after a word for a card, where wrong check digits count as a slip."""
 _IBAN = re.compile(r"(?<!\w)[a-z]{2}\d{2}(?: ?[a-z0-9]){11,30}(?!\w)")
 _PHONE = re.compile(
     r"(?<![a-z0-9_.+/-])(?:\+|00)[1-9]\d{0,2}[ ./-]?(?:\(\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}(?!\w)"
@@ -120,17 +120,17 @@ _PHONE = re.compile(
     r"|(?<![a-z0-9_.+/-])0\d{1,4}[ /-]\d(?:[ -]?\d){4,9}(?![a-z0-9_])"
 )
 _LOGIN = re.compile(r"(?<=[\w])\.[a-z]{2,10}(?: ?[/|:] ?| - )(?P<secret>[^\s\"',;]{4,60})")
-"""What stands behind an e-mail address and a stroke."""
+"""What follows an e-mail address and a slash."""
 _PAIR_SAID = re.compile(
     r"(?<!\w)(?:admin|root|guest|administrator) ?[/:] ?(?P<secret>(?=\S{0,40}\d)\S{4,40})"
     r"|(?<!\w)(?:wi-?fi|wlan)(?::| =) ?\w{1,30} ?/ ?(?P<word>\S{4,40})"
 )
-"""The same behind an administrator or a network."""
+"""What follows an administrator or a network and a slash."""
 _STRONG = re.compile(
     r"(?<![^\s\"'(])(?=\S{0,40}\d)(?=[^\s\d]{0,40}[a-z]{3})[a-z0-9_.-]{2,30}[!$%^&*][a-z0-9!$%^&*_-]{1,30}(?<=[\w!])(?![\w/@=])"
     r"|(?<![^\s\"'(])[a-z]{3,20}[$^*%][a-z]{3,20}(?![\w/@=])"
 )
-"""What looks like nothing but a strong password: letters, a digit, and a sign within."""
+"""What can hardly be anything but a strong password: letters, a digit, and a sign inside."""
 _EMAIL_SAID = re.compile(
     r"(?<!\w)[a-z][\w+.-]{1,40} (?:at|arobase|arroba|chiocciola) [\w-]{2,40} (?:dot|point|punto|ponto|punkt) [a-z]{2,6}(?!\w)"
 )
@@ -156,13 +156,13 @@ _LONG_ID = re.compile(
 
 
 def find_secrets(text: str) -> list[Secret]:
-    """Every secret of a text, in order, no two overlapping."""
+    """The secrets of a text in order, none overlapping another."""
     return list(_found(text))
 
 
 @lru_cache(maxsize=512)
 def _found(text: str) -> tuple[Secret, ...]:
-    """The same, once a text: each proposal of a conversation asks about all of its messages."""
+    """The same, cached: each proposal from a conversation asks about all of its messages."""
     folded = fold(text)
     found = [Secret("key", *span) for span in vendor_keys.find(text)]
     found += [Secret("password", *span) for span in shaped_secrets.find(text)]
@@ -177,16 +177,18 @@ def _found(text: str) -> tuple[Secret, ...]:
     return tuple(out)
 
 
-def find_filed(key: str, value: str) -> Iterator[tuple[str, Secret]]:
-    """The secrets of what is filed under a key, each with its words. The sign between them is no
-    colon: "locker: 1120" in a note is a code, and a locker's number in a list of facts need not
-    be one."""
+def find_in_fact(key: str, value: str) -> Iterator[tuple[str, Secret]]:
+    """The secrets in the value of a fact and under its key, each with its words.
+
+    Key and value are joined by "=" and not by a colon: "locker: 1120" in a note is a code, but the
+    number of a locker in a fact need not be one.
+    """
     for text in (value, f"{key.replace('_', ' ')} = {value}"):
         yield from ((text[s.start : s.end], s) for s in find_secrets(text))
 
 
 def find_answered(question: str, text: str) -> list[Secret]:
-    """The secrets of a text that answers a question: "And the PIN?" makes one of "4821"."""
+    """The secrets in the answer to a question: after "And the PIN?" the text "4821" is one."""
     asked = question.rstrip()[-_ASKED:].rstrip("?？؟.… ") + ": "
     put = question.rstrip().endswith(("?", "？", "؟", ":", "：")) or len(text.split()) <= _BARE
     if len(text) > _ANSWER or not put:
@@ -194,13 +196,13 @@ def find_answered(question: str, text: str) -> list[Secret]:
     shift = len(asked)
     found = (s for s in find_secrets(asked + text) if s.start >= shift)
     answers = [replace(s, start=s.start - shift, end=s.end - shift) for s in found]
-    # An address or number that is told as such answers nothing before it.
+    # An address or phone number that is one by itself is no answer to the question.
     told = [s for s in find_secrets(text) if s.kind in PERSONAL]
     return [a for a in answers if not any(s.start < a.end and a.start < s.end for s in told)]
 
 
-def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
-    """The secrets of a conversation, each with the number of the message that holds it."""
+def find_in_conversation(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
+    """The secrets of a conversation, each with the index of its message."""
     before = ""
     for number, text in enumerate(texts):
         for secret in (*find_secrets(text), *find_answered(before, text)):
@@ -208,8 +210,8 @@ def spoken(texts: Sequence[str]) -> Iterator[tuple[int, Secret]]:
         before = text
 
 
-def betrays(words: str, secret: str) -> bool:
-    """Whether words hold a secret or a telling part of it: its digits, a long word or two of its
+def reveals(words: str, secret: str) -> bool:
+    """Whether words hold a secret or a revealing part of it: its digits, a long word, or two of its
     words in a row."""
     hidden, shown = " ".join(_pieces(secret)), " ".join(_pieces(words))
     if len(hidden) > 1 and (
@@ -291,7 +293,7 @@ def _in_folded(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_harmless(text: str, name: int, start: int, end: int) -> bool:
-    """Whether a code is of another sort, by the words around its name and behind it."""
+    """Whether a code is no secret, by the words around its name and after it."""
     before = max(0, name - 12)
     if _NOT_A_CODE.search(text[before:start]) or _COUNTED.match(text, start):
         return True
@@ -301,7 +303,8 @@ def _is_harmless(text: str, name: int, start: int, end: int) -> bool:
 
 
 def _with_its_like(text: str, start: int, end: int) -> tuple[int, int]:
-    """A code and the others of its form that follow it, such as a list of recovery codes."""
+    """The place of a code and of codes of the same form after it, such as a list of recovery
+    codes."""
     words = text[start:end]
     if not re.search(r"\d", words) or not re.search(r"\W|[a-z]", words):
         return start, end
@@ -321,7 +324,7 @@ def _luhn(digits: str) -> bool:
 
 
 def _iban_end(found: str) -> int:
-    """How much of a match is an IBAN by its check digits, words behind it left off; 0 for none."""
+    """The length of the part of a match that is an IBAN by its check digits; 0 if there is none."""
     for end in range(len(found), 14, -1):
         compact = found[:end].replace(" ", "")
         if found[end - 1] == " " or not 15 <= len(compact) <= 34:
@@ -335,7 +338,8 @@ def _iban_end(found: str) -> int:
 
 
 def _checked_id(found: str) -> bool:
-    """CPF (Brazil), T.C. kimlik (Turkey) and Aadhaar (India) by their check digits."""
+    """Whether it is a CPF (Brazil), T.C. kimlik (Turkey) or Aadhaar number (India) by its check
+    digits."""
     digits = [int(c) for c in found if c.isdigit()]
     if len(set(digits)) < 3:
         return False

@@ -1,4 +1,4 @@
-"""Answers to security questions that stand some words or a sentence behind the question: "the
+"""Answers to security questions that stand a few words or a sentence after the question: "the
 security question is my street, and I always put marmalade lane"."""
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from memchat.language.named_secrets import Place, is_common
 from memchat.language.secret_words import entries, languages, whole_words
 
 _REACH = 160
-"""Characters behind the question in which its answer is looked for."""
+"""Characters after the question in which its answer is searched."""
 _MOST_WORDS = 3
 _UNLISTED = "other"
-"""The section in which every word counts as said of a secret."""
+"""The section whose common words are not listed."""
 _ANSWER = (
     r"answer\w*|antwort|respuesta|réponse|risposta|resposta|antwoord|ответ\w*|yanit\w*|cevab\w*"
     r"|odpowied\w+|odpověď|відповід\w+|отговор\w*|svar\w*|απάντηση|răspuns\w*|válasz\w*|vastaus\w*"
@@ -49,7 +49,7 @@ _WORD = re.compile(r"[^\W_](?:[\w'.-]*\w)?")
 
 
 def find(text: str) -> Iterator[tuple[int, Place]]:
-    """Where each question begins in a folded text, and where its answer stands."""
+    """The start of each question in a folded text, and the place of its answer."""
     for asked in _questions().finditer(text):
         end = min(len(text), asked.end() + _REACH)
         for led in _LED.finditer(text, asked.start(), end):
@@ -70,13 +70,14 @@ def _questions() -> re.Pattern[str]:
 
 
 def _joined(words: str) -> int:
-    """Where the words behind the last one that joins two thoughts begin."""
+    """The position after the last function word, which joins two thoughts."""
     joints = [m.end() for m in _WORD.finditer(words) if m[0] in lexicon.all_words("function_words")]
     return min(joints[-1] + 1, len(words)) if joints else 0
 
 
 def _words(text: str, at: int, end: int) -> Place | None:
-    """Up to three words; the first is none that is said of answers, the others join no thought."""
+    """The place of up to three words. The first must not be a word that is commonly said of
+    answers, and the others must not be function words."""
     article = _ARTICLE.match(text, at, end)
     last = at = article.end() if article else at
     joints = lexicon.all_words("function_words")
@@ -91,5 +92,5 @@ def _words(text: str, at: int, end: int) -> Place | None:
 
 
 def _is_said(word: str) -> bool:
-    """Whether a word is said of answers in a language whose words for that are listed."""
+    """Whether a word is commonly said of answers in a language with a list of such words."""
     return any(is_common(word, code) for code in languages() if code != _UNLISTED)

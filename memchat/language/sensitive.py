@@ -1,6 +1,6 @@
-"""Keys whose values are sensitive, whatever a model says of them.
+"""Keys whose values are sensitive, whatever the model says.
 
-What people are allergic to and what they eat is not among them: it matters in everyday requests.
+Allergies and diets are not among them, since they matter in everyday requests.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ religion religious faith denomination political politics sexuality sexual
 """
 KEYS = frozenset(_KEYS.split())
 WORDS = frozenset(_WORDS.split())
-"""Words that make any key sensitive they stand in, as in ``asthma_medication``."""
+"""Words that make every key sensitive that contains them, as in ``asthma_medication``."""
 
 
 def is_sensitive(key: str) -> bool:
-    """Whether what stands under this key is sensitive."""
+    """Whether the values of this key are sensitive."""
     return key in KEYS or not WORDS.isdisjoint(key.split("_"))

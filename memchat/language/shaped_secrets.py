@@ -1,5 +1,5 @@
-"""Secrets that their shape gives away with hardly a word beside them: strong passwords where
-somebody logs in, and random groups of letters and digits, such as recovery keys."""
+"""Secrets that are recognised mainly by their form: strong passwords near words for logging in, and
+random groups of letters and digits, such as recovery keys."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from memchat.language.named_secrets import Place
 
 _NEAR = 60
-"""Characters on either side in which a word tells what a token or its groups are."""
+"""Characters before and after a token in which words tell what it is."""
 _TOKEN = re.compile(r"(?<![!-~])[!-~]{8,80}(?![!-~])")
 _EDGES = "\"'`()[]<>,;:."
 _STRONG = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d).*[A-Za-z\d][@#$%&*!^~]+[A-Za-z\d]")
@@ -17,7 +17,7 @@ _KNOWN_OTHERWISE = re.compile(
     r".*(?:://|=|[({\[<\\]).*|www\..*|.+@[^@]+\.[A-Za-z]+|.+@[\^~]?v?\d[\w.-]*"
     r"|.*\.[A-Za-z]{2,5}\d?(?:#.*)?"
 )
-"""Addresses, settings, code, the version of a package, the name of a file."""
+"""Addresses, settings, code, versions of packages and file names."""
 _LOG_IN = re.compile(
     r"log(?:ged|ging|s)?[ -]?in|log(?:ged|ging)?[ -]?on|sign(?:ed|ing|s)?[ -]?in|user ?name"
     r"|credential|password|passwort|anmeld|einlogg|zugang|kennwort"
@@ -33,7 +33,7 @@ _PAIR_BEFORE = re.compile(r"[\w.@+-]{3,40} ?[/|:] $|[\w.@+-]{3,40} / ?$")
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _GROUPS = 4
 _ENDS = 60
-"""Fewest groups of a key, and most that are read as one."""
+"""The fewest groups of a key, and the most that are read as one."""
 _TIMES = re.compile(r"\d+[x*]\d+")
 _NUMBERED = re.compile(
     r"order|serial|ticket|booking|reservation|iban|parcel|tracking|part n|model|plate|postcode"
@@ -44,7 +44,7 @@ _NUMBERED = re.compile(
 
 
 def find(text: str) -> Iterator[Place]:
-    """Where such secrets stand in a text as it was written, since capitals tell."""
+    """The places of such secrets in an unfolded text, since case matters."""
     for token in _TOKEN.finditer(text):
         start = token.end() - len(token[0].lstrip(_EDGES))
         stop = token.start() + len(token[0].rstrip(_EDGES))
@@ -54,19 +54,19 @@ def find(text: str) -> Iterator[Place]:
 
 
 def is_strong(token: str) -> bool:
-    """Whether a token has small letters, capitals, digits, and a sign not only at its end."""
+    """Whether a token has lower case, capitals, digits, and a sign that is not only at its end."""
     return bool(_STRONG.match(token)) and not _KNOWN_OTHERWISE.fullmatch(token)
 
 
 def _logs_in(text: str, start: int, end: int) -> bool:
-    """Whether words for logging in are near, or a user's name and a stroke in front."""
+    """Whether words for logging in are near, or a user's name and a slash stand before it."""
     before = text[max(0, start - _NEAR) : start]
     around = before + text[end : end + _NEAR]
     return bool(_PAIR_BEFORE.search(before) or _LOG_IN.search(around))
 
 
 def _groups(text: str) -> Iterator[Place]:
-    """Four groups or more of one length and one case, with letters and digits at random."""
+    """Runs of at least four groups of equal length and case, with letters and digits at random."""
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(text):
         if run and not _goes_on(text, run[-1], word):
@@ -103,5 +103,5 @@ def _is_mixed(word: str) -> bool:
 
 
 def _template(word: str) -> str:
-    """Where a group has letters and where digits, which differs among random groups."""
+    """The positions of letters and digits in a group, which differ between random groups."""
     return "".join("a" if letter.isalpha() else "1" for letter in word)

@@ -1,5 +1,5 @@
-"""Keys that are known by their form alone: those of the services listed in ``formats.toml``, and
-long runs of letters and digits that nobody made up by hand."""
+"""Keys that are recognised by their form alone: those of the services in ``formats.toml``, and long
+random runs of letters and digits."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _ALPHABETS = {
     "any": r"[^\s\"',]",
 }
 _LONGEST = 2_000
-"""Characters of a part that another part follows; the last one ends where its alphabet does."""
+"""The most characters of a part that is followed by another. The last part ends where its alphabet
+does."""
 _LONG_ENOUGH = re.compile(r"\S{11}")
-"""What the shortest form of the table takes: most texts are done with by this alone."""
+"""The shortest form of the table needs this many characters; most texts are ruled out by it."""
 PART = re.compile(r"\{(?:(?P<alphabet>[a-z0-9]+):(?P<exact>=?)(?P<count>\d+)|(?P<words>[^{}]+))\}")
 _ALWAYS = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY(?: BLOCK)?-----[\s\S]*?(?:-----END[^\n]*|\Z)"
@@ -40,18 +41,18 @@ _ALWAYS = re.compile(
     r"|(?<![\w-])\d{6}(?:-\d{6}){5,9}(?![\w-])",
     re.IGNORECASE,
 )
-"""Private keys between their lines; passwords and keys in an address, a setting, a command or a
-header; hashed passwords; codes of programs and disks, in groups of capitals and digits."""
+"""Private key blocks; passwords and keys in addresses, settings, commands and headers; password
+hashes; licence and disk keys, in groups of capitals and digits."""
 _RUN = re.compile(r"(?<![\w.@/?&=#:%+-])[A-Za-z0-9+/=_-]{20,}(?![\w@/-]|\.\w)")
 _CODED = re.compile(r"[A-Za-z0-9+=]{16,}")
 _SWITCHES = re.compile(r"[a-z](?=[A-Z0-9])|[A-Z](?=[0-9])|[0-9](?=[A-Za-z])|[A-Z](?=[A-Z][a-z])")
 _PUBLIC = re.compile(r"[13][1-9A-HJ-NP-Za-km-z]{25,34}|0x[0-9a-fA-F]{40}|sha\d+-.*")
-"""Addresses of wallets and digests of files, which are made to be shown."""
+"""Addresses of wallets and digests of files, which are meant to be shown."""
 _HEX_RUN = re.compile(r"(?<![\w./:-])(?:0x)?[0-9a-fA-F]{32,64}(?![\w-])")
 _LONGEST_ADDRESS = 200
 _SHORTEST_HEX = 32
 _LONGEST_HEX = 64
-"""Hexadecimal digits of a wallet's key, which needs no word beside it."""
+"""Hexadecimal digits of a wallet's key, which needs no word near it."""
 _KEY_WORD = re.compile(
     r"key|token|secret|auth|sid|credential|schlüssel|clé|clave|chiave|chave|sleutel|ключ|токен|anahtar"
     r"|مفتاح|कुंजी|キー|키|密钥|密鑰|klucz",
@@ -63,14 +64,14 @@ _DIGEST_WORD = re.compile(
     re.IGNORECASE,
 )
 _ASSIGNED = re.compile(r"(?:[\"'`=]|[\w\"']: ?|= )(?P<key>[A-Za-z0-9]{24,})(?![\w/-]|\.\w)")
-"""A run in quotes, or behind the sign that gives a name its value."""
+"""A run in quotes, or after a sign that assigns a value to a name."""
 _ADDRESS = re.compile(r"(?:://|www\.)\S*$")
 _BESIDE = 60
-"""Characters on either side in which a word tells what a run of hexadecimal digits is."""
+"""Characters before and after a run of hexadecimal digits in which a word tells what it is."""
 
 
 def find(text: str) -> Iterator[tuple[int, int]]:
-    """Where keys stand in a text, as it was written."""
+    """The places of keys in an unfolded text."""
     forms = _forms().finditer(text) if _LONG_ENOUGH.search(text) else ()
     for matches in (forms, _ALWAYS.finditer(text)):
         for match in matches:
@@ -94,7 +95,7 @@ def _around(text: str, start: int, end: int) -> str:
 
 
 def _is_shuffled(run: str) -> bool:
-    """Whether letters and digits are mixed; hexadecimal ones are a key from 32 on, since the ids of
+    """Whether letters and digits are mixed. Hexadecimal digits count from 32 on, since ids of
     records have 24."""
     if len(run) < _SHORTEST_HEX and re.fullmatch("[0-9a-f]+|[0-9A-F]+", run):
         return False
@@ -102,7 +103,7 @@ def _is_shuffled(run: str) -> bool:
 
 
 def _is_shown(text: str, start: int, end: int) -> bool:
-    """Whether a run is part of an address, or said to be a digest or the number of something."""
+    """Whether a run is part of an address, or is said to be a digest or a number of something."""
     before = text[max(0, start - _LONGEST_ADDRESS) : start]
     return bool(_ADDRESS.search(before) or _DIGEST_WORD.search(_around(text, start, end)))
 
@@ -121,7 +122,8 @@ def _forms() -> re.Pattern[str]:
 
 
 def _pattern(form: str) -> str:
-    """A form of the table as a regular expression. Every part is bounded, none can match empty."""
+    """A form of the table as a regular expression. Every part is bounded, and none matches an empty
+    text."""
     out, at = [], 0
     for part in PART.finditer(form):
         out.append(re.escape(form[at : part.start()]))
@@ -144,7 +146,7 @@ def _is_only_words(match: re.Match[str]) -> bool:
 
 
 def _is_random(run: str) -> bool:
-    """Whether letters and digits take turns as they do in a key, and not in names and numbers."""
+    """Whether letters and digits alternate as they do in keys, and not in names and numbers."""
     if _PUBLIC.fullmatch(run) or re.fullmatch(r"[0-9A-F-]+|[0-9a-f-]+|[^a-zA-Z]+", run):
         return False
     for piece in _CODED.findall(run):

@@ -1,6 +1,6 @@
-"""The rows, which are the truth: one SQLite file, one module a noun.
+"""The store: one SQLite file, and one module for each kind of thing in it.
 
-``Database`` opens the file and gives two kinds of transaction; every verb of the other modules
-takes the open connection first, so that several of them commit together or not at all. A later
-PostgreSQL store brings its own ``Database`` and keyword search; the rest is dialect-free.
+``Database`` opens the file and begins transactions for reading and for writing. Every function of
+the other modules takes the open connection first, so that several calls commit together or not at
+all. Indexes and vectors are derived from the rows and can be made again from them.
 """

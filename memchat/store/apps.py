@@ -1,4 +1,4 @@
-"""Scopes as rows: a user's apps, and under the empty name the row that all of them share."""
+"""The rows of scopes: one for each app of a user, and one, with an empty name, that all share."""
 
 from __future__ import annotations
 
@@ -14,20 +14,22 @@ from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
 
 class ScopeIds(NamedTuple):
-    """The rows a scope may read: its own app and what the user shares. None where not yet made."""
+    """The rows a scope may read: its own app's and the one its user's apps share. None where a row
+    does not exist yet."""
 
     own: int | None
     shared: int | None
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Those that exist, own first. Empty: nothing may be read."""
+        """The ids of the rows that exist, the app's own first. Empty means that nothing may be
+        read."""
         return tuple(i for i in self if i is not None)
 
 
 def find(tx: Connection, scope: Scope) -> ScopeIds:
-    """The scope's rows, without making any. Raises ScopeError where there are none and its names
-    hold what cannot be seen."""
+    """The scope's rows; none is made. Raises ScopeError for a name that is not in the store and has
+    invisible characters."""
     sql = "SELECT name, id FROM apps WHERE user = ? AND name IN (?, ?)"
     found: dict[str, int] = dict(raw_sql.rows(tx, sql, scope.user, scope.app, EVERY_APP))
     _check(found, scope)
@@ -47,14 +49,14 @@ def _check(found: Collection[str], scope: Scope) -> None:
 
 
 def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
-    """The ids of the scope's app and of the user's shared row, made where missing."""
+    """The ids of the scope's own row and of the user's shared row. Missing rows are made."""
     found = find(tx, scope)
     own = found.own or _make(tx, scope.user, scope.app, now)
     return own, found.shared or _make(tx, scope.user, EVERY_APP, now)
 
 
 def ensure_shared(tx: Connection, user: str, now: datetime) -> int:
-    """The id of the user's shared row, made where missing."""
+    """The id of the user's shared row, which is made if it is missing."""
     query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
     found = tx.execute(query).scalar()
     if found is None:
@@ -68,7 +70,7 @@ def _make(tx: Connection, user: str, name: str, now: datetime) -> int:
 
 
 def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
-    """Whether memory takes part in the scope; on where nothing was ever set."""
+    """Whether memory is on in the scope. It is on until somebody switches it off."""
     rows = tx.execute(
         select(apps.c.name, apps.c.memory).where(
             apps.c.user == scope.user, apps.c.name.in_((scope.app, EVERY_APP))
@@ -84,7 +86,7 @@ def memory_switch(tx: Connection, scope: Scope) -> MemorySwitch:
 
 
 def user_switch(tx: Connection, user: str) -> MemorySwitch:
-    """The same for the user as a whole."""
+    """Whether memory is on for the user, whatever the switches of single apps say."""
     query = select(apps.c.memory).where(apps.c.user == user, apps.c.name == EVERY_APP)
     on = tx.execute(query).scalar()
     if on is None:
@@ -96,13 +98,14 @@ def _off_for(user: str) -> MemorySwitch:
     return MemorySwitch(False, f"memory is off for {user}")
 
 
-def switch(tx: Connection, app_id: int, on: bool) -> None:
-    """Set the memory switch of an app, or of the user through their shared row."""
+def set_memory(tx: Connection, app_id: int, on: bool) -> None:
+    """Switch memory on or off for one row: an app's, or the shared one for the whole user."""
     tx.execute(update(apps).where(apps.c.id == app_id).values(memory=int(on)))
 
 
 def of_user(tx: Connection, user: str) -> list[AppInfo]:
-    """The user's apps by name, with how much each holds; the shared row is none of them."""
+    """The user's apps in order of their names, with how much each holds. The shared row is left
+    out."""
     held = (
         select(func.count())
         .where(memories.c.app_id == apps.c.id, memories.c.active == 1)
@@ -121,7 +124,7 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
 
 
 def ids_of_user(tx: Connection, user: str) -> list[int]:
-    """Every scope row of a user, the shared one last."""
+    """The ids of all rows of a user, the shared one last."""
     query = select(apps.c.id).where(apps.c.user == user)
     found = list(tx.execute(query.order_by(apps.c.name == EVERY_APP, apps.c.id)).scalars())
     if not found:
@@ -129,8 +132,8 @@ def ids_of_user(tx: Connection, user: str) -> list[int]:
     return found
 
 
-def beside(tx: Connection, app_id: int) -> list[int]:
-    """The other scope rows of the same user."""
+def other_ids(tx: Connection, app_id: int) -> list[int]:
+    """The ids of the same user's other rows."""
     sql = (
         "SELECT a.id FROM apps here JOIN apps a USING (user) WHERE here.id = ? AND a.id != here.id"
     )
@@ -138,10 +141,10 @@ def beside(tx: Connection, app_id: int) -> list[int]:
 
 
 def remove(tx: Connection, app_id: int) -> None:
-    """Delete the app's row; its memories, sessions and jobs go with it by cascade."""
+    """Delete an app's row. Its memories, sessions and jobs are deleted with it by cascade."""
     tx.execute(delete(apps).where(apps.c.id == app_id))
 
 
-def every_id(tx: Connection) -> list[int]:
-    """Every scope row, of everybody."""
+def all_ids(tx: Connection) -> list[int]:
+    """The ids of all rows of all users."""
     return list(tx.execute(select(apps.c.id)).scalars())

@@ -1,4 +1,4 @@
-"""What was said in a stretch of time, and what holds until some day of it."""
+"""Facts and messages of a period of time, and facts that end in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def facts(
     limit: int,
     without: Collection[int] = (),
 ) -> list[int]:
-    """The facts in use that were said from ``start`` until before ``end``, the newest first."""
+    """The ids of active facts said at ``start`` or later and before ``end``, the newest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1)
     query = query.where(_f.said_at >= start, _f.said_at < end, _not_among(_f.id, without))
     return list(tx.execute(query.order_by(_f.said_at.desc(), _f.id.desc()).limit(limit)).scalars())
@@ -36,8 +36,8 @@ def turns(
     limit: int,
     without: Collection[int] = (),
 ) -> list[int]:
-    """The person's own turns from ``start`` until before ``end``, the newest first; none that was
-    said with memory off, and none that only asks."""
+    """The ids of the user's messages from ``start`` until before ``end``, the newest first.
+    Messages that were sent with memory off, or that are only a question, are left out."""
     query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
     query = query.where(sessions.c.app_id.in_(app_ids), _m.role == "user", _m.memory == 1)
     query = query.where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
@@ -46,19 +46,15 @@ def turns(
 
 
 def ending(
-    tx: Connection,
-    app_ids: Sequence[int],
-    first: date,
-    limit: int,
-    without: Collection[int] = (),
+    tx: Connection, app_ids: Sequence[int], first: date, limit: int, without: Collection[int] = ()
 ) -> list[int]:
-    """The facts in use with a last day, from ``first`` on, the soonest first."""
+    """The ids of active facts that end on ``first`` or later, the soonest first."""
     query = select(_f.id).where(_f.app_id.in_(app_ids), _f.active == 1, _f.expires_at >= first)
     query = query.where(_not_among(_f.id, without))
     return list(tx.execute(query.order_by(_f.expires_at, _f.id).limit(limit)).scalars())
 
 
 def _not_among(column: ColumnElement[int], ids: Collection[int]) -> ColumnElement[bool]:
-    """Left out before the limit counts, as one value however many there are."""
+    """That a column has none of these ids, bound as one value however many there are."""
     listed = func.json_each(json.dumps(sorted(ids))).table_valued("value")
     return column.not_in(select(listed.c.value))

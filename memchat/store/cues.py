@@ -1,6 +1,6 @@
-"""The words to search by that stand with a user's memories, with what waits and what was not kept.
+"""Cues: search words that a model added to memories, inbox items and refusals.
 
-A model wrote them, for one fact, from all that it read: they may name another.
+The model wrote a fact's cues with the whole conversation before it, so they may name other facts.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _LACKING = (
 )
 
 
-def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
-    """Take words out of the cues of all that the user of a scope row has, in every app; the
-    memories that had any, whose searched text is to be made anew.
+def remove_words(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]]) -> set[int]:
+    """Remove words from the cues of everything the scope's user has, in every app.
 
-    ``unwanted`` is given all the cues there are, and gives those that are to go.
+    ``unwanted`` is given all cues and returns those to remove. Returns the ids of the memories that
+    lost a cue; their search text has to be written again.
     """
     found = {
         table: raw_sql.rows(
@@ -53,8 +53,8 @@ def strip(tx: Connection, app_id: int, unwanted: Callable[[set[str]], set[str]])
 
 
 @dataclass(frozen=True, slots=True)
-class Lacking:
-    """A fact in use that has no cues."""
+class FactWithoutCues:
+    """An active fact that has no cues."""
 
     id: int
     app_id: int
@@ -63,28 +63,30 @@ class Lacking:
     sensitive: bool
 
 
-def lacking(tx: Connection, today: date) -> list[Lacking]:
-    """The facts in use today that have no cues, of everybody whose memory is on."""
+def facts_without_cues(tx: Connection, today: date) -> list[FactWithoutCues]:
+    """The facts in use today that have no cues, of all users whose memory is on."""
     return _read(raw_sql.rows(tx, f"{_LACKING} ORDER BY m.id", EVERY_APP, today.isoformat()))
 
 
-def still_lacking(tx: Connection, facts: Sequence[Lacking], today: date) -> list[Lacking]:
-    """Those of these facts that ``lacking`` would give again, just as they were."""
+def still_without_cues(
+    tx: Connection, facts: Sequence[FactWithoutCues], today: date
+) -> list[FactWithoutCues]:
+    """Those of these facts that are still in use and unchanged, and still have no cues."""
     sql = f"{_LACKING} AND m.id IN (SELECT value FROM json_each(?))"
     ids = raw_sql.json_list(fact.id for fact in facts)
     there = {*_read(raw_sql.rows(tx, sql, EVERY_APP, today.isoformat(), ids))}
     return [fact for fact in facts if fact in there]
 
 
-def _read(found: Sequence[Any]) -> list[Lacking]:
+def _read(found: Sequence[Any]) -> list[FactWithoutCues]:
     return [
-        Lacking(i, app_id, key, value, bool(sensitive))
+        FactWithoutCues(i, app_id, key, value, bool(sensitive))
         for i, app_id, key, value, sensitive in found
     ]
 
 
-def give(tx: Connection, fact: Lacking, words: Sequence[str]) -> bool:
-    """Give a fact these cues, where it still says the same and has none; whether it has them."""
+def set_cues(tx: Connection, fact: FactWithoutCues, words: Sequence[str]) -> bool:
+    """Set the cues of a fact that is unchanged and has none; False if it changed or has some."""
     if not words:
         return False
     same = "id = ? AND active = 1 AND cues = '' AND key = ? AND value = ?"

@@ -1,8 +1,8 @@
-"""The SQLite file: opening, migrating, transactions, and making deleted bytes really go.
+"""The SQLite file: opening it, migrating it, its transactions, and really deleting bytes.
 
-Reads run in a snapshot (``read``); writes take the one writer's place up front (``write``, BEGIN
-IMMEDIATE), so a read-modify-write never loses an update to another process. Commits are durable
-(synchronous=FULL): what was acknowledged survives kill -9 and a power cut.
+A reading transaction (``read``) sees one snapshot. A writing one (``write``) takes SQLite's write
+lock at once (BEGIN IMMEDIATE), so no other process changes what it has read. Commits are durable
+(synchronous=FULL): they survive kill -9 and a power cut.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 FILE = "memchat.db"
 BUSY_SECONDS = 30
 BRIEFLY_MS = 20
-"""Milliseconds that a writer waits for its place where what it writes can as well be left."""
+"""Milliseconds that ``write_if_free`` waits for the write lock."""
 _IDLE = 2
-"""Connections of a kind that wait open for the next reader or writer."""
+"""Idle connections that are kept open for reading, and as many for writing."""
 _OURS = "alembic_version"
 _PERHAPS_FULL = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
 _TABLES = "SELECT name FROM sqlite_master"
@@ -48,11 +48,11 @@ class Database:
         self.home = home
         self.path = home / FILE
         self.backup: Path | None = None
-        """The copy of the store as it was, where opening brought it up to date."""
+        """The copy of the store from before it was migrated; None if it was not."""
         try:
             disk.make_folder(home)
             if not self.path.exists():
-                # People's words: nobody else on this machine reads them.
+                # Only the owner of the file may read it.
                 os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             if disk.has_no_room(error):
@@ -62,7 +62,7 @@ class Database:
                 "make it writable or set MEMCHAT_HOME to another"
             ) from error
         self._engine = _engine(self.path)
-        # The pool takes longer to hand one out than most reads take.
+        # SQLAlchemy's pool takes longer to give out a connection than most reads take.
         self._idle = _none_idle()
         try:
             self._migrate()
@@ -71,24 +71,25 @@ class Database:
             raise
 
     def close(self) -> None:
-        """Give back every connection. The last one out folds the WAL into the file."""
+        """Close every connection. When the last process closes, SQLite merges the WAL into the
+        file."""
         idle, self._idle = self._idle, _none_idle()
         for connection in (*idle["BEGIN"], *idle["BEGIN IMMEDIATE"]):
             connection.close()
         self._engine.dispose()
 
     def read(self) -> AbstractContextManager[Connection]:
-        """One consistent snapshot; nothing may be written in it."""
+        """A transaction that sees one consistent snapshot; nothing may be written in it."""
         return self._transaction("BEGIN")
 
     def write(self) -> AbstractContextManager[Connection]:
-        """One writer's transaction: all of it is committed durably, or none."""
+        """A writing transaction: all of it is committed durably, or none of it."""
         return self._transaction("BEGIN IMMEDIATE")
 
     @contextmanager
     def write_if_free(self) -> Iterator[Connection]:
-        """A writer's transaction for what can wait: raises StoreError at once where another writes,
-        or where nothing can be written."""
+        """A writing transaction for what may be left undone: raises StoreError at once while
+        another process writes, or when the disk takes nothing."""
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
             raw = connection.connection.driver_connection
@@ -114,23 +115,23 @@ class Database:
             except BaseException:
                 connection.close()
                 raise
-            if len(idle) < _IDLE and idle is self._idle[begin]:  # else it was closed meanwhile
+            if len(idle) < _IDLE and idle is self._idle[begin]:  # else it was closed
                 idle.append(connection)
             else:
                 connection.close()
 
     def damage(self) -> str | None:
-        """What SQLite finds wrong with the file, or None."""
+        """The first error that SQLite finds in the file, or None."""
         with self.read() as tx:
             found = str(tx.exec_driver_sql("PRAGMA quick_check(1)").scalar_one())
         return None if found == "ok" else found
 
     def truncate_wal(self) -> bool:
-        """Move the WAL into the file and empty it; False while a reader holds it back."""
+        """Merge the WAL into the file and empty it; False if a reader prevents that."""
         with self._translated(), self._engine.connect() as connection:
             raw = connection.connection.driver_connection
             assert raw is not None
-            # It keeps every writer out while it waits for readers: it must not wait for long.
+            # While it waits for readers it blocks all writers, so it waits only briefly.
             raw.execute("PRAGMA busy_timeout=200")
             try:
                 busy = raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
@@ -175,7 +176,7 @@ class Database:
         from memchat.store import migrate
 
         with self.write() as tx:
-            # Another process may have migrated while this one waited for the writer's place.
+            # Another process may have migrated the file while this one waited for the write lock.
             if _revision(tx) != schema.HEAD:
                 migrate.upgrade(tx)
                 log.info("store migrated from %s to %s", found, schema.HEAD)
@@ -200,8 +201,8 @@ def _revision(tx: Connection) -> str | None:
 
 def _engine(path: Path) -> Engine:
     engine = create_engine(
-        URL.create("sqlite+pysqlite", database=str(path)),  # no name is ever read as part of a URL
-        hide_parameters=True,  # an error's text must not hold people's words
+        URL.create("sqlite+pysqlite", database=str(path)),  # a file name is never parsed as a URL
+        hide_parameters=True,  # values stay out of error messages
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
         pool_size=4,
         max_overflow=60,
@@ -212,22 +213,24 @@ def _engine(path: Path) -> Engine:
 
 
 def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
-    raw.isolation_level = None  # transactions are begun by _on_begin alone
+    raw.isolation_level = None  # only _on_begin begins transactions
     pragmas = ("synchronous=FULL", "foreign_keys=ON", "secure_delete=ON", "cache_size=-12000")
-    # For a new file: such a page holds five vectors of 384 numbers, one of half its size but two.
+    # The page size applies to new files: 8 KiB hold five vectors of 384 numbers, 4 KiB only two.
     for pragma in ("page_size=8192", *pragmas):
         raw.execute(f"PRAGMA {pragma}")
     until = time.monotonic() + BUSY_SECONDS
     while not _in_wal(raw):
-        # Two processes that make a store at once: SQLite itself does not wait here.
+        # SQLite does not wait by itself while another process creates the same store.
         if time.monotonic() > until:
             raise sqlite3.OperationalError("database is locked")
         time.sleep(0.01)
 
 
 def _in_wal(raw: Any) -> bool:
-    """Have the file written by way of a WAL, unless it is not ours to change, which _revision says;
-    False where another process is about to."""
+    """Switch the file to a WAL; False if another process is doing so just now.
+
+    A database of another program is left as it is; ``_revision`` raises for it later.
+    """
     try:
         if raw.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             tables = {row[0] for row in raw.execute(_TABLES)}
@@ -248,7 +251,7 @@ def _on_begin(connection: Connection) -> None:
 
 def _named(error: BaseException | None, path: Path) -> StoreError:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    # A file that could not be made or grown is an input or output error to SQLite, full or not.
+    # SQLite reports an I/O error for a file it cannot create or extend, on a full disk too.
     refused = disk.no_room_in(path.parent) if code in _PERHAPS_FULL else None
     if code == sqlite3.SQLITE_FULL or refused is not None:
         return disk.full(str(path), refused)

@@ -1,8 +1,9 @@
-"""Stores whose migrations were edited after they had run, as a few were on 21 November 2026.
+"""Repairs stores of migrations that were edited after they had run, as a few were on 21 November
+2026.
 
-A migration that landed is never edited any more. Stores of that day may have part of what a later
-migration adds: it is set aside here before the migrations run. Migration 0008 puts it back, and
-adds what other stores of that day lack.
+Released migrations are no longer edited. Stores of that day may have a part of what a later
+migration adds. It is set aside here before the migrations run. Migration 0008 puts it back, and
+adds what other stores of that day do not have.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from alembic.operations import Operations
 from sqlalchemy import Column, Connection, Integer, inspect, text
 
 SET_ASIDE = ("prompts", "muted")
-"""Tables that an early 0002 made, and 0003 makes; their rows wait in ``<name>_before``."""
+"""Tables that an early 0002 made and that 0003 makes now. Their rows are kept in
+``<name>_before``."""
 COUNTS = "counts_before"
-"""Where the counters that an early 0002 kept with each memory wait."""
+"""The table that keeps the counters an early 0002 had in each memory."""
 
 
 def set_aside(tx: Connection, revision: str | None) -> None:
-    """Make a store of the early 0002, which held part of 0003, as 0002 leaves it today."""
+    """Change a store of the early 0002, which had a part of 0003, to what 0002 makes today."""
     tables = set(inspect(tx).get_table_names())
     if revision != "0002" or "muted" not in tables:
         return
@@ -38,7 +40,7 @@ def set_aside(tx: Connection, revision: str | None) -> None:
 
 
 def _own_tombstones(tx: Connection) -> None:
-    """What migration 0002 does today: a tombstone knows whose it is."""
+    """What migration 0002 does today: a tombstone has the id of its memory."""
     columns = ["app_id", "memory_id", "kind", "hash"]
     with Operations(MigrationContext.configure(tx)).batch_alter_table("tombstones") as batch:
         batch.add_column(Column("memory_id", Integer, server_default=text("0"), nullable=False))

@@ -1,7 +1,7 @@
-"""Vectors: float32 rows keyed by the sha256 of the text and the service.
+"""Vectors: float32 rows with the sha256 of the text and the service as their key.
 
-The same text costs a provider once, wherever it occurs. A question's vector is kept under a hash
-of its own, since some services embed questions and documents differently.
+So the same text is embedded once, wherever it occurs. A query's vector has another hash than a
+document with the same words, since some services embed queries and documents differently.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _OF_MEMORIES = """
 """
 
 
-class Held(NamedTuple):
-    """Rows that have a vector, with it, shape (n, dimensions), and those that wait for theirs."""
+class MemoryVectors(NamedTuple):
+    """The ids of memories that have a vector, the vectors, shape (n, dimensions), and the ids of
+    those that have none yet."""
 
     ids: list[int]
     vectors: Vectors
@@ -44,12 +45,12 @@ class Held(NamedTuple):
 
 
 def query_hash(text: str) -> str:
-    """The key of a question's vector."""
+    """The hash under which a query's vector is stored."""
     return hashlib.sha256(f"query\0{text}".encode()).hexdigest()
 
 
-def any_of(tx: Connection, service_id: int) -> bool:
-    """Whether the store holds a vector of this service."""
+def exist_for(tx: Connection, service_id: int) -> bool:
+    """Whether the store has any vector of this service."""
     query = select(_e.hash).where(_e.service_id == service_id)
     return tx.execute(query.limit(1)).first() is not None
 
@@ -57,9 +58,9 @@ def any_of(tx: Connection, service_id: int) -> bool:
 def put(
     tx: Connection, service_id: int, vectors: Iterable[tuple[str, Vectors]], now: datetime
 ) -> None:
-    """Keep vectors by hash; one that is there already stays, those of a service that was removed
-    while they were made are let go."""
-    # To the second: seven letters more, and one vector less fits a page.
+    """Store vectors by their hash. Existing ones stay; nothing is stored for a service that was
+    removed in the meantime."""
+    # Without fractions of a second: with them one vector less would fit on a page.
     at = f"{utc_text(now)[:19]}Z"
     rows = [(key, service_id, vector.astype("<f4").tobytes(), at) for key, vector in vectors]
     if rows and services.exists(tx, service_id):
@@ -67,7 +68,7 @@ def put(
 
 
 def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vectors]:
-    """Those of the hashes that have a vector."""
+    """The stored vectors of these hashes; those without one are left out."""
     import numpy as np
 
     sql = (
@@ -80,8 +81,8 @@ def get(tx: Connection, service_id: int, hashes: Sequence[str]) -> dict[str, Vec
 
 def of_memories(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
-) -> Held:
-    """A scope row's searched memories, or only those of ``ids``, with their vectors."""
+) -> MemoryVectors:
+    """The searchable memories of a scope row, or only those of ``ids``, with their vectors."""
     if ids is None:
         batches = raw_sql.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
         return _held(batches)
@@ -89,8 +90,8 @@ def of_memories(
     return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.json_list(ids))])
 
 
-def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:
-    """In parts, so that no second copy of all the vectors is held."""
+def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> MemoryVectors:
+    """The rows as one matrix, converted in parts so that they are not all in memory twice."""
     import numpy as np
 
     ids: list[int] = []
@@ -105,15 +106,17 @@ def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> Held:
             part = np.frombuffer(b"".join(blob for _, blob in made), "<f4")
             parts.append(part.reshape(len(made), -1))
     if len(parts) == 1:
-        return Held(ids, parts[0], waiting)
-    return Held(ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), waiting)
+        return MemoryVectors(ids, parts[0], waiting)
+    return MemoryVectors(
+        ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), waiting
+    )
 
 
 def of_turns(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
 ) -> list[tuple[int, int, bool, bytes | None]]:
-    """(id, session id, whether it is the user's, vector or None) of a scope row's indexed turns, in
-    the order they were said. With ``ids`` of every conversation that one of them is in."""
+    """(id, session id, whether the user said it, vector or None) of a scope row's indexed messages,
+    in the order they were said. With ``ids`` only those of the conversations that contain these."""
     m = messages.c
     query = (
         select(m.id, m.session_id, m.role == "user", _e.embedding)
@@ -139,7 +142,8 @@ def of_turns(
 def of_summaries(
     tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
 ) -> tuple[list[int], Vectors]:
-    """Ids and vectors of the summaries of a scope row's conversations; with ``ids`` of those."""
+    """Ids of a scope row's conversations, or of ``ids`` among them, and their summaries'
+    vectors."""
     import numpy as np
 
     s = sessions.c
@@ -156,7 +160,8 @@ def of_summaries(
 
 
 def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
-    """(app id, searched memories, those with a vector) of every scope row, the largest first."""
+    """(app id, number of searchable memories, number with a vector) of every scope row, the largest
+    first."""
     embedded = func.count(_e.hash)
     query = (
         select(_m.app_id, func.count(), embedded)
@@ -169,7 +174,7 @@ def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
 
 
 def embedded_ids(tx: Connection, service_id: int, app_id: int) -> set[int]:
-    """The searched memories of a scope row that have a vector."""
+    """The ids of a scope row's searchable memories that have a vector."""
     query = (
         select(_m.id)
         .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
@@ -181,7 +186,7 @@ def embedded_ids(tx: Connection, service_id: int, app_id: int) -> set[int]:
 def missing(
     tx: Connection, service_id: int, memory_ids: Sequence[int]
 ) -> list[tuple[int, int, str, str]]:
-    """(id, app id, search text, text hash) of those memories that have no vector yet."""
+    """(id, app id, search text, text hash) of those of these memories that have no vector yet."""
     query = (
         select(_m.id, _m.app_id, _m.search_text, _m.text_hash)
         .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
@@ -190,8 +195,8 @@ def missing(
     return [(row[0], row[1], row[2], row[3]) for row in tx.execute(query)]
 
 
-def drop_unused(tx: Connection, hashes: Sequence[str]) -> None:
-    """Delete the vectors of these texts, in every service, that nothing has any more."""
+def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
+    """Delete the vectors of these hashes, of every service, unless a text still has the hash."""
     in_use = or_(
         select(_m.id).where(_m.text_hash == _e.hash).exists(),
         select(messages.c.id).where(messages.c.text_hash == _e.hash).exists(),

@@ -1,4 +1,4 @@
-"""What happened to each memory, in order: history for people, catch-up for the vector index."""
+"""The history of each memory. People read it, and the vector index follows it to stay current."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, delete, insert, literal, select, update
+from sqlalchemy import Connection, Select, delete, insert, literal, select, update
 
 from memchat.store import raw_sql
-from memchat.store.schema import UtcTime, memory_events, utc_text
+from memchat.store.records import from_row, from_text
+from memchat.store.schema import UtcTime, memory_events
 from memchat.types import Event
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Who did it and why; written with each event of one piece of work."""
+    """Who makes a change and why; stored with each event."""
 
     at: datetime
     actor: str
@@ -26,7 +27,14 @@ class Cause:
     session_id: int | None = None
     message_id: int | None = None
     detail: dict[str, Any] | None = None
-    """What a second look said: its verdict, its reason and which model gave it."""
+    """The second look's ``verdict``, ``reason`` and ``model``, where there was one."""
+
+
+class Values(NamedTuple):
+    """The fields that an event changed, before and after."""
+
+    old: dict[str, Any] | None = None
+    new: dict[str, Any] | None = None
 
 
 def record(
@@ -35,10 +43,9 @@ def record(
     app_id: int,
     kind: str,
     cause: Cause,
+    values: Values = Values(),  # noqa: B008  (it cannot change)
     *,
     related_id: int | None = None,
-    old: dict[str, Any] | None = None,
-    new: dict[str, Any] | None = None,
 ) -> None:
     """Write one event, in the transaction of the change itself."""
     raw_sql.insert(
@@ -47,20 +54,20 @@ def record(
         memory_id=memory_id,
         app_id=app_id,
         kind=kind,
-        at=utc_text(cause.at),
+        at=cause.at,
         actor=cause.actor,
         cause=cause.cause,
         session_id=cause.session_id,
         message_id=cause.message_id,
         related_id=related_id,
-        old=_dump(old),
-        new=_dump(new),
+        old=_dump(values.old),
+        new=_dump(values.new),
         detail=_dump(cause.detail),
     )
 
 
 def record_all(tx: Connection, of: Select[Any], kind: str, cause: Cause) -> None:
-    """Write the same event for each memory that ``of`` selects, by its id and scope row."""
+    """Write the same event for each memory; ``of`` selects their ids and scope rows."""
     same = (literal(kind), literal(cause.at, UtcTime), literal(cause.actor), literal(cause.cause))
     columns = ["memory_id", "app_id", "kind", "at", "actor", "cause"]
     tx.execute(insert(memory_events).from_select(columns, of.add_columns(*same)))
@@ -72,24 +79,18 @@ def of_memory(tx: Connection, memory_id: int) -> list[Event]:
         "SELECT id, memory_id, kind, at, actor, cause, session_id, message_id, related_id, old,"
         " new, detail FROM memory_events WHERE memory_id = ? ORDER BY id"
     )
-    found = []
-    for row in raw_sql.rows(tx, sql, memory_id):
-        fields = [*row]
-        fields[3] = raw_sql.parse_time(fields[3])
-        fields[9:] = map(_load, fields[9:])
-        found.append(Event(*fields))
-    return found
+    return [from_text(Event, row) for row in raw_sql.rows(tx, sql, memory_id)]
 
 
 def of_messages(tx: Connection, message_ids: Collection[int]) -> list[Event]:
-    """What these messages did to any memory, in order."""
+    """The events of all memories that these messages caused, in order."""
     e = memory_events.c
     query = select(memory_events).where(e.message_id.in_(list(message_ids)))
-    return [_event(row) for row in tx.execute(query.order_by(e.id))]
+    return [from_row(Event, row) for row in tx.execute(query.order_by(e.id))]
 
 
-def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
-    """Those of these memories that a person gave another value, and when they last did."""
+def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
+    """When the user last edited the value of each of these memories; others are left out."""
     sql = (
         "SELECT memory_id, max(at) FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?)) AND kind = 'edit' AND actor = 'user'"
@@ -102,27 +103,27 @@ def reworded(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime]:
 
 
 def of_session(tx: Connection, session_id: int) -> list[Event]:
-    """What a conversation did to any memory, in order."""
+    """The events of all memories that a conversation caused, in order."""
     e = memory_events.c
     query = select(memory_events).where(e.session_id == session_id).order_by(e.id)
-    return [_event(row) for row in tx.execute(query)]
+    return [from_row(Event, row) for row in tx.execute(query)]
 
 
 def latest(tx: Connection, app_id: int) -> int:
-    """The id of the scope's newest event; 0 where there is none."""
+    """The id of the scope's newest event; 0 if there is none."""
     sql = "SELECT max(id) FROM memory_events WHERE app_id = ?"
     return raw_sql.rows(tx, sql, app_id)[0][0] or 0
 
 
 def changed_since(tx: Connection, app_id: int, event_id: int) -> list[int]:
-    """The memories of the scope with an event newer than ``event_id``."""
+    """The ids of the scope's memories that have an event newer than ``event_id``."""
     e = memory_events.c
     query = select(e.memory_id).where(e.app_id == app_id, e.id > event_id).distinct()
     return list(tx.execute(query).scalars())
 
 
-def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
-    """The scope rows in which these memories are or ever were."""
+def app_ids_of(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
+    """The scope rows to which these memories belong or once belonged."""
     sql = (
         "SELECT DISTINCT app_id FROM memory_events"
         " WHERE memory_id IN (SELECT value FROM json_each(?))"
@@ -131,34 +132,38 @@ def scopes(tx: Connection, memory_ids: Sequence[int]) -> set[int]:
 
 
 def move(tx: Connection, memory_id: int, before: int, after: int, cause: Cause) -> None:
-    """A memory changes its scope: its history goes along, and the index it leaves is told."""
+    """Move a memory's history to another scope. The old scope gets a ``move`` event, so that its
+    index drops the memory."""
     e = memory_events.c
     mine = update(memory_events).where(e.memory_id == memory_id, e.kind != "move")
     tx.execute(mine.values(app_id=after))
     record(tx, memory_id, before, "move", cause)
 
 
-def mark(tx: Connection, event_id: int) -> str:
-    """What tells this event from one of the same number in another past; empty for none."""
+def fingerprint(tx: Connection, event_id: int) -> str:
+    """A text that identifies this event, empty if it does not exist.
+
+    After a backup was restored another event may have the same id, but not the same fingerprint.
+    """
     e = memory_events.c
     row = tx.execute(select(e.memory_id, e.at).where(e.id == event_id)).first()
     return "" if row is None else f"{row.memory_id}@{row.at.isoformat()}"
 
 
-def explain(tx: Connection, event_id: int, cause: str) -> None:
-    """Say of a past event why it no longer counts."""
+def set_cause(tx: Connection, event_id: int, cause: str) -> None:
+    """Replace the cause of a past event, e.g. by why it no longer counts."""
     e = memory_events.c
     tx.execute(update(memory_events).where(e.id == event_id).values(cause=cause))
 
 
-def amend_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
-    """Say anew what was before an event."""
+def set_old(tx: Connection, event_id: int, old: dict[str, Any]) -> None:
+    """Replace the old values of a past event."""
     e = memory_events.c
     tx.execute(update(memory_events).where(e.id == event_id).values(old=_dump(old)))
 
 
 def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
-    """Take the words out of these memories' events; that they happened stays."""
+    """Remove values, causes and details from these memories' events; the events stay."""
     e = memory_events.c
     tx.execute(
         update(memory_events)
@@ -168,7 +173,7 @@ def blank(tx: Connection, memory_ids: Iterable[int]) -> None:
 
 
 def detach_session(tx: Connection, session_id: int) -> None:
-    """Let events no longer point at a conversation that is gone."""
+    """Remove references to a deleted conversation and its messages from the events."""
     tx.execute(
         update(memory_events)
         .where(memory_events.c.session_id == session_id)
@@ -176,34 +181,10 @@ def detach_session(tx: Connection, session_id: int) -> None:
     )
 
 
-def drop_app(tx: Connection, app_id: int) -> None:
-    """Remove every event of a deleted app."""
+def remove_app(tx: Connection, app_id: int) -> None:
+    """Delete all events of a deleted app."""
     tx.execute(delete(memory_events).where(memory_events.c.app_id == app_id))
-
-
-def _event(row: Row[Any]) -> Event:
-    return Event(
-        id=row.id,
-        memory_id=row.memory_id,
-        kind=row.kind,
-        at=row.at,
-        actor=row.actor,
-        cause=row.cause,
-        session_id=row.session_id,
-        message_id=row.message_id,
-        related_id=row.related_id,
-        old=_load(row.old),
-        new=_load(row.new),
-        detail=_load(row.detail),
-    )
 
 
 def _dump(value: dict[str, Any] | None) -> str | None:
     return None if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def _load(value: str | None) -> dict[str, Any] | None:
-    if value is None:
-        return None
-    loaded: dict[str, Any] = json.loads(value)
-    return loaded

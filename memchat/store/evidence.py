@@ -9,6 +9,7 @@ from datetime import date
 from sqlalchemy import Connection, insert, select, update
 
 from memchat.store import raw_sql
+from memchat.store.records import from_text
 from memchat.store.schema import memories, memory_sources
 from memchat.types import Evidence
 
@@ -23,7 +24,7 @@ _OF_MEMORIES = """
 
 
 def add(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int, str]]) -> None:
-    """Keep (message id, start, quote) as proof; a proof that is known already is left alone."""
+    """Store (message id, start, quote) as evidence of a memory. What is stored already stays."""
     for message_id, start, quote in proofs:
         known = select(_s.id).where(
             _s.memory_id == memory_id,
@@ -40,35 +41,33 @@ def add(tx: Connection, memory_id: int, proofs: Iterable[tuple[int, int, str]]) 
 
 
 def of_memory(tx: Connection, memory_id: int) -> list[Evidence]:
-    """The words that prove a memory, oldest first."""
+    """The evidence of a memory, the oldest first."""
     return of_memories(tx, [memory_id]).get(memory_id, [])
 
 
 def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, list[Evidence]]:
-    """The words that prove each of these memories, oldest first."""
+    """The evidence of each of these memories, the oldest first."""
     found: dict[int, list[Evidence]] = {}
     for row in raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)):
-        fields = [*row]
-        fields[6] = raw_sql.parse_time(fields[6])
-        one = Evidence(*fields)
+        one = from_text(Evidence, row)
         found.setdefault(one.memory_id, []).append(one)
     return found
 
 
 def messages_of(tx: Connection, memory_id: int) -> set[int]:
-    """The messages whose words prove a memory."""
+    """The ids of the messages that prove a memory."""
     query = select(_s.message_id).where(_s.memory_id == memory_id)
     return set(tx.execute(query).scalars())
 
 
-def proved_by(tx: Connection, message_ids: Sequence[int]) -> list[int]:
-    """The memories that words of these messages prove."""
+def proved_memories(tx: Connection, message_ids: Sequence[int]) -> list[int]:
+    """The ids of the memories that these messages prove."""
     query = select(_s.memory_id).where(_s.message_id.in_(message_ids)).distinct()
     return sorted(tx.execute(query).scalars())
 
 
-def requote(tx: Connection, message_id: int, content: str) -> None:
-    """Read the quotes from a message anew, after some of its words were blanked in place."""
+def update_quotes(tx: Connection, message_id: int, content: str) -> None:
+    """Update the quotes from a message after some of its words were blanked in place."""
     rows = tx.execute(select(memory_sources).where(_s.message_id == message_id)).all()
     for row in rows:
         quote = content[row.start : row.start + len(row.quote)]
@@ -76,8 +75,8 @@ def requote(tx: Connection, message_id: int, content: str) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """That a message taught a fact, and how that one stands."""
+class LearnedFact:
+    """A fact that was learned from a message, and its state."""
 
     message_id: int
     memory_id: int
@@ -88,13 +87,13 @@ class Drawn:
     quote: str
 
     def over(self, today: date) -> bool:
-        """Whether it holds no more: it ended, was replaced, or its last day is past."""
+        """Whether the fact no longer holds: it ended, was replaced, or its last day is past."""
         gone = self.inactive_reason is not None and self.inactive_reason != "merged"
         return gone or (self.expires_at is not None and self.expires_at < today)
 
 
-def drawn(tx: Connection, message_ids: Sequence[int]) -> list[Drawn]:
-    """What was learnt from these messages, the oldest fact first; hidden ones among them."""
+def learned_from(tx: Connection, message_ids: Sequence[int]) -> list[LearnedFact]:
+    """The facts learned from these messages, the oldest first, hidden ones too."""
     m = memories.c
     query = (
         select(_s.message_id, m.id, m.key, m.value, m.inactive_reason, m.expires_at, _s.quote)
@@ -102,4 +101,4 @@ def drawn(tx: Connection, message_ids: Sequence[int]) -> list[Drawn]:
         .where(_s.message_id.in_(message_ids))
         .order_by(m.id, _s.id)
     )
-    return [Drawn(*row) for row in tx.execute(query)]
+    return [LearnedFact(*row) for row in tx.execute(query)]

@@ -1,4 +1,4 @@
-"""The lists of facts that prompts were sent whatever was asked, each kept once a conversation."""
+"""The lists of facts that prompts contained whatever was asked, each stored once a conversation."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _SENT_ANYWHERE = """
 
 @dataclass(frozen=True, slots=True)
 class FactList:
-    """A list as a prompt had it."""
+    """A list of facts as a prompt contained it."""
 
     opening: str | None
-    """The system text before it; None where a fact of the list was forgotten since."""
+    """The system text before the list; None if one of its facts was forgotten since."""
     lines: tuple[Line, ...]
 
 
-def keep(
+def add(
     tx: Connection, session_id: int, opening: str | None, lines: Sequence[Line], now: datetime
 ) -> int:
-    """The number of this list in a conversation; written where it is not there yet.
+    """The id of this list in a conversation, stored if it is new.
 
-    One without an opening is never another reply's too: something of it is gone.
+    A list without an opening is incomplete, so it is never taken for an earlier one.
     """
     words = "\n".join([opening or "", *(f"{i} {text}" for i, text in lines)])
     hashed = hashlib.sha256(words.encode()).hexdigest() if opening is not None else None
@@ -63,25 +63,25 @@ def keep(
 
 
 def get(tx: Connection, list_id: int) -> FactList:
-    """A known list, as far as it is still there."""
+    """A stored list, without the lines of facts that were forgotten."""
     opening = tx.execute(select(_f.opening).where(_f.id == list_id)).scalar_one()
     query = select(_l.memory_id, _l.text).where(_l.list_id == list_id).order_by(_l.position)
     return FactList(opening, tuple((row.memory_id, row.text) for row in tx.execute(query)))
 
 
-def texts_beside(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
-    """What models wrote in the conversations that were sent a list with this memory, replies,
-    titles and summaries: the conversation's id, the text, and whether it describes the whole."""
+def model_texts_with(tx: Connection, memory_id: int) -> list[tuple[int, str, int]]:
+    """The replies, titles and summaries of the conversations whose lists contained this memory:
+    (session id, text, 1 for a title or summary and 0 for a reply)."""
     return raw_sql.rows(tx, _TEXTS, memory_id)
 
 
-def sent_anywhere(tx: Connection, memory_ids: Collection[int]) -> set[int]:
-    """Which of these memories have a line in a list or in a receipt."""
+def sent_to_models(tx: Connection, memory_ids: Collection[int]) -> set[int]:
+    """Which of these memories were sent to a model, by the lists and receipts."""
     return {row[0] for row in raw_sql.rows(tx, _SENT_ANYWHERE, raw_sql.json_list(memory_ids))}
 
 
-def drop(tx: Connection, memory_id: int) -> None:
-    """Take a memory's line out of every list; the hash and the prompts of those go with it."""
+def remove_lines(tx: Connection, memory_id: int) -> None:
+    """Remove a memory's lines from all lists, and the openings and hashes of those lists."""
     held = select(_l.list_id).where(_l.memory_id == memory_id)
     tx.execute(update(fact_lists).where(_f.id.in_(held)).values(hash=None, opening=None))
     tx.execute(delete(fact_list_lines).where(_l.memory_id == memory_id))

@@ -1,34 +1,24 @@
-"""What waits for a person's yes: proposals that did not pass, and pairs of memories to judge."""
+"""The inbox: proposals and pairs of memories that wait for a person's decision."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
-from memchat.store import raw_sql
+from memchat.store import user_rows
+from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, inbox, messages
-from memchat.types import EVERY_APP, InboxItem, MemoryType
+from memchat.types import InboxItem, MemoryType
 
 _i = inbox.c
-_TEXTS = """
-    SELECT i.id, i.value, i.quote, i.sentence, i.reason FROM apps here
-    JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?)
-"""
-_FACTS = """
-    SELECT i.id, i.key, i.value FROM apps here
-    JOIN apps a ON a.user = here.user JOIN inbox i ON i.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND i.value IS NOT NULL
-"""
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """One item for review: a proposal (key, value, quote), or a pair of stored memories."""
+class NewInboxItem:
+    """An inbox item about to be stored: a proposal (key, value, quote), or a pair of memories."""
 
     reason: str
     message_id: int | None = None
@@ -49,13 +39,14 @@ class Held:
     cues: tuple[str, ...] = ()
     sensitive: bool = False
     unchecked: bool = False
-    """Whether the second look is still to come, which may decide before the person does."""
+    """Whether a second look is still to come; it may decide before the person does."""
 
 
-def add(tx: Connection, app_id: int, held: Held, now: datetime) -> str | None:
-    """Keep an item, unless the same one waits or was rejected before; then how that one stands."""
+def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str | None:
+    """Store an item and return None; if the same one is pending or was rejected, return its
+    status."""
     ends = held.relation == "ends"
-    # That something is over is another question than whether it holds.
+    # That a fact has ended is another proposal than that it holds.
     kind = _i.relation == "ends" if ends else _i.relation != "ends"
     same = select(_i.status).where(
         _i.app_id == app_id,
@@ -70,36 +61,37 @@ def add(tx: Connection, app_id: int, held: Held, now: datetime) -> str | None:
         same = same.where(_i.target_id.is_(held.target_id))
     if (known := tx.execute(same).scalars().first()) is not None:
         return str(known)
-    values = asdict(held) | {"many": int(held.many), "masked": int(held.masked)}
-    values |= {"cues": " ".join(held.cues), "unchecked": int(held.unchecked)}
-    values |= {"sensitive": int(held.sensitive)}
-    tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **values))
+    tx.execute(insert(inbox).values(app_id=app_id, created_at=now, **columns(held)))
     return None
 
 
 def listed(tx: Connection, app_id: int, status: str, limit: int | None = None) -> list[InboxItem]:
     """Items of a status, oldest first."""
     query = select(inbox).where(_i.app_id == app_id, _i.status == status).order_by(_i.id)
-    return [_item(row) for row in tx.execute(query if limit is None else query.limit(limit))]
+    return [
+        from_row(InboxItem, row)
+        for row in tx.execute(query if limit is None else query.limit(limit))
+    ]
 
 
 def get(tx: Connection, app_ids: Sequence[int], item_id: int) -> InboxItem | None:
     """One item of these scope rows."""
     row = tx.execute(select(inbox).where(_i.id == item_id, _i.app_id.in_(app_ids))).first()
-    return None if row is None else _item(row)
+    return None if row is None else from_row(InboxItem, row)
 
 
-def unchecked(tx: Connection, session_id: int) -> list[InboxItem]:
-    """The proposals of a conversation whose second look is still to come, oldest first."""
+def awaiting_second_look(tx: Connection, session_id: int) -> list[InboxItem]:
+    """A conversation's proposals whose second look is still to come, the oldest first."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(inbox).where(_i.unchecked == 1, _i.status == "pending")
     return [
-        _item(row) for row in tx.execute(waiting.where(_i.message_id.in_(said)).order_by(_i.id))
+        from_row(InboxItem, row)
+        for row in tx.execute(waiting.where(_i.message_id.in_(said)).order_by(_i.id))
     ]
 
 
-def with_unchecked(tx: Connection, user: str) -> list[int]:
-    """A user's conversations with proposals whose second look is still to come."""
+def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
+    """The ids of a user's conversations with proposals whose second look is still to come."""
     query = select(messages.c.session_id).join(inbox, _i.message_id == messages.c.id)
     mine = query.join(apps, apps.c.id == _i.app_id).where(apps.c.user == user)
     waiting = mine.where(_i.unchecked == 1, _i.status == "pending")
@@ -107,12 +99,13 @@ def with_unchecked(tx: Connection, user: str) -> list[int]:
 
 
 def leave_to_person(tx: Connection, item_id: int, reason: str) -> None:
-    """No second look comes any more: the person decides."""
+    """Note that no second look will come, so that the person has to decide."""
     tx.execute(update(inbox).where(_i.id == item_id).values(unchecked=0, reason=reason))
 
 
 def decide(tx: Connection, item_id: int, status: str) -> None:
-    """Note a person's answer. An accepted item is done with; a rejected one is not asked again."""
+    """Store a decision: an accepted item is deleted, a rejected one kept so that it is not
+    proposed again."""
     if status == "accepted":
         tx.execute(delete(inbox).where(_i.id == item_id))
     else:
@@ -120,57 +113,31 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The words of every item of a scope row; of the shared row, of every app of its user."""
-    rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
+    """The texts of a scope row's items by id; for the shared row those of every app of its user."""
+    columns = "t.id, t.value, t.quote, t.sentence, t.reason"
+    rows = user_rows.read(tx, "inbox", columns, app_id)
     return {item_id: "\n".join(filter(None, words)) for item_id, *words in rows}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
-    """Key and value of every proposal of a scope row; of the shared row, of every app of its
+    """Key and value of a scope row's proposals by id; for the shared row those of every app of its
     user."""
-    rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
-    return {item_id: (key, value) for item_id, key, value in rows}
+    return user_rows.facts(tx, "inbox", app_id)
 
 
-def values_of(tx: Connection, session_id: int) -> dict[int, str]:
-    """The values of the proposals of a conversation that wait."""
+def values_of_session(tx: Connection, session_id: int) -> dict[int, str]:
+    """The values of a conversation's pending proposals, by id."""
     said = select(messages.c.id).where(messages.c.session_id == session_id)
     waiting = select(_i.id, _i.value).where(_i.status == "pending", _i.message_id.in_(said))
     return {row.id: row.value for row in tx.execute(waiting) if row.value}
 
 
-def drop(tx: Connection, ids: Sequence[int]) -> None:
-    """Remove items."""
+def remove(tx: Connection, ids: Sequence[int]) -> None:
+    """Delete items."""
     if ids:
         tx.execute(delete(inbox).where(_i.id.in_(ids)))
 
 
-def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:
-    """Remove what waits with words of these messages."""
+def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+    """Delete the items that quote these messages."""
     tx.execute(delete(inbox).where(_i.message_id.in_(message_ids)))
-
-
-def _item(row: Row[Any]) -> InboxItem:
-    return InboxItem(
-        id=row.id,
-        status=row.status,
-        reason=row.reason,
-        created_at=row.created_at,
-        memory_type=row.memory_type,
-        key=row.key,
-        value=row.value,
-        quote=row.quote,
-        message_id=row.message_id,
-        start=row.start,
-        expires_at=row.expires_at,
-        many=bool(row.many),
-        masked=bool(row.masked),
-        memory_id=row.memory_id,
-        related_id=row.related_id,
-        relation=row.relation,
-        target_id=row.target_id,
-        starts_at=row.starts_at,
-        sentence=row.sentence,
-        cues=tuple(row.cues.split()),
-        sensitive=bool(row.sensitive),
-    )

@@ -1,4 +1,4 @@
-"""Who holds jobs, and which of these processes have ended: their jobs are anybody's again."""
+"""Processes that ended while they held jobs, and how their jobs become free again."""
 
 from __future__ import annotations
 
@@ -19,21 +19,20 @@ _j = table.c
 
 @dataclass(frozen=True, slots=True)
 class DeadHolder:
-    """A process that has ended, and how many jobs it still holds."""
+    """A process that ended, and how many jobs it still holds."""
 
     process: int
     jobs: int
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """One line for people."""
         theirs = "its job is" if self.jobs == 1 else f"its {self.jobs} jobs are"
         return f"process {self.process} is gone; {theirs} taken over at the next run"
 
 
-def gone(tx: Connection, user: str | None = None) -> list[DeadHolder]:
-    """The processes of this machine that have ended and still hold jobs of the user, or of
-    anybody."""
+def dead_holders(tx: Connection, user: str | None = None) -> list[DeadHolder]:
+    """The processes of this machine that ended and still hold jobs, of one user or of all."""
     query = select(_j.lease_owner, func.count()).where(jobs.unfinished, _j.lease_owner.is_not(None))
     if user is not None:
         query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
@@ -44,14 +43,13 @@ def gone(tx: Connection, user: str | None = None) -> list[DeadHolder]:
     return [DeadHolder(process, count) for process, count in sorted(held.items())]
 
 
-def any_gone(tx: Connection) -> bool:
-    """Whether anything is in the hands of a process that has ended."""
+def any_dead(tx: Connection) -> bool:
+    """Whether any job is held by a process that ended."""
     return any(processes.has_ended(owner) for owner in jobs.lease_owners(tx))
 
 
-def free_gone(tx: Connection, kind: str | None = None) -> bool:
-    """Let others have what processes that have ended still hold, of a kind or of any; whether there
-    was anything."""
+def release_dead(tx: Connection, kind: str | None = None) -> bool:
+    """Free the jobs, of a kind or of all, that ended processes hold; whether there were any."""
     query = select(_j.lease_owner).where(jobs.unfinished, _j.lease_owner.is_not(None)).distinct()
     if kind is not None:
         query = query.where(_j.kind == kind)
@@ -62,8 +60,10 @@ def free_gone(tx: Connection, kind: str | None = None) -> bool:
 
 
 def finish_unheld(tx: Connection, kind: str, target_ids: Sequence[int], now: datetime) -> None:
-    """Mark the work on these targets done, also what had failed, where no living process has it in
-    hand: who has it finds nothing left to do."""
+    """Mark the jobs of these targets as done, failed ones too.
+
+    A job that a living process holds is left to it; it will find nothing left to do.
+    """
     theirs = (_j.kind == kind, _j.source_id.in_(target_ids), _j.status != 0)
     held = select(_j.lease_owner).where(*theirs, _j.lease_owner.is_not(None)).distinct()
     for owner in list(tx.execute(held).scalars()):

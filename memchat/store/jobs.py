@@ -1,9 +1,9 @@
-"""The queue: one row a piece of work, claimed under a lease and finished behind a fence.
+"""The queue: one row for each job, which a worker claims under a lease.
 
-``status`` is -1 while it waits or runs, 0 when done, and the error's code (an HTTP status, or 1)
-when it failed for good. One try and five retries, after 1, 2, 4, 8 and 16
-minutes, or as the settings say. What was tried
-in vain is taken in smaller and smaller batches: what takes all others down with it ends alone.
+``status`` is -1 while a job waits or runs, 0 when it is done, and the code of the error (an HTTP
+status, or 1) when it failed for good. A job is tried once and retried after 1, 2, 4, 8 and 16
+minutes, or as the settings say. Jobs that failed are claimed in smaller and smaller batches, so
+that a job that crashes its worker ends up alone.
 """
 
 from __future__ import annotations
@@ -14,34 +14,23 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    and_,
-    case,
-    delete,
-    func,
-    literal_column,
-    or_,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, and_, delete, literal_column, or_, select, update
 
 from memchat.config.settings import RETRY_MINUTES
 from memchat.store import raw_sql
 from memchat.store.schema import apps, jobs, utc_text
-from memchat.types import Job
 
 LEASE_SECONDS = 600.0
-"""How long a worker holds a job before it must renew; a long reading renews at every window."""
+"""How long a claim lasts unless it is renewed. A long extraction renews it at every window."""
 FULL_TRIES = 2
-"""Tries in batches of the full size; from then on each is a quarter of the one before."""
+"""Tries in batches of the full size. After them each batch is a quarter of the one before."""
 _j = jobs.c
-WAITING = -1
-"""The status of what waits or runs."""
-waits = _j.status == literal_column(str(WAITING))
-"""A literal: SQLite takes the index of what waits for no bound value."""
+UNFINISHED = -1
+"""The status of a job that waits or runs."""
+unfinished = _j.status == literal_column(str(UNFINISHED))
+"""A literal, since SQLite does not use the partial index for a bound value."""
+_TARGETS = {"embed": "memory", "forget": "memory"}
+"""The kinds of jobs whose target is a memory; the target of the others is a session."""
 _ENQUEUE = """
     INSERT INTO jobs (kind, app_id, source_type, source_id, text, run_at, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -55,7 +44,8 @@ _ENQUEUE = """
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A job in hand. ``holder`` is the fence: every claim has its own, however often renewed."""
+    """A claimed job. ``holder`` is unique to one call of ``claim``: a claim whose holder is no
+    longer the row's has been lost."""
 
     id: int
     kind: str
@@ -70,82 +60,90 @@ def enqueue(
     tx: Connection,
     kind: str,
     app_id: int,
-    source: str,
     target_id: int,
     now: datetime,
     *,
     run_at: datetime | None = None,
     how: str | None = None,
 ) -> None:
-    """Ask for work on a target, now or at ``run_at``; asking again starts its attempts anew.
+    """Queue a job for a target, due now or at ``run_at``. An existing job starts its attempts
+    again.
 
-    ``how`` is for the worker that does it. Work that is under way goes on: who does it looks, when
-    finishing, whether more has come.
+    ``how`` is passed to the worker. A job that is running goes on: before it finishes, its worker
+    looks for new input itself.
     """
     at = utc_text(now)
     due_at = utc_text(run_at or now)
-    raw_sql.rows(tx, _ENQUEUE, kind, app_id, source, target_id, how, due_at, at, at)
+    raw_sql.rows(
+        tx, _ENQUEUE, kind, app_id, _TARGETS.get(kind, "session"), target_id, how, due_at, at, at
+    )
 
 
-def claim(
-    tx: Connection,
-    kind: str,
-    owner: str,
-    now: datetime,
-    lease_seconds: float,
-    *,
-    limit: int = 1,
-    batch: int = 1,
-    user: str | None = None,
-    target_id: int | None = None,
-    due_by: datetime | None = None,
-) -> list[Claim]:
-    """Take due jobs of a kind: waiting ones, and those whose worker's lease ran out.
+@dataclass(frozen=True, slots=True)
+class ClaimRequest:
+    """What a worker wants to claim."""
 
-    With ``due_by`` none that became due later. At most ``limit``; of those that were tried often
-    one batch alone, which shrinks from ``batch`` with each try.
+    kind: str
+    owner: str
+    """The worker's name, by which others see whether its process is still alive."""
+    lease_seconds: float
+    limit: int = 1
+    """Jobs at most."""
+    batch: int = 1
+    """Jobs of a full batch; of those that were tried often fewer are taken with each try."""
+    user: str | None = None
+    target_id: int | None = None
+    due_by: datetime | None = None
+    """Leaves out what became due later; None for now."""
+
+
+def claim(tx: Connection, request: ClaimRequest, now: datetime) -> list[Claim]:
+    """Claim due jobs of a kind: waiting ones, and those whose lease ran out.
+
+    Jobs that were tried often are claimed one small batch at a time.
     """
     query = select(_j.id, _j.attempts).where(
-        waits, _j.kind == kind, _j.run_at <= (due_by or now), free(now)
+        unfinished, _j.kind == request.kind, _j.run_at <= (request.due_by or now), is_free(now)
     )
-    if user is not None:
-        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
-    if target_id is not None:
-        query = query.where(_j.source_id == target_id)
+    if request.user is not None:
+        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == request.user)
+    if request.target_id is not None:
+        query = query.where(_j.source_id == request.target_id)
     query = query.order_by(_j.run_at, _j.id)
     longest_due = tx.execute(query.limit(1)).first()
     if longest_due is None:
         return []
     if longest_due.attempts < FULL_TRIES:
-        query = query.where(_j.attempts < FULL_TRIES).limit(limit)
+        query = query.where(_j.attempts < FULL_TRIES).limit(request.limit)
     else:
-        size = batch_size(batch, longest_due.attempts)
-        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, limit))
-    until = now + timedelta(seconds=lease_seconds)
-    holder = f"{owner}:{secrets.token_hex(4)}"
+        size = batch_size(request.batch, longest_due.attempts)
+        query = query.where(_j.attempts == longest_due.attempts).limit(min(size, request.limit))
+    until = now + timedelta(seconds=request.lease_seconds)
+    holder = f"{request.owner}:{secrets.token_hex(4)}"
     rows = tx.execute(
         update(jobs)
         .where(_j.id.in_(query.with_only_columns(_j.id).scalar_subquery()))
         .values(lease_owner=holder, lease_until=until, attempts=_j.attempts + 1)
         .returning(_j.run_at, _j.id, _j.kind, _j.app_id, _j.source_id, _j.attempts, _j.text)
     )
-    # RETURNING promises no order; the longest due comes first.
+    # RETURNING has no order; the job that has been due longest comes first.
     taken = sorted(rows, key=lambda row: (row[0], row[1]))
     return [Claim(row[1], row[2], row[3], row[4], row[5], holder, row[6]) for row in taken]
 
 
 def batch_size(limit: int, attempts: int) -> int:
-    """How many jobs that were tried so often are taken together, of a batch of ``limit``."""
+    """How many jobs with this number of attempts are claimed together, if a full batch has
+    ``limit``."""
     return max(1, limit >> 2 * max(0, attempts - FULL_TRIES + 1))
 
 
 def finish(tx: Connection, claimed: Claim, now: datetime) -> bool:
-    """Mark done; False when the fence says that somebody else holds the job by now."""
+    """Mark a job as done; False if the claim was lost to another worker."""
     return bool(finish_all(tx, [claimed], now))
 
 
 def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[Claim]:
-    """Mark those done whose claim still stands, which are given back."""
+    """Mark the jobs as done whose claims are still valid; returns these claims."""
     done = update(jobs).values(
         status=0,
         processed_at=now,
@@ -162,13 +160,13 @@ def finish_all(tx: Connection, claims: Sequence[Claim], now: datetime) -> list[C
     return [claimed for claimed in claims if claimed.id in ids]
 
 
-def holds(tx: Connection, claimed: Claim) -> bool:
-    """Whether the claim still stands."""
-    return bool(standing(tx, [claimed]))
+def is_held(tx: Connection, claimed: Claim) -> bool:
+    """Whether the claim is still valid."""
+    return bool(still_held(tx, [claimed]))
 
 
-def standing(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
-    """Those whose claim still stands."""
+def still_held(tx: Connection, claims: Sequence[Claim]) -> list[Claim]:
+    """Those of these claims that are still valid."""
     ids = {
         row.id
         for some in _by_holder(claims)
@@ -187,23 +185,24 @@ def fail(
     retry_after: float | None = None,
     retry_minutes: Sequence[float] = RETRY_MINUTES,
 ) -> None:
-    """Note the error and set the next try, or give up after the last."""
+    """Store the error and the time of the next try; after the last one the job has failed for
+    good."""
     values: dict[str, Any] = {"error_message": reason, "lease_owner": None, "lease_until": None}
     if claimed.attempt <= len(retry_minutes):
         wait = max(retry_minutes[claimed.attempt - 1] * 60, retry_after or 0)
         values["run_at"] = now + timedelta(seconds=wait)
     else:
         values.update(status=max(code, 1), processed_at=now)
-    tx.execute(update(jobs).where(*_fence(claimed)).values(**values))
+    tx.execute(update(jobs).where(*_fences([claimed])).values(**values))
 
 
-def give_up_on_killers(
+def fail_crashing_jobs(
     tx: Connection, now: datetime, retry_minutes: Sequence[float] = RETRY_MINUTES
 ) -> None:
-    """Fail jobs that took their worker down at every try."""
+    """Mark jobs as failed whose workers ended at every try."""
     tx.execute(
         update(jobs)
-        .where(waits, free(now), _j.attempts > len(retry_minutes))
+        .where(unfinished, is_free(now), _j.attempts > len(retry_minutes))
         .values(
             status=1,
             processed_at=now,
@@ -215,44 +214,44 @@ def give_up_on_killers(
 
 
 def release(tx: Connection, claims: Sequence[Claim]) -> None:
-    """Give back what a stopping worker still holds, without counting the try."""
+    """Free the jobs that a stopping worker holds, without counting the attempt."""
     back = update(jobs).values(lease_owner=None, lease_until=None, attempts=_j.attempts - 1)
     for some in _by_holder(claims):
         tx.execute(back.where(*_fences(some)))
 
 
 def renew(tx: Connection, claimed: Claim, until: datetime) -> bool:
-    """Hold a job longer; False when the claim no longer stands."""
+    """Extend the lease of a job; False if the claim was lost."""
     return bool(renew_all(tx, [claimed], until))
 
 
 def renew_all(tx: Connection, claims: Sequence[Claim], until: datetime) -> int:
-    """Hold those longer whose claim still stands; how many."""
+    """Extend the leases of the claims that are still valid; how many there are."""
     longer = update(jobs).values(lease_until=until)
     return sum(tx.execute(longer.where(*_fences(some))).rowcount for some in _by_holder(claims))
 
 
-def under_way(tx: Connection, kind: str, target_id: int) -> bool:
-    """Whether work on a target waits or runs."""
-    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, waits)
+def is_unfinished(tx: Connection, kind: str, target_id: int) -> bool:
+    """Whether a job for a target waits or runs."""
+    query = select(_j.id).where(_j.kind == kind, _j.source_id == target_id, unfinished)
     return tx.execute(query).first() is not None
 
 
-def targets(tx: Connection, kind: str, app_id: int) -> set[int]:
-    """The targets in a scope row on which work waits or runs."""
-    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, waits)
+def unfinished_targets(tx: Connection, kind: str, app_id: int) -> set[int]:
+    """The targets in a scope row whose jobs wait or run."""
+    query = select(_j.source_id).where(_j.kind == kind, _j.app_id == app_id, unfinished)
     return set(tx.execute(query).scalars())
 
 
-def how(tx: Connection, kind: str, target_id: int) -> str | None:
-    """What was said of how the work on a target is to be done."""
+def instructions(tx: Connection, kind: str, target_id: int) -> str | None:
+    """What ``enqueue`` was given as ``how`` for a target."""
     query = select(_j.text).where(_j.kind == kind, _j.source_id == target_id)
     return tx.execute(query).scalar()
 
 
-def due(tx: Connection, user: str | None, now: datetime) -> set[str]:
-    """The kinds of which some work of the user, or of anybody, could be done now."""
-    # By the index of what waits: somebody's jobs that are done may be many.
+def due_kinds(tx: Connection, user: str | None, now: datetime) -> set[str]:
+    """The kinds of which the user, or anybody, has a job that is due and not held."""
+    # The index of unfinished jobs is forced, since a user may have very many finished ones.
     sql = (
         "SELECT DISTINCT j.kind FROM jobs j INDEXED BY ix_jobs_due"
         " JOIN apps a ON a.id = j.app_id WHERE j.status = -1"
@@ -262,17 +261,17 @@ def due(tx: Connection, user: str | None, now: datetime) -> set[str]:
     return {row[0] for row in raw_sql.rows(tx, sql, utc_text(now), user)}
 
 
-def owners(tx: Connection) -> list[str]:
-    """Who holds jobs now."""
-    query = select(_j.lease_owner).where(waits, _j.lease_owner.is_not(None))
+def lease_owners(tx: Connection) -> list[str]:
+    """The owners of all current leases."""
+    query = select(_j.lease_owner).where(unfinished, _j.lease_owner.is_not(None))
     return [str(owner) for owner in tx.execute(query.distinct()).scalars()]
 
 
-def let_go(tx: Connection, owner: str) -> None:
-    """Let others have what a dead worker held; its try counts."""
+def release_owner(tx: Connection, owner: str) -> None:
+    """Free the jobs of a worker that ended; the attempt counts."""
     tx.execute(
         update(jobs)
-        .where(waits, _j.lease_owner == owner)
+        .where(unfinished, _j.lease_owner == owner)
         .values(lease_owner=None, lease_until=None)
     )
 
@@ -285,120 +284,53 @@ def retry(
     job_id: int | None = None,
     failed_only: bool = False,
 ) -> int:
-    """Put failed jobs of the user, or waiting ones, first in line again; how many.
+    """Make the user's failed jobs, and the waiting ones that failed before, due now; how many.
 
-    One that is being worked on is left to its worker.
+    A job that is running is left alone.
     """
     mine = select(apps.c.id).where(apps.c.user == user)
-    waiting = and_(waits, _j.attempts > 0, free(now))
+    waiting = and_(unfinished, _j.attempts > 0, is_free(now))
     which = _j.status > 0 if failed_only else or_(_j.status > 0, waiting)
     query = update(jobs).where(_j.app_id.in_(mine), which)
     if job_id is not None:
         query = query.where(_j.id == job_id)
     done = tx.execute(
-        query.values(status=WAITING, attempts=0, run_at=now, processed_at=None, lease_until=None)
+        query.values(status=UNFINISHED, attempts=0, run_at=now, processed_at=None, lease_until=None)
     )
     return int(done.rowcount)
 
 
 def cancel(tx: Connection, kind: str, target_ids: Sequence[int]) -> None:
-    """Drop the work on targets that are no more."""
+    """Delete the jobs for these targets."""
     tx.execute(delete(jobs).where(_j.kind == kind, _j.source_id.in_(target_ids)))
 
 
-def clear(tx: Connection, *, user: str) -> int:
-    """Drop the completed jobs of a user, but for readings: how a conversation stands is read from
-    them."""
+def remove_completed(tx: Connection, *, user: str) -> int:
+    """Delete a user's completed jobs; how many. Those of extractions stay, since they tell the
+    state of a conversation."""
     mine = select(apps.c.id).where(apps.c.user == user)
     done = delete(jobs).where(_j.app_id.in_(mine), _j.status == 0, _j.kind != "extract")
     return int(tx.execute(done).rowcount)
 
 
-STATUSES = ("pending", "running", "completed", "failed")
-
-
-def listed(
-    tx: Connection, *, user: str | None, status: str | None, now: datetime, limit: int
-) -> list[Job]:
-    """Jobs, newest first."""
-    query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
-    if user is not None:
-        query = query.where(apps.c.user == user)
-    conditions = {
-        "pending": and_(waits, free(now)),
-        "running": and_(waits, _j.lease_until >= now),
-        "completed": _j.status == 0,
-        "failed": _j.status > 0,
-    }
-    if status is not None:
-        query = query.where(conditions[status])
-    return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
-
-
-def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int]:
-    """How many jobs there are of each status."""
-    code = case(
-        (_j.status > 0, "failed"),
-        (_j.status == 0, "completed"),
-        (free(now), "pending"),
-        else_="running",
-    )
-    query = select(code, func.count()).group_by(code)
-    if user is not None:
-        query = query.join(apps, apps.c.id == _j.app_id).where(apps.c.user == user)
-    found = {row[0]: row[1] for row in tx.execute(query)}
-    return {status: found.get(status, 0) for status in STATUSES}
-
-
-def by_ids(tx: Connection, ids: Sequence[int], now: datetime) -> list[Job]:
-    """Jobs by id."""
-    query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
-    return [_job(row, now) for row in tx.execute(query.where(_j.id.in_(ids)))]
-
-
-def free(now: datetime) -> ColumnElement[bool]:
-    """Whether nobody has the job in hand."""
+def is_free(now: datetime) -> ColumnElement[bool]:
+    """A condition: no worker holds the job."""
     return or_(_j.lease_until.is_(None), _j.lease_until < now)
 
 
-def _fence(claimed: Claim) -> tuple[ColumnElement[bool], ...]:
-    return _fences([claimed])
-
-
 def _fences(claims: Sequence[Claim]) -> tuple[ColumnElement[bool], ...]:
-    """The fence of claims of one holder."""
-    # Not the attempts: work that is asked for anew counts from the start again.
+    """The conditions under which these claims, all of one holder, are still valid."""
+    # The attempts are not compared: queueing the job again sets them back.
     return (
         _j.id.in_([claimed.id for claimed in claims]),
-        waits,
+        unfinished,
         _j.lease_owner == claims[0].holder,
     )
 
 
 def _by_holder(claims: Sequence[Claim]) -> list[list[Claim]]:
-    """Claims that were taken together."""
+    """The claims in groups of one holder."""
     found: dict[str, list[Claim]] = {}
     for claimed in claims:
         found.setdefault(claimed.holder, []).append(claimed)
     return list(found.values())
-
-
-def _job(row: Row[Any], now: datetime) -> Job:
-    if row.status == WAITING:
-        held = row.lease_until is not None and row.lease_until >= now
-        status = "running" if held else "pending"
-    else:
-        status = "completed" if row.status == 0 else "failed"
-    return Job(
-        id=row.id,
-        kind=row.kind,
-        user=row.user,
-        app=row.app,
-        target_id=row.source_id,
-        status=status,
-        attempts=row.attempts,
-        run_at=row.run_at,
-        error_message=row.error_message,
-        created_at=row.created_at,
-        processed_at=row.processed_at,
-    )

@@ -1,9 +1,9 @@
-"""Search by words: SQLite FTS5, stemmed, each word under the name of its scope.
+"""Keyword search with SQLite FTS5: words are stemmed and carry the id of their scope as a prefix.
 
-A word's list is one person's own: a search costs their rows and never the table's, and a word is as
-rare as it is with them. A row counts as the set of its words: short texts hold nearly each word
-once, and to ask how often, and how long every row is, costs more than all the rest. Scripts that
-do not separate words are asked for by overlapping pairs of characters.
+Because of the prefix a search reads only the rows of its scope, and how rare a word is counts
+within the scope. A row is treated as the set of its words: short texts hold most words once, and
+word counts and row lengths would cost more to read than everything else. Scripts without spaces
+between words are indexed as overlapping pairs of characters.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ Kind = Literal["memories", "messages", "sessions"]
 Hit = tuple[int, float]
 """A row's id and its score."""
 CONTEXT_WEIGHT = 0.44
-"""What a word in a neighbouring turn counts, against 1 in the turn itself."""
+"""The weight of a word in a neighbouring message; in the message itself it is 1."""
 _COLUMNS: dict[Kind, tuple[str, ...]] = {
     "memories": ("",),
     "messages": ("text:", "context:"),
     "sessions": ("",),
 }
-"""Where a word may stand: in the row itself, and beside it."""
+"""The columns that hold a row's own words, and for messages those of its neighbours."""
 
 UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
@@ -43,21 +43,21 @@ UNSPACED = re.compile(
 _MARKS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-\u065f\u0670\ufe00-\ufe0f]"
 )
-"""Accents, the vowel signs that Hebrew and Arabic are mostly written without, an emoji's colour."""
+"""Accents, vowel signs that Hebrew and Arabic mostly omit, and selectors of an emoji's form."""
 _ASIDE = re.compile(
     "[你我您他她吗呢吧嘛的了是在有]|什么|哪[里儿]?|谁|怎么|为什么|多少|几点|(?:です|ます|ました|でした)[かね]?|どこ|いつ|だれ|なに|なぜ"
     "|(?<=[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff])[はがをにでのともかへや]"
 )
-"""What a Chinese or Japanese question holds beside the words that it looks for."""
+"""Particles and question words of Chinese and Japanese, which are not searched for."""
 _STROKES = str.maketrans(
     {"đ": "d", "ł": "l", "ø": "o", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"}
 )
-"""Letters that no normal form takes apart, and the plain ones that people type for them."""
+"""Letters that Unicode does not decompose, and the plain letters that people type for them."""
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
-"""What words are made of: all else separates them."""
+"""The Unicode categories of the characters in words; all others separate words."""
 _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
 _LETTERS = str.maketrans("0123456789abcdef", "bcdfghjkmnpqrtvw")
-"""Half bytes as consonants, from which the stemmer takes nothing."""
+"""Hexadecimal digits as consonants, which the stemmer leaves alone."""
 _MOST_TERMS = 48
 _DEEP_BYTES = 1_000
 
@@ -76,8 +76,8 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
-    """What a row is to hold, but for what stands beside it."""
+class KeywordText:
+    """The scope and text that a keyword row has to hold, without its neighbours' words."""
 
     app_id: int
     text: str
@@ -86,34 +86,35 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Every row of some scopes that holds any of a question's words: which, and what that tells.
+    """The rows of some scopes that hold any of a query's words, and their scores.
 
-    A row's score is BM25 with the row as a set of words: for each that it holds how rare that is
-    among these rows, as a share of what all of them make. What stands beside it counts for less.
+    A score is BM25 over sets of words: the sum of the rarities of the words that a row holds, as a
+    share of the sum for all words found anywhere. Words of neighbouring messages count for less.
     """
 
     words: Sequence[str] = ()
     held: Mapping[int, int] = field(default_factory=dict)
-    """For each row bits: of a word it holds itself, and behind those of one beside it."""
+    """For each row a bit for each word it holds itself, and above these one for each that a
+    neighbour holds."""
     scores: Mapping[int, float] = field(default_factory=dict)
-    """For each such set of bits its score."""
+    """The score of each of these sets of bits."""
     ranked: Sequence[tuple[float, Sequence[int]]] = ()
-    """The rows by their score, the best first, of equal ones the newest."""
+    """The rows by score, the best first; rows with equal scores the newest first."""
     known: float = 0.0
-    """What the words that any row holds have of all that the question's words tell: one that nobody
-    ever used tells the most."""
+    """The share of the query's total rarity that the words found anywhere have. A word that is
+    found nowhere is the rarest."""
 
     def best(self, limit: int, without: Collection[int] = ()) -> list[Hit]:
-        """The best of them, so many."""
+        """The ``limit`` best rows, with their scores."""
         every = ((i, score) for score, rows in self.ranked for i in rows if i not in without)
         return list(islice(every, limit))
 
     def of(self, row_ids: Iterable[int]) -> dict[int, float]:
-        """The scores of these rows, as far as they match."""
+        """The scores of these rows; those that do not match are left out."""
         return {i: self.scores[self.held[i]] for i in row_ids if i in self.held}
 
     def bits_of(self, row_id: int) -> int:
-        """Bits of the words that a row holds, itself or beside it, whatever their endings."""
+        """A bit for each word that a row or its neighbours hold, with any ending."""
         bits = self.held.get(row_id, 0)
         return (bits | bits >> len(self.words)) & (1 << len(self.words)) - 1
 
@@ -123,7 +124,7 @@ class Matches:
 
 
 def query_terms(question: str) -> list[str]:
-    """The distinct words of a question worth looking for, in order."""
+    """The distinct words of a query to search for, in order; stop words are left out."""
     return _told(UNSPACED.sub(_asked, folded(question)))[:_MOST_TERMS]
 
 
@@ -135,9 +136,9 @@ def matches(
     *,
     replies: bool = False,
 ) -> Matches:
-    """What holds any of the words in these scopes; of turns the user's, and with ``replies`` all.
+    """The rows of these scopes that hold any of the words, as ``query_terms`` returns them.
 
-    The words are as ``query_terms`` gives them.
+    Of messages only the user's are searched, unless ``replies`` is set.
     """
     if not words or not app_ids:
         return Matches(words)
@@ -162,8 +163,11 @@ def matches(
     return Matches(words, held, scores, ranked, known / sum(rare))
 
 
-def holding(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]) -> set[int]:
-    """Every row of some scopes that itself holds all of these words, with whatever endings."""
+def rows_holding_all(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[str]
+) -> set[int]:
+    """The ids of the rows of some scopes that hold all of these words themselves, with any
+    endings."""
     terms = [term for word in words for term in query_terms(word)]
     if not terms or not app_ids:
         return set()
@@ -173,8 +177,11 @@ def holding(tx: Connection, kind: Kind, app_ids: Sequence[int], words: Sequence[
     return set(_rows(tx, kind, " AND ".join(f"{column}({any_of})" for any_of in each)))
 
 
-def held_by_more(tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int) -> bool:
-    """Whether more than so many rows of some scopes hold a word; no more are looked at."""
+def is_held_by_more(
+    tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, most: int
+) -> bool:
+    """Whether more than ``most`` rows of some scopes hold a word. Stops reading once that is
+    known."""
     terms = query_terms(word)
     any_of = " OR ".join(f'"{_scope(i)}{_coded(term)}"' for i in app_ids for term in terms)
     if not any_of:
@@ -184,7 +191,7 @@ def held_by_more(tx: Connection, kind: Kind, app_ids: Sequence[int], word: str, 
 
 
 def stems(words: Iterable[str]) -> dict[str, str]:
-    """The stem under which the index holds each of these folded words."""
+    """The stems under which the index holds these folded words, by word."""
     listed = sorted(set(words))
     with closing(sqlite3.connect(":memory:")) as memory:
         memory.execute("CREATE VIRTUAL TABLE said USING fts5(word, tokenize = 'porter ascii')")
@@ -196,7 +203,7 @@ def stems(words: Iterable[str]) -> dict[str, str]:
 
 
 def _rows(tx: Connection, kind: Kind, match: str) -> list[int]:
-    # As one text: making a tuple of each row takes longer than finding it.
+    # As one JSON text: building a tuple for each row takes longer than the search.
     sql = f"SELECT json_group_array(rowid) FROM {kind}_fts WHERE {kind}_fts MATCH ?"
     found: list[int] = json.loads(raw_sql.rows(tx, sql, match)[0][0])
     return found
@@ -214,7 +221,7 @@ def _score(bits: int, rare: Sequence[float]) -> float:
 
 
 def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> None:
-    """Index a row, or index it anew."""
+    """Index a row, or replace its keyword row."""
     remove(tx, kind, [row_id])
     sql = f"INSERT INTO {kind}_fts (rowid, text) VALUES (?, ?)"
     raw_sql.rows(tx, sql, row_id, _indexed(_scope(app_id), text))
@@ -223,8 +230,8 @@ def write(tx: Connection, kind: Kind, row_id: int, app_id: int, text: str) -> No
 def write_turn(
     tx: Connection, row_id: int, app_id: int, text: str, context: str, *, reply: bool
 ) -> None:
-    """Index a turn anew, with its neighbours' words as its context. A reply is found only where
-    replies are asked for."""
+    """Replace the keyword row of a message, with its neighbours' words as its context. Replies are
+    indexed apart, and found only by searches that ask for them."""
     remove(tx, "messages", [row_id])
     name = _scope(app_id, reply)
     sql = "INSERT INTO messages_fts (rowid, text, context) VALUES (?, ?, ?)"
@@ -232,31 +239,32 @@ def write_turn(
 
 
 def remove(tx: Connection, kind: Kind, row_ids: Iterable[int]) -> None:
-    """Take rows out. Their words leave the file's bytes only with ``scrub``."""
+    """Delete keyword rows. Their words stay in the bytes of the file until ``scrub``."""
     for row_id in row_ids:
         raw_sql.rows(tx, f"DELETE FROM {kind}_fts WHERE rowid = ?", row_id)
 
 
 def scrub(tx: Connection) -> None:
-    """Rewrite the segments, the one way deleted words leave them."""
+    """Rewrite the segments of the index, which is the only way to remove deleted words from
+    them."""
     for kind in _COLUMNS:
-        # Each 'optimize' may add a level to the index, and SQLite takes one of more than 2,000 for
-        # damaged (seen with 3.40). Its structure, record 10, holds two bytes a level.
+        # Each 'optimize' may add a level, and SQLite 3.40 takes an index of more than 2,000 levels
+        # for damaged. Record 10 describes the structure, with two bytes for each level.
         structure = f"SELECT length(block) FROM {kind}_fts_data WHERE id = 10"
         deep = tx.exec_driver_sql(structure).scalar_one() > _DEEP_BYTES
         command = "rebuild" if deep else "optimize"
         tx.exec_driver_sql(f"INSERT INTO {kind}_fts ({kind}_fts) VALUES ('{command}')")
 
 
-def astray(tx: Connection, kind: Kind, wanted: Mapping[int, Words]) -> set[int]:
-    """The ids whose rows are lacking, are too many, or hold another text or scope."""
+def wrong_rows(tx: Connection, kind: Kind, wanted: Mapping[int, KeywordText]) -> set[int]:
+    """The ids whose keyword rows are missing, superfluous, or hold another text or scope."""
     held = dict(raw_sql.rows(tx, f"SELECT rowid, text FROM {kind}_fts"))
     right = {i: _indexed(_scope(w.app_id, w.reply), w.text) for i, w in wanted.items()}
     return {i for i in held.keys() | right.keys() if held.get(i) != right.get(i)}
 
 
 def ids(tx: Connection, kind: Kind, app_id: int) -> set[int]:
-    """The rows of a scope that are indexed with any word; all rows of the kind are read for it."""
+    """The ids of a scope's rows that are indexed with any word. Reads all rows of the kind."""
     sql = f"SELECT rowid FROM {kind}_fts WHERE text GLOB ?"
     return {row[0] for row in raw_sql.rows(tx, sql, f"{app_id}[qr]*")}
 
@@ -267,21 +275,20 @@ def count(tx: Connection, kind: Kind) -> int:
 
 
 def _scope(app_id: int, reply: bool = False) -> str:
-    """What stands before each word of a scope: digits and a letter, so that none passes for
-    another's."""
+    """The prefix of each word of a scope: digits and a letter, so that no prefix begins another."""
     return f"{app_id}{'r' if reply else 'q'}"
 
 
 def _indexed(name: str, text: str) -> str:
-    """The words of a text as they are indexed under a scope's name."""
-    # Not as prefixes of pairs: a prefix query between two writes of one transaction damages the
-    # index in SQLite 3.40.
+    """The words of a text as they are indexed, each with the scope's prefix ``name``."""
+    # Single characters are indexed too: searching them as prefixes of pairs, between two writes of
+    # one transaction, damages the index in SQLite 3.40.
     paired = UNSPACED.sub(lambda run: f" {_pairs(run[0])} {' '.join(run[0])} ", folded(text))
     return " ".join(f"{name}{_coded(word)}" for word in _told(paired))
 
 
 def _told(text: str) -> list[str]:
-    """The distinct words of a folded text that tell anything, in order."""
+    """The distinct words of a folded text but for stop words, in order."""
     if text.isascii():
         words = _ASCII_BREAKS.sub(" ", text)
     else:
@@ -290,8 +297,8 @@ def _told(text: str) -> list[str]:
 
 
 def _coded(word: str) -> str:
-    """The word in ASCII letters and digits, since what the tokenizer makes of others is its own; a
-    short one so that the stemmer leaves it alone, which behind a name would take "ds" for "d"."""
+    """The word in ASCII letters and digits. Other characters are encoded, since the tokenizer would
+    change them, and so are short words, which the stemmer would change behind a prefix."""
     return word if word.isascii() and len(word) > 2 else word.encode().hex().translate(_LETTERS)
 
 
@@ -305,7 +312,7 @@ def _pairs(run: str) -> str:
 
 
 def folded(text: str) -> str:
-    """A text as the index compares it: without case, width and accents."""
-    # Letters for mathematics fall apart into capitals.
+    """A text as the index compares it: without differences of case, width and accents."""
+    # Normalising turns mathematical letters into capitals, so case is folded first.
     bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()).casefold())
     return unicodedata.normalize("NFC", bare.translate(_STROKES))

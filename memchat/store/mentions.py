@@ -1,5 +1,4 @@
-"""Where a word may stand besides the memories in use: what the keyword index holds only in part, or
-not at all, and the short texts that it never holds."""
+"""Texts that may mention a fact and that the keyword index does not hold, or only in part."""
 
 from __future__ import annotations
 
@@ -14,9 +13,9 @@ _IN = "IN (SELECT value FROM json_each(?))"
 _SAID = f"FROM sessions s JOIN messages m ON m.session_id = s.id WHERE s.app_id {_IN}"
 
 
-def scopes(tx: Connection, app_id: int) -> list[int]:
-    """The scope rows in which what is remembered in this one may be spoken of: itself and what its
-    user has in every app; for the latter every app of the user."""
+def related_app_ids(tx: Connection, app_id: int) -> list[int]:
+    """The scope rows whose texts may mention the facts of this one: itself and the user's shared
+    row; for the shared row all of the user's."""
     sql = (
         "SELECT a.id FROM apps here JOIN apps a ON a.user = here.user"
         " WHERE here.id = ? AND (a.id = here.id OR here.name = '' OR a.name = '')"
@@ -25,16 +24,16 @@ def scopes(tx: Connection, app_id: int) -> list[int]:
 
 
 def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
-    """How many messages the conversations of these scopes have."""
+    """How many messages there are in these scope rows."""
     sql = f"SELECT count(*) {_SAID}"
     return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
-def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
-    """The messages that the keyword index does not hold whole and that may hold a word with one of
-    these beginnings: those that no search may find, and long replies."""
+def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
+    """The ids of messages that are not indexed, or not completely, and may hold a word with one of
+    these beginnings: those excluded from search, and long replies."""
     like = " OR ".join("m.content LIKE ?" for _ in beginnings)
-    # LIKE folds ASCII alone: what has other characters may hold the word with an accent.
+    # LIKE folds only ASCII: a text with other characters may hold the word with an accent.
     sql = (
         f"SELECT m.id {_SAID}"
         " AND (m.memory = 0 OR (m.role != 'user' AND m.search_text IS NOT NULL))"
@@ -44,8 +43,8 @@ def barely_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[
     return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), *patterns)]
 
 
-def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
-    """Id, title, summary and last activity of every conversation that has either."""
+def titles_and_summaries(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, title, summary and last activity of every conversation with a title or summary."""
     sql = (
         f"SELECT id, title, summary, last_activity_at FROM sessions WHERE app_id {_IN}"
         " AND (title IS NOT NULL OR summary IS NOT NULL)"
@@ -53,9 +52,9 @@ def described(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
     return raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))
 
 
-def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
-    """The memories that no search finds and that are not being forgotten, and those that were given
-    other words: the former ones are in their history."""
+def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+    """The ids of memories that search does not find, without those being forgotten; and of memories
+    that were edited, whose history holds their former words."""
     sql = (
         f"SELECT id FROM memories WHERE app_id {_IN} AND active = 0"
         " AND inactive_reason NOT IN ('superseded', 'forgotten')"
@@ -65,13 +64,13 @@ def unsearched(tx: Connection, app_ids: Sequence[int]) -> list[int]:
     return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_)]
 
 
-def waiting(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
-    """Id, message, time and words of every item of the inbox."""
+def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, message id, time and text of every inbox item."""
     return _proposed(tx, "inbox", "value, quote, sentence, reason", app_ids)
 
 
-def refused(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
-    """Id, message, time and words of every refusal."""
+def refusal_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:
+    """Id, message id, time and text of every refusal."""
     return _proposed(tx, "refusals", "value, reason", app_ids)
 
 

@@ -1,17 +1,18 @@
-"""The turns of a conversation, and under each reply the receipt: exactly what was injected."""
+"""The messages of conversations, with their keyword rows."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
-from memchat.store import embeddings, index_changes, keywords
-from memchat.store.schema import messages, receipts, sessions
-from memchat.types import Hit, Message, Role
+from memchat.store import embeddings, index_changes, keywords, raw_sql
+from memchat.store.records import from_row
+from memchat.store.schema import messages, sessions
+from memchat.types import Message, Role
 
 _m = messages.c
 
@@ -19,17 +20,16 @@ _m = messages.c
 def add(
     tx: Connection,
     session_id: int,
-    app_id: int,
     role: Role,
     content: str,
     now: datetime,
     status: str = "complete",
     memory: bool = True,
 ) -> int:
-    """Write one turn with its keyword row; the new id.
+    """Store one message with its keyword row; returns its id.
 
-    ``memory`` says whether memory was on when it was said: else nothing is ever learnt from it or
-    found in it.
+    ``memory`` says whether memory was on when it was sent. Otherwise nothing is learned from it,
+    and search never finds it.
     """
     values = {"role": role, "content": content, "created_at": now, "status": status}
     message_id: int = tx.execute(
@@ -38,28 +38,30 @@ def add(
         .returning(_m.id)
     ).scalar_one()
     if memory:
-        keywords.write_turn(tx, message_id, app_id, content, "", reply=role != "user")
+        keywords.write_turn(
+            tx, message_id, _app_id(tx, session_id), content, "", reply=role != "user"
+        )
     return message_id
 
 
 def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> None:
-    """Replace the words of turns of a conversation, by id, e.g. with forgotten ones blanked; they
-    are to be indexed anew."""
+    """Replace the texts of messages of a conversation, by id, for example by the same ones with
+    forgotten words blanked. They have to be embedded again."""
     unindex(tx, list(contents))
     for message_id, content in contents.items():
         tx.execute(update(messages).where(_m.id == message_id).values(content=content))
-    write_words(tx, session_id, contents.keys())
+    write_keywords(tx, session_id, contents.keys())
 
 
-def bar(tx: Connection, ids: Sequence[int]) -> None:
-    """Leave turns as they are, but for no search to find and no extraction to learn from."""
+def exclude(tx: Connection, ids: Sequence[int]) -> None:
+    """Keep messages, but exclude them from search and from extraction."""
     unindex(tx, ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
     _rewrite_around(tx, ids)
 
 
 def remove(tx: Connection, ids: Sequence[int]) -> None:
-    """Delete turns with their keyword rows; proofs and receipts go by cascade."""
+    """Delete messages with their keyword rows. Evidence and receipts are deleted by cascade."""
     unindex(tx, ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
     _rewrite_around(tx, ids)
@@ -67,7 +69,8 @@ def remove(tx: Connection, ids: Sequence[int]) -> None:
 
 
 def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
-    """Say what of a conversation's turns is embedded and searched, by id; what it was is gone."""
+    """Set the text by which messages of a conversation are embedded and searched, by id. Vectors of
+    their former texts are deleted."""
     held = {row.id: row for row in tx.execute(_indexed(session_id))}
     new = {i: words for i, words in texts.items() if held[i].search_text != words}
     for i, words in new.items():
@@ -75,52 +78,57 @@ def index(tx: Connection, texts: Mapping[int, str], session_id: int) -> None:
         values = {"search_text": words, "text_hash": hashed}
         tx.execute(update(messages).where(_m.id == i).values(**values))
     embeddings.remove_unused(tx, [row.text_hash for i in new if (row := held[i]).text_hash])
-    write_words(tx, session_id, list(new))
-    tell_index(tx, session_id, list(new))
+    write_keywords(tx, session_id, list(new))
+    record_change(tx, session_id, list(new))
 
 
 def unindex(tx: Connection, ids: Sequence[int]) -> None:
-    """Take turns, and what facts said of them, out of every search."""
+    """Remove messages, and the search texts made from them, from every search."""
     rows = tx.execute(
         select(_m.session_id, _m.text_hash).where(_m.id.in_(ids), _m.text_hash.is_not(None))
     ).all()
     for session_id in {row.session_id for row in rows}:
-        tell_index(tx, session_id, ids)
+        record_change(tx, session_id, ids)
     keywords.remove(tx, "messages", ids)
     tx.execute(update(messages).where(_m.id.in_(ids)).values(search_text=None, text_hash=None))
     embeddings.remove_unused(tx, [row.text_hash for row in rows])
 
 
-def tell_index(tx: Connection, session_id: int, ids: Collection[int]) -> None:
-    """Have an index read these turns of a conversation anew, and those beside them."""
+def record_change(tx: Connection, session_id: int, ids: Collection[int]) -> None:
+    """Note that an index has to read these messages of a conversation and their neighbours
+    again."""
     if ids:
-        app_id = tx.execute(select(sessions.c.app_id).where(sessions.c.id == session_id))
         turns = [row.id for row in tx.execute(_indexed(session_id))]
-        index_changes.record(tx, app_id.scalar_one(), "messages", _with_beside(turns, ids))
+        index_changes.record(tx, _app_id(tx, session_id), "messages", _with_beside(turns, ids))
 
 
-def write_words(tx: Connection, session_id: int, ids: Collection[int]) -> None:
-    """Write the keyword rows of these turns of a conversation, and of those beside them."""
+def write_keywords(tx: Connection, session_id: int, ids: Collection[int]) -> None:
+    """Write the keyword rows of these messages of a conversation and of their neighbours."""
     turns = tx.execute(_indexed(session_id)).all()
-    app_id = tx.execute(select(sessions.c.app_id).where(sessions.c.id == session_id)).scalar_one()
+    app_id = _app_id(tx, session_id)
     wanted = _with_beside([turn.id for turn in turns], ids)
     texts = ["", *((turn.search_text or turn.content) for turn in turns), ""]
     for n, turn in enumerate(turns, 1):
         if turn.id in wanted:
-            # Only what was read is blended: an open conversation's rows are written with each turn.
+            # Neighbours count only once the message was read: before, its rows change all the time.
             beside = f"{texts[n - 1]}\n{texts[n + 1]}" if turn.search_text else ""
             reply = turn.role != "user"
             keywords.write_turn(tx, turn.id, app_id, texts[n], beside, reply=reply)
 
 
 def _rewrite_around(tx: Connection, ids: Sequence[int]) -> None:
-    """Write the keyword rows of the turns beside these, which are out of search by now."""
+    """Write the keyword rows of the neighbours of these messages, which are no longer searched."""
     query = select(_m.id, _m.session_id).where(_m.id.in_(ids)).order_by(_m.id)
     for message_id, session_id in tx.execute(query).all():
         turns = [row.id for row in tx.execute(_indexed(session_id))]
         before = [i for i in turns if i < message_id][-1:]
         after = [i for i in turns if i > message_id][:1]
-        write_words(tx, session_id, [*before, *after])
+        write_keywords(tx, session_id, [*before, *after])
+
+
+def _app_id(tx: Connection, session_id: int) -> int:
+    sql = "SELECT app_id FROM sessions WHERE id = ?"
+    return int(raw_sql.rows(tx, sql, session_id)[0][0])
 
 
 def _indexed(session_id: int) -> Select[Any]:
@@ -130,84 +138,23 @@ def _indexed(session_id: int) -> Select[Any]:
 
 
 def _with_beside(turns: Sequence[int], ids: Collection[int]) -> set[int]:
-    """These ids, and those that stand beside them in the order of the conversation."""
+    """These ids and those of their neighbours in the conversation."""
     asked = set(ids)
     places = [n for n, i in enumerate(turns) if i in asked]
     return {turns[n + d] for n in places for d in (-1, 0, 1) if 0 <= n + d < len(turns)}
 
 
-def keep_receipt(tx: Connection, message_id: int, hits: Iterable[Hit]) -> None:
-    """Store what was injected for this reply, in the order it was shown."""
-    rows = [
-        {
-            "message_id": message_id,
-            "position": position,
-            "kind": hit.kind,
-            "item_id": hit.id,
-            "text": hit.text,
-            "score": hit.score,
-            "cosine": hit.cosine,
-            "bm25": hit.bm25,
-            "prior": hit.prior,
-            "dated": hit.dated,
-            "channel": hit.channel,
-            "tokens": hit.tokens,
-        }
-        for position, hit in enumerate(hits)
-    ]
-    if rows:
-        tx.execute(insert(receipts), rows)
-
-
-def receipt(tx: Connection, message_id: int) -> list[Hit]:
-    """What was injected for this reply."""
-    query = select(receipts).where(receipts.c.message_id == message_id)
-    return [
-        Hit(
-            kind=row.kind,
-            id=row.item_id,
-            text=row.text,
-            score=row.score,
-            cosine=row.cosine,
-            bm25=row.bm25,
-            prior=row.prior,
-            dated=row.dated,
-            channel=row.channel,
-            tokens=row.tokens,
-        )
-        for row in tx.execute(query.order_by(receipts.c.position))
-    ]
-
-
-def sessions_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> list[int]:
-    """The sessions with a reply for which one of these items was injected."""
-    query = select(_m.session_id).join(receipts, receipts.c.message_id == _m.id)
-    query = query.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)).distinct()
-    return list(tx.execute(query).scalars())
-
-
-def received(tx: Connection, kind: str, item_ids: Sequence[int]) -> set[int]:
-    """Which of these items were injected for any reply."""
-    c = receipts.c
-    query = select(c.item_id).where(c.kind == kind, c.item_id.in_(item_ids)).distinct()
-    return set(tx.execute(query).scalars())
-
-
-def drop_receipts(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
-    """Take these items out of every receipt."""
-    tx.execute(delete(receipts).where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids)))
-
-
 def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> list[Message]:
-    """The session's turns in order; with ``learnable`` only those said while memory was on."""
+    """The session's messages in order; with ``learnable`` only those sent while memory was on."""
     query = select(messages).where(_m.session_id == session_id).order_by(_m.id)
     if learnable:
         query = query.where(_m.memory == 1)
-    return [_message(row) for row in tx.execute(query)]
+    return [from_row(Message, row) for row in tx.execute(query)]
 
 
 def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:
-    """How each of these conversations begins: so many characters of the person's first turn."""
+    """How these conversations begin: the first ``length`` characters of the user's first
+    message."""
     first = select(func.min(_m.id)).where(_m.session_id.in_(session_ids), _m.role == "user")
     first = first.group_by(_m.session_id)
     query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
@@ -215,12 +162,12 @@ def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) ->
 
 
 def ids_of(tx: Connection, session_id: int) -> list[int]:
-    """The turns of a conversation, by id."""
+    """The ids of the messages of a conversation."""
     return list(tx.execute(select(_m.id).where(_m.session_id == session_id)).scalars())
 
 
-def unread(tx: Connection) -> list[str]:
-    """What people said that no extraction has read yet, and one may."""
+def unread_texts(tx: Connection) -> list[str]:
+    """The user messages of all conversations that still wait for an extraction."""
     query = (
         select(_m.content)
         .join(sessions, sessions.c.id == _m.session_id)
@@ -230,22 +177,13 @@ def unread(tx: Connection) -> list[str]:
 
 
 def by_ids(tx: Connection, ids: Sequence[int]) -> dict[int, Message]:
-    """Turns by id."""
-    return {row.id: _message(row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))}
+    """Messages by id."""
+    return {
+        row.id: from_row(Message, row) for row in tx.execute(select(messages).where(_m.id.in_(ids)))
+    }
 
 
 def of_app(tx: Connection, app_id: int) -> list[Message]:
-    """Every turn of a scope row's conversations."""
+    """All messages of a scope row's conversations."""
     query = select(messages).join(sessions, sessions.c.id == _m.session_id)
-    return [_message(row) for row in tx.execute(query.where(sessions.c.app_id == app_id))]
-
-
-def _message(row: Row[Any]) -> Message:
-    return Message(
-        id=row.id,
-        session_id=row.session_id,
-        role=row.role,
-        content=row.content,
-        created_at=row.created_at,
-        status=row.status,
-    )
+    return [from_row(Message, row) for row in tx.execute(query.where(sessions.c.app_id == app_id))]

@@ -1,4 +1,4 @@
-"""Small facts about the store itself: the service its vectors belong to, the key of its hashes."""
+"""Single values about the store itself: the service in use, the key for hashes, the store's id."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from memchat.store.schema import meta
 
 
 def get(tx: Connection, key: str) -> str | None:
-    """The value under a key."""
+    """The value of a key, or None."""
     found = raw_sql.rows(tx, "SELECT value FROM meta WHERE key = ?", key)
     return found[0][0] if found else None
 
 
 def put(tx: Connection, key: str, value: str) -> None:
-    """Set the value under a key."""
+    """Set the value of a key."""
     statement = upsert(meta).values(key=key, value=value)
     tx.execute(statement.on_conflict_do_update(index_elements=["key"], set_={"value": value}))
 
 
-def drop(tx: Connection, key: str) -> None:
+def remove(tx: Connection, key: str) -> None:
     """Remove a key."""
     tx.execute(delete(meta).where(meta.c.key == key))
 
 
 def hash_key(tx: Connection) -> bytes:
-    """The store's own secret, under which it hashes what was forgotten; made at first need."""
+    """The secret key under which the store hashes forgotten texts. It is made when first needed."""
     found = get(tx, "hash_key")
     if found is None:
         found = secrets.token_hex(32)
@@ -38,7 +38,7 @@ def hash_key(tx: Connection) -> bytes:
 
 
 def store_id(tx: Connection) -> str:
-    """A random name of this very store; made at first need."""
+    """A random id of this store. It is made when first needed."""
     found = get(tx, "store_id")
     if found is None:
         found = secrets.token_hex(16)

@@ -1,7 +1,7 @@
-"""Bringing an older store up to date; the only place that imports Alembic.
+"""Migrating an older store; the only module that imports Alembic.
 
-An upgrade runs whole inside one writer's transaction, so a failing step leaves the file as it was;
-a copy is made first all the same, beside the file, named after the revision it holds.
+The whole upgrade is one transaction, so a step that fails leaves the file unchanged. A copy, named
+after the revision it holds, is made beside the file all the same.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCRIPTS = Path(__file__).parent / "migrations"
 
 
 def check_known(revision: str | None, path: Path) -> None:
-    """Raise SchemaError for a revision that these scripts do not hold: a newer memchat made it."""
+    """Raise SchemaError for a revision without a script here: a newer memchat made the file."""
     if revision is None:
         return
     known = {script.revision for script in ScriptDirectory(str(SCRIPTS)).walk_revisions()}
@@ -38,9 +38,9 @@ def check_known(revision: str | None, path: Path) -> None:
 
 
 def back_up(path: Path, revision: str) -> Path:
-    """Copy the database, consistently, to ``<name>.<revision>.bak`` beside it.
+    """Make a consistent copy of the database at ``<name>.<revision>.bak`` beside it.
 
-    Raises StoreError where that cannot be done.
+    Raises StoreError if that fails.
     """
     target = path.with_name(f"{path.name}.{revision}.bak")
     temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
@@ -49,7 +49,7 @@ def back_up(path: Path, revision: str) -> Path:
         with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(temporary)) as copy:
             source.backup(copy)
             (held,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
-        if held == revision:  # else another process was quicker, and its backup is the right one
+        if held == revision:  # or another process migrated first and made the right backup
             os.replace(temporary, target)
     except (OSError, sqlite3.Error) as error:
         if refused := _no_room(error, path.parent):
@@ -63,15 +63,14 @@ def back_up(path: Path, revision: str) -> Path:
 
 
 def _no_room(error: OSError | sqlite3.Error, folder: Path) -> OSError | None:
-    """The refusal for want of room that is behind a failed copy, or None."""
+    """The error of a full disk that made the copy fail, or None."""
     if isinstance(error, OSError):
         return error if disk.has_no_room(error) else None
     return disk.no_room_in(folder)
 
 
 def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
-    """Run every migration that is missing, inside the caller's transaction, and write the keyword
-    rows that are no longer as they should be."""
+    """Run the missing migrations in the caller's transaction, and repair the keyword rows."""
     config = Config()
     config.set_main_option("script_location", str(scripts))
     config.attributes["connection"] = tx

@@ -1,4 +1,5 @@
-"""Memories that a person called not relevant: kept out of the rest of that conversation."""
+"""Memories that a person marked as not relevant, so that they are left out of the rest of a
+conversation."""
 
 from __future__ import annotations
 
@@ -13,16 +14,16 @@ _m = muted.c
 
 
 def mute(tx: Connection, session_id: int, memory_id: int, now: datetime) -> None:
-    """Keep a memory out of a conversation from now on."""
+    """Leave a memory out of a conversation from now on."""
     values = {"session_id": session_id, "memory_id": memory_id, "created_at": now}
     tx.execute(insert(muted).values(**values).on_conflict_do_nothing())
 
 
 def unmute(tx: Connection, session_id: int, memory_id: int) -> None:
-    """Let a memory take part again."""
+    """Use a memory in the conversation again."""
     tx.execute(delete(muted).where(_m.session_id == session_id, _m.memory_id == memory_id))
 
 
 def of_session(tx: Connection, session_id: int) -> set[int]:
-    """The memories that are kept out of a conversation."""
+    """The ids of the memories that are left out of a conversation."""
     return set(tx.execute(select(_m.memory_id).where(_m.session_id == session_id)).scalars())

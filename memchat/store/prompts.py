@@ -1,4 +1,5 @@
-"""The prompt behind each reply: its system text, where the turns begin, and how search went."""
+"""The prompt behind each reply: its system text, the first message sent, and how the search
+went."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
+from memchat.store.records import columns, from_row
 from memchat.store.schema import messages, prompts, receipts, sessions
 from memchat.types import Message
 
@@ -15,82 +17,59 @@ _m = messages.c
 
 
 @dataclass(frozen=True, slots=True)
-class Sent:
-    """What a model was sent for a reply, beside the turns; those stand in their own rows."""
+class SentPrompt:
+    """What a model was sent for a reply, except for the messages, which have rows of their own."""
 
     system: str | None
-    """None where a memory that stood in it was forgotten since."""
+    """None if a memory in it was forgotten since."""
     first_message_id: int
-    """The turns sent begin here and end before the reply."""
+    """The messages sent begin with this one and end before the reply."""
     tools: bool = False
-    """Whether the model was offered the tools of memory."""
+    """Whether the model was offered the memory tools."""
     turns: int = 0
-    """How many turns were sent; 0 where it was not counted yet."""
+    """The number of messages sent; 0 in old rows, which do not have it."""
     shown: int = 0
-    """Lines of memory in it."""
+    """The number of memory lines in it."""
     dropped: int = 0
-    """Those that the token budget left out."""
+    """The number of memories that the token budget left out."""
     degraded: str | None = None
-    """Why only words were searched, where that is so."""
+    """Why only keywords were searched, or None."""
     list_id: int | None = None
-    """The list of facts that was sent whatever was asked; ``system`` is then what stood behind it.
-    """
+    """The list of facts that was sent whatever was asked. ``system`` is then the text after it."""
 
 
-def keep(tx: Connection, message_id: int, sent: Sent) -> None:
-    """Store what this reply's model was sent."""
-    tx.execute(
-        insert(prompts).values(
-            message_id=message_id,
-            system=sent.system,
-            first_message_id=sent.first_message_id,
-            tools=int(sent.tools),
-            turns=sent.turns,
-            shown=sent.shown,
-            dropped=sent.dropped,
-            degraded=sent.degraded,
-            list_id=sent.list_id,
-        )
-    )
+def add(tx: Connection, message_id: int, sent: SentPrompt) -> None:
+    """Store what a reply's model was sent."""
+    tx.execute(insert(prompts).values(message_id=message_id, **columns(sent)))
 
 
-def of_reply(tx: Connection, message_id: int) -> Sent | None:
-    """What this reply's model was sent; None where code answered alone."""
+def of_reply(tx: Connection, message_id: int) -> SentPrompt | None:
+    """What a reply's model was sent; None if the reply was made by code alone."""
     row = tx.execute(select(prompts).where(_p.message_id == message_id)).first()
-    if row is None:
-        return None
-    return Sent(
-        row.system,
-        row.first_message_id,
-        bool(row.tools),
-        row.turns,
-        row.shown,
-        row.dropped,
-        row.degraded,
-        row.list_id,
-    )
+    return None if row is None else from_row(SentPrompt, row)
 
 
 def reply_of(tx: Connection, turn: Message) -> int | None:
-    """The reply to a turn: itself, or the next of its conversation; None where none was kept."""
+    """The id of the reply to a message: the message itself, or the next reply of its conversation;
+    None if there is none."""
     query = select(_m.id).where(_m.session_id == turn.session_id, _m.role == "assistant")
     return tx.execute(query.where(_m.id >= turn.id).order_by(_m.id).limit(1)).scalar()
 
 
 def latest(tx: Connection, app_id: int) -> int | None:
-    """The latest reply of a scope row's conversations."""
+    """The id of the latest reply in a scope row's conversations, or None."""
     query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
     query = query.where(sessions.c.app_id == app_id, _m.role == "assistant")
     return tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
 
 
-def drop_given(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
-    """Drop the system text of every reply that was given one of these items."""
+def remove_with_items(tx: Connection, kind: str, item_ids: Sequence[int]) -> None:
+    """Delete the system text of all prompts that contained one of these items."""
     given = select(receipts.c.message_id)
     given = given.where(receipts.c.kind == kind, receipts.c.item_id.in_(item_ids))
     tx.execute(update(prompts).where(_p.message_id.in_(given)).values(system=None))
 
 
-def drop(tx: Connection, message_ids: Sequence[int]) -> None:
-    """Drop the system text of these replies."""
+def remove(tx: Connection, message_ids: Sequence[int]) -> None:
+    """Delete the system text of these replies' prompts."""
     tx.execute(update(prompts).where(_p.message_id.in_(message_ids)).values(system=None))

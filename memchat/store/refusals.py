@@ -1,34 +1,26 @@
-"""What a conversation's reading proposed and did not keep, so that a person can find it."""
+"""Refusals: what an extraction proposed and the gate did not accept, so that a person can look it
+up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, or_, select
+from sqlalchemy import Connection, delete, insert, or_, select
 
-from memchat.store import raw_sql
+from memchat.store import user_rows
+from memchat.store.records import columns, from_row
 from memchat.store.schema import refusals
-from memchat.types import EVERY_APP, MemoryType, Refusal
+from memchat.types import MemoryType, Refusal
 
 _r = refusals.c
-_TEXTS = """
-    SELECT r.id, r.value, r.reason FROM apps here
-    JOIN apps a ON a.user = here.user JOIN refusals r ON r.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND r.key IS NOT NULL
-"""
-_FACTS = """
-    SELECT r.id, r.key, r.value FROM apps here
-    JOIN apps a ON a.user = here.user JOIN refusals r ON r.app_id = a.id
-    WHERE here.id = ? AND (a.id = here.id OR here.name = ?) AND r.value IS NOT NULL
-"""
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
-    """One proposal that is not kept. Only the reason is given where its words may not stay."""
+class NewRefusal:
+    """A refusal about to be stored. It has only the reason where the words may not be kept."""
 
     reason: str
     message_id: int | None = None
@@ -47,25 +39,26 @@ class Refused:
 
     @property
     def proposal(self) -> tuple[str, ...]:
-        """By what the same proposal is known again; without words, only the reason tells."""
+        """What two refusals of the same proposal have in common; without words it is the reason
+        alone."""
         if self.key is None:
             return (self.reason,)
         value = " ".join((self.value or "").split()).casefold()
         return (self.key, value, "ends" if self.relation == "ends" else "")
 
 
-def write(
+def replace(
     tx: Connection,
     app_id: int,
     session_id: int,
-    refused: Iterable[Refused],
+    refused: Iterable[NewRefusal],
     now: datetime,
     *,
     read_to: int,
 ) -> None:
-    """Note what a reading of the messages after ``read_to`` did not keep, each proposal once.
+    """Store the refusals of an extraction of the messages after ``read_to``, each proposal once.
 
-    Rows of an earlier reading of these messages give way.
+    Those of an earlier extraction of these messages are deleted.
     """
     again = _r.message_id > read_to
     if read_to == 0:
@@ -75,68 +68,63 @@ def write(
 
 
 def add(
-    tx: Connection, app_id: int, session_id: int, refused: Iterable[Refused], now: datetime
+    tx: Connection, app_id: int, session_id: int, refused: Iterable[NewRefusal], now: datetime
 ) -> None:
-    """Note what is not kept beside what is noted of a conversation, each proposal once."""
-    known = {_refused(row).proposal for row in tx.execute(_of(session_id))}
+    """Store more refusals of a conversation, each proposal once."""
+    known = {from_row(NewRefusal, row).proposal for row in tx.execute(_of(session_id))}
     for one in refused:
         if one.proposal not in known:
             known.add(one.proposal)
-            values = asdict(one) | {"many": int(one.many), "cues": " ".join(one.cues)}
-            values |= {"sensitive": int(one.sensitive)}
-            tx.execute(
-                insert(refusals).values(
-                    app_id=app_id, session_id=session_id, created_at=now, **values
-                )
-            )
+            values = columns(one) | {"session_id": session_id, "created_at": now}
+            tx.execute(insert(refusals).values(app_id=app_id, **values))
 
 
 def listed(tx: Connection, app_id: int, session_id: int | None = None) -> list[Refusal]:
-    """The refusals of a scope row, or of one of its conversations, oldest first."""
+    """The refusals of a scope row, or of one of its conversations, the oldest first."""
     query = select(refusals).where(_r.app_id == app_id).order_by(_r.id)
     if session_id is not None:
         query = query.where(_r.session_id == session_id)
-    return [_refusal(row) for row in tx.execute(query)]
+    return [from_row(Refusal, row) for row in tx.execute(query)]
 
 
 def get(tx: Connection, app_ids: Sequence[int], refusal_id: int) -> Refusal | None:
-    """One refusal of these scope rows."""
+    """One refusal of these scope rows, or None."""
     row = tx.execute(select(refusals).where(_r.id == refusal_id, _r.app_id.in_(app_ids))).first()
-    return None if row is None else _refusal(row)
+    return None if row is None else from_row(Refusal, row)
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:
-    """The words of every refusal of a scope row; of the shared row, of every app of its user."""
-    rows = raw_sql.rows(tx, _TEXTS, app_id, EVERY_APP)
-    return {refusal_id: "\n".join(filter(None, words)) for refusal_id, *words in rows}
+    """The texts of a scope row's refusals by id; for the shared row those of every app of its
+    user."""
+    rows = user_rows.read(tx, "refusals", "t.id, t.key, t.value, t.reason", app_id)
+    return {row[0]: "\n".join(filter(None, row[2:])) for row in rows if row[1] is not None}
 
 
 def facts(tx: Connection, app_id: int) -> dict[int, tuple[str, str]]:
-    """Key and value of every refusal of a scope row; of the shared row, of every app of its
+    """Key and value of a scope row's refusals by id; for the shared row those of every app of its
     user."""
-    rows = raw_sql.rows(tx, _FACTS, app_id, EVERY_APP)
-    return {refusal_id: (key, value) for refusal_id, key, value in rows}
+    return user_rows.facts(tx, "refusals", app_id)
 
 
 def texts_of(tx: Connection, session_id: int) -> dict[int, str]:
-    """The words of every refusal of a conversation."""
+    """The texts of a conversation's refusals, by id."""
     rows = tx.execute(_of(session_id))
     return {row.id: "\n".join(filter(None, (row.value, row.reason))) for row in rows if row.key}
 
 
-def drop(tx: Connection, ids: Sequence[int]) -> None:
-    """Remove refusals."""
+def remove(tx: Connection, ids: Sequence[int]) -> None:
+    """Delete refusals."""
     if ids:
         tx.execute(delete(refusals).where(_r.id.in_(ids)))
 
 
-def drop_messages(tx: Connection, message_ids: Sequence[int]) -> None:
-    """Remove what was proposed from words of these messages."""
+def remove_of_messages(tx: Connection, message_ids: Sequence[int]) -> None:
+    """Delete the refusals of proposals from these messages."""
     tx.execute(delete(refusals).where(_r.message_id.in_(message_ids)))
 
 
-def drop_unplaced(tx: Connection, session_id: int) -> None:
-    """Remove proposals of a conversation of which no message is known, but not bare reasons."""
+def remove_without_message(tx: Connection, session_id: int) -> None:
+    """Delete the refusals of a conversation that have words but no message."""
     tx.execute(
         delete(refusals).where(
             _r.session_id == session_id, _r.message_id.is_(None), _r.key.is_not(None)
@@ -146,30 +134,3 @@ def drop_unplaced(tx: Connection, session_id: int) -> None:
 
 def _of(session_id: int) -> Any:
     return select(refusals).where(_r.session_id == session_id)
-
-
-def _fields(row: Row[Any]) -> dict[str, Any]:
-    return {
-        "reason": row.reason,
-        "message_id": row.message_id,
-        "start": row.start,
-        "end": row.end,
-        "memory_type": row.memory_type,
-        "key": row.key,
-        "value": row.value,
-        "relation": row.relation,
-        "target_id": row.target_id,
-        "expires_at": row.expires_at,
-        "starts_at": row.starts_at,
-        "many": bool(row.many),
-        "cues": tuple(row.cues.split()),
-        "sensitive": bool(row.sensitive),
-    }
-
-
-def _refused(row: Row[Any]) -> Refused:
-    return Refused(**_fields(row))
-
-
-def _refusal(row: Row[Any]) -> Refusal:
-    return Refusal(id=row.id, session_id=row.session_id, created_at=row.created_at, **_fields(row))

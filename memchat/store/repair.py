@@ -1,4 +1,5 @@
-"""What is derived from the rows, compared with them over a whole store: keyword rows, vectors."""
+"""Compares what is derived from the rows, keyword rows and vectors, with the rows of the whole
+store, and repairs it."""
 
 from __future__ import annotations
 
@@ -15,24 +16,24 @@ from memchat.store.schema import messages as turns
 _e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
 
 
-def words(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
-    """What the keyword rows of a kind are to hold, by id."""
+def keyword_texts(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
+    """What the keyword rows of a kind have to hold, by id."""
     return {row[0]: KeywordText(row[1], row[2], bool(row[3])) for row in tx.execute(_wanted(kind))}
 
 
-def words_count(tx: Connection, kind: Kind) -> int:
-    """How many keyword rows of a kind there are to be."""
+def count_keyword_rows(tx: Connection, kind: Kind) -> int:
+    """How many keyword rows of a kind there have to be."""
     return int(tx.execute(select(func.count()).select_from(_wanted(kind).subquery())).scalar_one())
 
 
-def words_astray(tx: Connection, kind: Kind) -> set[int]:
-    """The ids of a kind whose keyword rows are not as they should be."""
-    return keywords.wrong_rows(tx, kind, words(tx, kind))
+def wrong_keyword_rows(tx: Connection, kind: Kind) -> set[int]:
+    """The ids of a kind whose keyword rows are wrong or missing."""
+    return keywords.wrong_rows(tx, kind, keyword_texts(tx, kind))
 
 
-def mend_words(tx: Connection, kind: Kind) -> int:
-    """Write the keyword rows of a kind anew that are not as they should be; how many."""
-    wanted = words(tx, kind)
+def repair_keywords(tx: Connection, kind: Kind) -> int:
+    """Write the wrong and missing keyword rows of a kind again; how many there were."""
+    wanted = keyword_texts(tx, kind)
     astray = keywords.wrong_rows(tx, kind, wanted)
     keywords.remove(tx, kind, sorted(astray - wanted.keys()))
     again = sorted(astray & wanted.keys())
@@ -50,16 +51,15 @@ def mend_words(tx: Connection, kind: Kind) -> int:
     return len(astray)
 
 
-def drop_broken(tx: Connection) -> int:
-    """Delete vectors that have another length than their service's; how many."""
+def remove_malformed_vectors(tx: Connection) -> int:
+    """Delete vectors whose length does not fit their service's dimensions; how many there were."""
     of_service = select(services.c.dimensions * 4).where(services.c.id == _e.service_id)
     broken = func.length(_e.embedding) != of_service.scalar_subquery()
     return int(tx.execute(delete(embeddings).where(broken)).rowcount)
 
 
-def idle(tx: Connection, questions: Collection[str]) -> list[str]:
-    """The hashes of vectors that nothing has any more: no fact, turn or summary, and none of these
-    questions."""
+def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
+    """The hashes of vectors that no fact, message or summary has, and none of these queries."""
     in_use = or_(
         select(_m.id).where(_m.text_hash == _e.hash).exists(),
         select(_t.id).where(_t.text_hash == _e.hash).exists(),
@@ -69,8 +69,8 @@ def idle(tx: Connection, questions: Collection[str]) -> list[str]:
     return [hashed for hashed in found if hashed not in questions]
 
 
-def said(tx: Connection) -> list[str]:
-    """What people said, word for word."""
+def user_texts(tx: Connection) -> list[str]:
+    """The texts of all user messages."""
     return list(tx.execute(select(_t.content).where(_t.role == "user")).scalars())
 
 

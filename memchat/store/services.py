@@ -1,17 +1,19 @@
-"""The embedding services that a store knows: the one in use, one that is coming, those kept.
+"""The embedding services a store knows: the one in use, one it is changing to, and former ones.
 
-Every vector belongs to one of them, and vectors of two are never compared. Which one is in use is
-one row of ``meta``, so a change of it is one row's transaction, seen by every process at its next
-search. An id is never given twice: who knew a removed service cannot take another for it.
+Every vector belongs to one service, and vectors of two services are never compared. The service in
+use is one row of ``meta``, so a change is one transaction, which every process sees at its next
+search. Ids are never used again, so a removed service is not mistaken for a new one.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from sqlalchemy import Connection, Row, and_, delete, func, insert, select
 
 from memchat.store import meta, raw_sql
+from memchat.store.records import from_row
 from memchat.store.schema import embeddings, services
 from memchat.types import Service, ServiceInfo
 
@@ -22,56 +24,43 @@ _COMING = "coming_service_id"
 _LEASE = "coming_lease"
 _NEWEST = "newest_service_id"
 _CHANGES = "service_changes"
+_IDENTITY = ("provider", "model", "version", "dimensions")
 State = tuple[int | None, int]
 
 
 def register(tx: Connection, service: Service, now: datetime) -> int:
-    """The id of the service, which is made where it is new."""
-    found = tx.execute(
-        select(_s.id).where(
-            _s.provider == service.provider,
-            _s.model == service.model,
-            _s.version == service.version,
-            _s.dimensions == service.dimensions,
-        )
-    ).scalar()
+    """The id of a service, which is stored if it is new."""
+    same = [_s[name] == getattr(service, name) for name in _IDENTITY]
+    found = tx.execute(select(_s.id).where(*same)).scalar()
     if found is not None:
         return int(found)
     newest = tx.execute(select(func.max(_s.id))).scalar() or 0
     new_id = max(newest, int(meta.get(tx, _NEWEST) or 0)) + 1
     meta.put(tx, _NEWEST, str(new_id))
-    tx.execute(
-        insert(services).values(
-            id=new_id,
-            provider=service.provider,
-            model=service.model,
-            version=service.version,
-            dimensions=service.dimensions,
-            max_tokens=service.max_tokens,
-            created_at=now,
-        )
-    )
+    values = {name: getattr(service, name) for name in (*_IDENTITY, "max_tokens")}
+    tx.execute(insert(services).values(id=new_id, created_at=now, **values))
     return new_id
 
 
 def get(tx: Connection, service_id: int) -> Service | None:
-    """A registered service; its floor and locality are the adapter's to know."""
+    """A registered service, or None. Its floor and whether it is local are not stored; the adapter
+    has them."""
     row = tx.execute(select(services).where(_s.id == service_id)).first()
     return None if row is None else _service(row)
 
 
-def stands(tx: Connection, service_id: int) -> bool:
-    """Whether it is still registered: asked before each search."""
+def exists(tx: Connection, service_id: int) -> bool:
+    """Whether a service is still registered; checked before each search."""
     return bool(raw_sql.rows(tx, "SELECT 1 FROM services WHERE id = ?", service_id))
 
 
 def ids(tx: Connection) -> list[int]:
-    """The ids of all of them."""
+    """The ids of all services."""
     return [row[0] for row in raw_sql.rows(tx, "SELECT id FROM services")]
 
 
-def every(tx: Connection) -> dict[int, Service]:
-    """All of them, by id."""
+def all_services(tx: Connection) -> dict[int, Service]:
+    """All services by id."""
     return {row.id: _service(row) for row in tx.execute(select(services).order_by(_s.id))}
 
 
@@ -82,16 +71,16 @@ def in_use(tx: Connection) -> int | None:
 
 
 def state(tx: Connection) -> State:
-    """The one in use, and how often that was changed.
+    """The id of the service in use, and how often it was changed.
 
-    Between two changes every new vector leaves an event, from which an index reads on; those made
-    for a service that is coming leave none.
+    Between two changes every new vector of the service in use has an event, by which an index stays
+    current. Vectors of a coming service have none.
     """
     return in_use(tx), int(meta.get(tx, _CHANGES) or 0)
 
 
 def coming(tx: Connection) -> int | None:
-    """The id of the service that the store is changing to, if it is changing."""
+    """The id of the service that the store is changing to, or None."""
     found = meta.get(tx, _COMING)
     return int(found) if found else None
 
@@ -105,64 +94,63 @@ def use(tx: Connection, service_id: int) -> None:
     meta.put(tx, _IN_USE, str(service_id))
     meta.put(tx, "embed_dim", str(service.dimensions))
     if coming(tx) == service_id:
-        give_up(tx)
+        clear_coming(tx)
 
 
-def expect(tx: Connection, service_id: int) -> None:
-    """Say that vectors of this service are being made, to be used when all are there."""
+def set_coming(tx: Connection, service_id: int) -> None:
+    """Note that the store is changing to this service, whose vectors are being made."""
     meta.put(tx, _COMING, str(service_id))
 
 
-def give_up(tx: Connection) -> None:
-    """The store changes to no other service any more; what was made for it stays."""
+def clear_coming(tx: Connection) -> None:
+    """End the change to another service. The vectors that were made for it stay."""
     meta.remove(tx, _COMING)
     meta.remove(tx, _LEASE)
 
 
 def lease(tx: Connection) -> tuple[str, datetime] | None:
-    """Who makes the vectors of the coming service, and until when that was said."""
+    """Who makes the vectors of the coming service, and until when; None if nobody does."""
     owner, _, until = (meta.get(tx, _LEASE) or "").rpartition(" ")
     return (owner, datetime.fromisoformat(until)) if owner else None
 
 
-def hold(tx: Connection, owner: str, now: datetime, seconds: float) -> None:
-    """Say that ``owner`` makes them, for so many seconds from now."""
+def take_lease(tx: Connection, owner: str, now: datetime, seconds: float) -> None:
+    """Note that ``owner`` makes them, for ``seconds`` from now."""
     meta.put(tx, _LEASE, f"{owner} {(now + timedelta(seconds=seconds)).isoformat()}")
 
 
-def let_go(tx: Connection, owner: str) -> None:
-    """``owner`` makes them no more."""
+def release_lease(tx: Connection, owner: str) -> None:
+    """Note that ``owner`` no longer makes them."""
     held = lease(tx)
     if held is not None and held[0] == owner:
         meta.remove(tx, _LEASE)
 
 
 def infos(tx: Connection, lacking: dict[int, int]) -> list[ServiceInfo]:
-    """Every service with its vectors; ``lacking`` says by id how many texts wait for one."""
+    """Every service and its number of vectors; ``lacking`` is the number of texts without one, by
+    id."""
     counts = select(_e.service_id, func.count()).group_by(_e.service_id)
     held = {row[0]: row[1] for row in tx.execute(counts)}
     states = {coming(tx): "coming", in_use(tx): "in use"}
     return [
-        ServiceInfo(
-            id=row.id,
+        from_row(
+            ServiceInfo,
+            row,
             name=_service(row).name,
-            provider=row.provider,
-            model=row.model,
-            version=row.version,
-            dimensions=row.dimensions,
-            max_tokens=row.max_tokens,
             state=states.get(row.id, "kept"),
             vectors=held.get(row.id, 0),
             lacking=lacking.get(row.id, 0),
-            created_at=row.created_at,
         )
         for row in tx.execute(select(services).order_by(_s.id))
     ]
 
 
-def drop_vectors(tx: Connection, service_id: int, after: str, limit: int) -> tuple[str | None, int]:
-    """Delete so many vectors of a service whose hash comes after one; the last such hash, None
-    where there was none, and how many."""
+def remove_vectors(
+    tx: Connection, service_id: int, after: str, limit: int
+) -> tuple[str | None, int]:
+    """Delete up to ``limit`` vectors of a service, in the order of their hashes, from the first one
+    after ``after``. Returns the last hash, or None if there was none left, and how many were
+    deleted."""
     of_it = select(_e.hash).where(_e.service_id == service_id, _e.hash > after)
     hashes = list(tx.execute(of_it.order_by(_e.hash).limit(limit)).scalars())
     if not hashes:
@@ -174,18 +162,12 @@ def drop_vectors(tx: Connection, service_id: int, after: str, limit: int) -> tup
 
 
 def remove(tx: Connection, service_id: int) -> None:
-    """Forget a service, with the vectors that it still has."""
+    """Delete a service and the vectors it still has."""
     for key, found in ((_IN_USE, in_use(tx)), (_COMING, coming(tx))):
         if found == service_id:
             meta.remove(tx, key)
     tx.execute(delete(services).where(_s.id == service_id))
 
 
-def _service(row: Row[tuple[object, ...]]) -> Service:
-    return Service(
-        provider=row.provider,
-        model=row.model,
-        dimensions=row.dimensions,
-        max_tokens=row.max_tokens,
-        version=row.version,
-    )
+def _service(row: Row[Any]) -> Service:
+    return from_row(Service, row)

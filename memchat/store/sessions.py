@@ -1,4 +1,4 @@
-"""Conversations: their rows, the lease that says a process is still in one, and how each stands."""
+"""Conversations: their rows, the lease of the process that has one open, and their status."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
 
 from memchat.store import embeddings, index_changes, keywords, raw_sql
+from memchat.store.records import from_row
 from memchat.store.schema import apps, jobs, messages, sessions
 from memchat.types import Session
 
@@ -34,15 +35,15 @@ _SELECT: Select[Any] = (
 
 
 def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetime) -> int:
-    """A new open session under a lease; its id."""
+    """Store a new open session with a lease; returns its id."""
     statement = insert(sessions).values(
         app_id=app_id, started_at=now, last_activity_at=now, lease_owner=owner, lease_until=until
     )
     return int(tx.execute(statement.returning(_s.id)).scalar_one())
 
 
-def take(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
-    """Open a session again, under a new lease."""
+def reopen(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
+    """Open a session again, with a new lease."""
     tx.execute(
         update(sessions)
         .where(_s.id == session_id)
@@ -51,7 +52,7 @@ def take(tx: Connection, session_id: int, owner: str, until: datetime, now: date
 
 
 def renew(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
-    """Keep the lease; False when somebody else ended or took the session."""
+    """Extend the lease; False if another process ended or reopened the session."""
     done = tx.execute(
         update(sessions)
         .where(_s.id == session_id, _s.lease_owner == owner, _s.ended_at.is_(None))
@@ -61,12 +62,12 @@ def renew(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
 
 
 def touch(tx: Connection, session_id: int, now: datetime) -> None:
-    """Note that something was said."""
+    """Store the time of the latest message."""
     tx.execute(update(sessions).where(_s.id == session_id).values(last_activity_at=now))
 
 
 def end(tx: Connection, session_id: int, now: datetime) -> bool:
-    """Close the session; False when it was closed already."""
+    """End the session; False if it was ended already."""
     done = tx.execute(
         update(sessions)
         .where(_s.id == session_id, _s.ended_at.is_(None))
@@ -75,10 +76,10 @@ def end(tx: Connection, session_id: int, now: datetime) -> bool:
     return bool(done.rowcount)
 
 
-def open_ones(
+def open_sessions(
     tx: Connection, user: str | None = None
 ) -> list[tuple[Session, str | None, datetime | None]]:
-    """Every open session with its lease: (session, owner, until)."""
+    """All open sessions, of a user or of all, with their leases: (session, owner, until)."""
     query = _SELECT.where(_s.ended_at.is_(None))
     if user is not None:
         query = query.where(apps.c.user == user)
@@ -86,7 +87,7 @@ def open_ones(
 
 
 def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]:
-    """Who holds the session, and until when."""
+    """The owner of the session's lease, and until when it lasts."""
     row = tx.execute(select(_s.lease_owner, _s.lease_until).where(_s.id == session_id)).one()
     return row.lease_owner, row.lease_until
 
@@ -94,8 +95,8 @@ def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]
 def mark_extracted(
     tx: Connection, session_id: int, message_id: int, title: str | None, summary: str | None
 ) -> None:
-    """What was read up to which message. A new summary replaces the old; a title stays as people
-    know it, or gave it."""
+    """Store up to which message the session was read. A new summary replaces the old one; a title
+    that is there stays."""
     values: dict[str, Any] = {"extracted_to": func.max(_s.extracted_to, message_id)}
     if title:
         values["title"] = func.coalesce(_s.title, title)
@@ -105,18 +106,20 @@ def mark_extracted(
 
 
 def rename(tx: Connection, session_id: int, title: str) -> None:
-    """Give a session its title by hand."""
+    """Set the title, as a person gave it."""
     tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
 
 
-def describe(tx: Connection, session_id: int, title: str | None, summary: str | None) -> None:
-    """Set title and summary as given."""
+def set_description(
+    tx: Connection, session_id: int, title: str | None, summary: str | None
+) -> None:
+    """Set title and summary."""
     tx.execute(update(sessions).where(_s.id == session_id).values(title=title))
     _summarise(tx, session_id, summary)
 
 
 def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
-    """Give a session its summary; its vector is another's from now on."""
+    """Set the summary. Its keyword row is written again, and its vector is no longer valid."""
     before = tx.execute(
         select(_s.summary, _s.summary_hash, _s.app_id).where(_s.id == session_id)
     ).one()
@@ -132,32 +135,32 @@ def _summarise(tx: Connection, session_id: int, summary: str | None) -> None:
         index_changes.record(tx, before.app_id, "sessions", [session_id])
 
 
-def index_summary(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
-    """Say under which hash the vector of a session's summary is kept."""
+def set_summary_hash(tx: Connection, session_id: int, app_id: int, text_hash: str) -> None:
+    """Store the hash under which the vector of a session's summary is kept."""
     set_it = update(sessions).where(_s.id == session_id).values(summary_hash=text_hash)
     tx.execute(set_it)
     index_changes.record(tx, app_id, "sessions", [session_id])
 
 
 def summary_hash(tx: Connection, session_id: int) -> str | None:
-    """Under which hash the vector of a session's summary is kept."""
+    """The hash under which the vector of a session's summary is kept, or None."""
     return tx.execute(select(_s.summary_hash).where(_s.id == session_id)).scalar()
 
 
 def get(tx: Connection, app_ids: Sequence[int], session_id: int) -> Session | None:
-    """One session of these scope rows."""
+    """One session of these scope rows, or None."""
     row = tx.execute(_SELECT.where(_s.id == session_id, _s.app_id.in_(app_ids))).first()
     return None if row is None else _session(row)
 
 
 def by_id(tx: Connection, session_id: int) -> tuple[Session, int] | None:
-    """A session and its scope row, for a job that was queued in its scope."""
+    """A session of any scope with its scope row, or None."""
     row = tx.execute(_SELECT.where(_s.id == session_id)).first()
     return None if row is None else (_session(row), row.app_id)
 
 
-def ended_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
-    """The user's ended sessions with words that no extraction has read, and their scope rows."""
+def ended_with_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
+    """The user's ended sessions with messages that no extraction has read, and their scope rows."""
     unread = (
         select(messages.c.id)
         .where(
@@ -173,29 +176,29 @@ def ended_unread(tx: Connection, user: str) -> list[tuple[Session, int]]:
 
 
 def app_id_of(tx: Connection, session_id: int) -> int:
-    """The scope row of a known session."""
+    """The scope row of an existing session."""
     return int(tx.execute(select(_s.app_id).where(_s.id == session_id)).scalar_one())
 
 
 def description(tx: Connection, session_id: int) -> tuple[str | None, str | None]:
-    """Title and summary of a known session."""
+    """Title and summary of an existing session."""
     row = tx.execute(select(_s.title, _s.summary).where(_s.id == session_id)).one()
     return row.title, row.summary
 
 
-def any_in(tx: Connection, app_id: int) -> bool:
-    """Whether the app has any conversation."""
+def any_in_app(tx: Connection, app_id: int) -> bool:
+    """Whether a scope row has any session."""
     return bool(raw_sql.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
 
 def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:
-    """The titles of these sessions."""
+    """The titles of these sessions by id."""
     rows = tx.execute(select(_s.id, _s.title).where(_s.id.in_(session_ids)))
     return {row.id: row.title for row in rows}
 
 
-def drop_summaries(tx: Connection, app_id: int) -> None:
-    """Take the summaries of a scope row's sessions out, with what is searched of them."""
+def remove_summaries(tx: Connection, app_id: int) -> None:
+    """Delete the summaries of a scope row's sessions, with their keyword rows and vectors."""
     told = select(_s.id).where(_s.app_id == app_id, _s.summary.is_not(None))
     for session_id in list(tx.execute(told).scalars()):
         _summarise(tx, session_id, None)
@@ -204,7 +207,8 @@ def drop_summaries(tx: Connection, app_id: int) -> None:
 def listed(
     tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0, *, search: str = ""
 ) -> list[Session]:
-    """Sessions of these scope rows, the latest active first; with ``search`` those that have it."""
+    """Sessions of these scope rows, the latest active first. With ``search`` only those with it in
+    the title or a message."""
     query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
     if search:
         said = select(messages.c.id).where(
@@ -215,13 +219,13 @@ def listed(
 
 
 def remove(tx: Connection, session_id: int) -> None:
-    """Delete the session's row; its messages go by cascade."""
+    """Delete a session. Its messages are deleted by cascade."""
     _summarise(tx, session_id, None)
     tx.execute(delete(sessions).where(_s.id == session_id))
 
 
-def has_unread(tx: Connection, session_id: int) -> bool:
-    """Whether a user's message waits that no extraction has read."""
+def has_unread_messages(tx: Connection, session_id: int) -> bool:
+    """Whether the session has a user message that no extraction has read."""
     query = (
         select(messages.c.id)
         .join(sessions, _s.id == messages.c.session_id)
@@ -236,19 +240,7 @@ def has_unread(tx: Connection, session_id: int) -> bool:
 
 
 def _session(row: Row[Any]) -> Session:
-    return Session(
-        id=row.id,
-        user=row.user,
-        app=row.app,
-        title=row.title,
-        summary=row.summary,
-        started_at=row.started_at,
-        last_activity_at=row.last_activity_at,
-        ended_at=row.ended_at,
-        extracted_to=row.extracted_to,
-        message_count=row.message_count,
-        status=_status(row),
-    )
+    return from_row(Session, row, status=_status(row))
 
 
 def _status(row: Row[Any]) -> str:

@@ -1,4 +1,5 @@
-"""What was forgotten, as keyed hashes: enough to recognise it again, not to read it."""
+"""Tombstones: keyed hashes of forgotten texts. A text can be recognised by them, but not read from
+them."""
 
 from __future__ import annotations
 
@@ -12,14 +13,14 @@ from memchat.store import meta, raw_sql
 from memchat.store.schema import tombstones, utc_text
 
 Mark = tuple[str, str]
-"""A kind (value, quote, source, word, name) and the text that is recognised."""
+"""A kind (value, quote, source, word or name) and a text."""
 _t = tombstones.c
 
 
-def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
-    """Remember that these texts of a memory were forgotten in a scope; the last time counts.
+def add(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now: datetime) -> None:
+    """Store that these texts of a memory were forgotten in a scope, or update the time.
 
-    The id is 0 for what never was a memory.
+    ``memory_id`` is 0 for what never was a memory.
     """
     key, at = meta.hash_key(tx), utc_text(now)
     raw_sql.run_many(
@@ -31,8 +32,8 @@ def bury(tx: Connection, app_id: int, memory_id: int, marks: Iterable[Mark], now
     )
 
 
-def exhume(tx: Connection, memory_id: int) -> None:
-    """Take back that a memory was forgotten; others that share its words stay so."""
+def remove_of_memory(tx: Connection, memory_id: int) -> None:
+    """Delete a memory's tombstones. Those of other memories with the same words stay."""
     tx.execute(delete(tombstones).where(_t.memory_id == memory_id))
 
 
@@ -41,8 +42,9 @@ def any_in(tx: Connection, app_id: int) -> bool:
     return bool(raw_sql.rows(tx, "SELECT 1 FROM tombstones WHERE app_id = ? LIMIT 1", app_id))
 
 
-def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
-    """Forget that these texts were forgotten, of whatever memory: a person wants them known."""
+def remove(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
+    """Delete the tombstones of these texts, of any memory, because a person wants them known
+    again."""
     scopes, key = raw_sql.json_list(app_ids), meta.hash_key(tx)
     wanted = {(kind, _hash(key, text)) for kind, text in marks}
     for kind in {kind for kind, _ in wanted}:
@@ -55,8 +57,8 @@ def lift(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> None:
         )
 
 
-def buried(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
-    """Which of these texts were forgotten in one of the scopes, and when last."""
+def find(tx: Connection, app_ids: Iterable[int], marks: Iterable[Mark]) -> dict[Mark, datetime]:
+    """Those of these texts that were forgotten in one of the scopes, and when last."""
     key = meta.hash_key(tx)
     by_hash = {(kind, _hash(key, text)): (kind, text) for kind, text in marks}
     query = select(_t.kind, _t.hash, func.max(_t.created_at)).where(

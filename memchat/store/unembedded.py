@@ -1,7 +1,7 @@
-"""What search is to find by meaning and has no vector of a service: facts, turns, summaries.
+"""Texts that search needs a vector for and that have none yet, for one service: facts, messages and
+summaries.
 
-Counted, looked through, and put in the queue. Facts are asked for one by one there; turns and
-summaries with their conversation, as far as it was read.
+Facts are queued one by one, messages and summaries with their conversation.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Kind = Literal["memory", "message", "session"]
 KINDS: tuple[Kind, ...] = ("memory", "message", "session")
 _e, _m, _s, _t, _j = embeddings.c, memories.c, sessions.c, messages.c, jobs.c
 _read = and_(_t.memory == 1, _t.id <= _s.extracted_to)
-"""Turns that were read, of their conversation, and may be found."""
+"""Messages that were read by an extraction, and that search may find."""
 _WANTED: dict[Kind, Select[Any]] = {
     "memory": select(_m.id, _m.text_hash, _m.search_text, _m.app_id).where(searched),
     "message": select(_t.id, _t.text_hash, _t.search_text, _s.app_id)
@@ -42,14 +42,13 @@ _WANTED: dict[Kind, Select[Any]] = {
         _s.summary.is_not(None), _s.summary != ""
     ),
 }
-"""Id, hash and text, as it is embedded, of all that search is to find, and whose it is. Without a
-hash is what an older version kept and nobody indexed since; no summary is kept as it is embedded.
-"""
+"""Id, hash, text to embed and scope row of everything that needs a vector. The hash is missing in
+rows of older versions that were never indexed; the text of a summary to embed is not stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """A text without a vector; None for a summary's."""
+class UnembeddedText:
+    """A text without a vector. ``text`` is None for a summary, whose text is not stored."""
 
     kind: Kind
     id: int
@@ -57,26 +56,30 @@ class Gap:
     text: str | None
 
 
-def after(tx: Connection, service_id: int, kind: Kind, last_id: int, limit: int) -> list[Gap]:
-    """The next gaps of a kind behind an id, so that one which cannot be filled is passed by."""
+def next_after(
+    tx: Connection, service_id: int, kind: Kind, last_id: int, limit: int
+) -> list[UnembeddedText]:
+    """The next texts of a kind without a vector, after an id, so that one that cannot be embedded
+    is skipped."""
     wanted = _WANTED[kind]
     found = wanted.selected_columns
     id_, hashed = found[0], found[1]
     query = wanted.where(~_held(hashed, service_id), hashed.is_not(None), id_ > last_id)
     rows = tx.execute(query.order_by(id_).limit(limit))
-    return [Gap(kind, row[0], row[1], row[2]) for row in rows]
+    return [UnembeddedText(kind, row[0], row[1], row[2]) for row in rows]
 
 
-def texts(tx: Connection, kind: Kind, ids: Sequence[int]) -> list[Gap]:
-    """These, as they are embedded; those that search is not to find by meaning are left out."""
+def texts(tx: Connection, kind: Kind, ids: Sequence[int]) -> list[UnembeddedText]:
+    """These texts as they are embedded. Those that need no vector are left out."""
     wanted = _WANTED[kind]
     id_, hashed = list(wanted.selected_columns)[:2]
     rows = tx.execute(wanted.where(id_.in_(ids), hashed.is_not(None)))
-    return [Gap(kind, row[0], row[1], row[2]) for row in rows]
+    return [UnembeddedText(kind, row[0], row[1], row[2]) for row in rows]
 
 
-def unindexed(tx: Connection) -> list[int]:
-    """The conversations of which something has no text to be embedded yet."""
+def sessions_to_index(tx: Connection) -> list[int]:
+    """The ids of the conversations with a message or summary whose text to embed is not stored
+    yet."""
     turns = select(_t.session_id).join(sessions, _s.id == _t.session_id)
     turns = turns.where(_read, _t.text_hash.is_(None))
     told = select(_s.id).where(_s.summary.is_not(None), _s.summary != "", _s.summary_hash.is_(None))
@@ -89,12 +92,13 @@ def count(tx: Connection, service_id: int) -> int:
 
 
 def total(tx: Connection) -> int:
-    """How many texts are to be found by meaning at all."""
+    """How many texts need a vector."""
     return sum(_rows(tx, _WANTED[kind]) for kind in KINDS)
 
 
-def queue(tx: Connection, service_id: int, now: datetime) -> None:
-    """Ask for all of it now. What a worker has in hand is left to it; what failed begins anew."""
+def enqueue_all(tx: Connection, service_id: int, now: datetime) -> None:
+    """Queue the jobs for all of them, due now. Running jobs are left alone; failed ones start
+    again."""
     facts = _lacking("memory", service_id).with_only_columns(_m.id, _m.app_id)
     turns = _lacking("message", service_id).with_only_columns(_s.id, _s.app_id)
     told = _lacking("session", service_id).with_only_columns(_s.id, _s.app_id)
@@ -114,11 +118,13 @@ def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> No
         literal(UNFINISHED),
         at,
         at,
-    ).where(found.c.id.is_not(None))  # SQLite reads ON CONFLICT behind a join's ON without a WHERE
+    ).where(
+        found.c.id.is_not(None)
+    )  # without a WHERE, SQLite parses ON CONFLICT as a part of the join
     fresh = {
         "status": UNFINISHED,
         "run_at": now,
-        # One that takes its worker down at every try is to end, however often this is run.
+        # A job whose worker ends at every try must fail for good, however often this is called.
         "attempts": case((unfinished, _j.attempts), else_=0),
         "error_message": None,
         "lease_owner": None,

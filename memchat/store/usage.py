@@ -1,4 +1,4 @@
-"""What each call to a provider took: tokens and cost by purpose."""
+"""The tokens and cost of each call to a provider."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import Connection, func, insert, select
 
 from memchat.store import raw_sql
+from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, sessions, usage
 from memchat.types import Usage, UsageTotal
 
@@ -20,49 +21,27 @@ def add(
     *,
     message_id: int | None = None,
 ) -> None:
-    """Keep one call; without its session where that was deleted while the call ran, and nothing
-    where the app was.
+    """Store one call. If its session was deleted meanwhile it is stored without it, and not at all
+    if the app was.
 
-    ``message_id`` is the reply that it was made for.
+    ``message_id`` is the reply that the call was made for.
     """
     if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE id = ?", app_id):
         return
     here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
-    tx.execute(
-        insert(usage).values(
-            app_id=app_id,
-            session_id=here,
-            message_id=message_id,
-            at=now,
-            purpose=spent.purpose,
-            model=spent.model,
-            prompt_tokens=spent.prompt_tokens,
-            completion_tokens=spent.completion_tokens,
-            cost_usd=spent.cost_usd,
-            seconds=spent.seconds,
-        )
-    )
+    values = {"app_id": app_id, "session_id": here, "message_id": message_id, "at": now}
+    tx.execute(insert(usage).values(**values, **columns(spent)))
 
 
 def of_reply(tx: Connection, session_id: int, message_id: int) -> list[Usage]:
-    """The calls made for one reply of a conversation, in their order."""
+    """The calls made for one reply of a conversation, in order."""
     u = usage.c
     query = select(usage).where(u.session_id == session_id, u.message_id == message_id)
-    return [
-        Usage(
-            purpose=row.purpose,
-            model=row.model,
-            prompt_tokens=row.prompt_tokens,
-            completion_tokens=row.completion_tokens,
-            cost_usd=row.cost_usd,
-            seconds=row.seconds,
-        )
-        for row in tx.execute(query.order_by(u.id))
-    ]
+    return [from_row(Usage, row) for row in tx.execute(query.order_by(u.id))]
 
 
 def totals(tx: Connection, user: str, session_id: int | None = None) -> list[UsageTotal]:
-    """Sums by purpose and model, of one user or one of their sessions."""
+    """Sums by purpose and model, for a user or one of their sessions."""
     u = usage.c
     query = (
         select(

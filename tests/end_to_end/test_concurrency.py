@@ -13,11 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from memchat.store.new_memory import NewMemory
 
 from memchat.store import apps, events, jobs, memory_changes, memory_lists, meta
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Scope, Wanted
 
@@ -30,8 +30,9 @@ from pathlib import Path
 from memchat.store import apps, jobs, memories, meta
 from memchat.store.database import Database
 from memchat.store.apps import ScopeIds
-from memchat.store.memories import NewMemory
-from memchat.types import Scope
+from memchat.store.new_memory import NewMemory
+from memchat.store.values_in_force import ValuesInForce
+from memchat.types import Scope, Wanted
 home, name = Path(sys.argv[1]), sys.argv[2]
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def fact(value):

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from memchat.store.new_memory import NewMemory
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -21,6 +20,7 @@ from memchat.cli import main
 from memchat.providers import minilm_embedder
 from memchat.store import apps, embeddings, memory_changes
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.types import Scope
 from tests.support import private
 from tests.support.answers import answer

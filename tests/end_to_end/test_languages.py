@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from memchat.language.numbers import numbers
-from memchat.language.quotes import find_span
 
 from memchat import MemChat
+from memchat.language.numbers import numbers
+from memchat.language.quotes import find_span
 from memchat.language.text import normal_value
 from memchat.memory.gate.keys import normalise_key
 from memchat.testing import same_answer

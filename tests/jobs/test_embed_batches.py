@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memchat.store.new_memory import NewMemory, text_hash
 
 from memchat import MemChat
 from memchat.errors import ConfigError, InputError, ProviderError
@@ -29,6 +28,7 @@ from memchat.providers.rate_limiter import PauseRequested
 from memchat.store import apps, embeddings, jobs, memory_changes
 from memchat.store.events import Cause
 from memchat.store.jobs import ClaimRequest
+from memchat.store.new_memory import NewMemory, text_hash
 from memchat.types import Scope, Usage
 from tests.support import private
 from tests.support.embedding_queue import (

@@ -3,10 +3,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+
 from memchat.language.numbers import numbers
 from memchat.language.quotes import find_span
 from memchat.language.sentences import next_sentence, sentence_around
-
 from memchat.language.text import content_words, fold, names, normal_value
 from memchat.memory.gate.quoted_text import mark_quoted, quoted_spans
 

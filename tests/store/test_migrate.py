@@ -14,7 +14,6 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from memchat.store.new_memory import NewMemory
 from sqlalchemy import create_engine
 
 from memchat import MemChat
@@ -24,6 +23,7 @@ from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, memory_changes, memory_lists, migrate, schema
 from memchat.store.database import FILE, Database
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Scope, Service, Wanted
 from tests.support.store import NOON

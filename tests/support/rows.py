@@ -6,11 +6,10 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
-from memchat.store.new_memory import NewMemory
-
 from memchat.store import apps, memory_changes, messages, sessions
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.types import Scope
 from tests.support.store import NOON
 

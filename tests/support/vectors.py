@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from memchat.store.new_memory import NewMemory
 
 from memchat.store import apps, embeddings, memory_changes, meta, new_memory, services
 from memchat.store.database import Database
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.types import Scope, Service
 from memchat.vectors.vector_index import VectorIndex
 from tests.support.store import NOON

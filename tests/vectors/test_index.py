@@ -10,13 +10,13 @@ from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
-from memchat.store.new_memory import NewMemory
 
 from memchat.errors import StoreError
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, events, memories, memory_changes, memory_lists
 from memchat.store.database import FILE, Database
 from memchat.store.messages import index as index_module
+from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Scope, Wanted
 from memchat.vectors.shard import Shard

@@ -130,7 +130,7 @@ class EmbeddingServices:
                 services.clear_coming(tx)
         while last is not None:
             with self._database.write() as tx:
-                last, count = services.drop_vectors(tx, service_id, last, REMOVED_AT_ONCE)
+                last, count = services.remove_vectors(tx, service_id, last, REMOVED_AT_ONCE)
             removed += count
         with self._database.write() as tx:
             services.remove(tx, service_id)

@@ -250,9 +250,9 @@ class SessionReading:
     ) -> dict[int, Memory]:
         """For each of these memories the one that stands in its place today."""
         now = replacements.current(tx, ids, found)
-        places = {i: standing.in_place_of(memory.id) for i, memory in now.items()}
+        places = {i: standing.current_id(memory.id) for i, memory in now.items()}
         rows = memories.by_ids(tx, ids, sorted(set(places.values())))
-        return {i: standing.seen(rows[place]) for i, place in places.items()}
+        return {i: standing.as_of_today(rows[place]) for i, place in places.items()}
 
     def _near(
         self, tx: Connection, space: EmbeddingSpace | None, ids: Sequence[int], window: Window

@@ -161,7 +161,7 @@ class FactSearch:
             own = app_id == self.scope.own
             again = [m for m in back.values() if bool(m.app) == own]
             for row in chain(memory_lists.each_active(self.tx, app_id), again):
-                memory = self.standing.seen(row)
+                memory = self.standing.as_of_today(row)
                 over = memory.expires_at is not None and memory.expires_at < self.today
                 if over or not memory.active:
                     continue
@@ -200,10 +200,10 @@ class FactSearch:
     def _present(self, ids: Sequence[int]) -> dict[int, Memory]:
         """For each of these memories the one that replaces it today, or itself."""
         now = replacements.current(self.tx, self.scope.ids, ids)
-        places = {i: self.standing.in_place_of(memory.id) for i, memory in now.items()}
+        places = {i: self.standing.current_id(memory.id) for i, memory in now.items()}
         moved = sorted({place for i, place in places.items() if place != now[i].id})
         rows = memories.by_ids(self.tx, self.scope.ids, moved)
-        return {i: self.standing.seen(rows.get(places[i], m)) for i, m in now.items()}
+        return {i: self.standing.as_of_today(rows.get(places[i], m)) for i, m in now.items()}
 
     def unshadowed(self, rows: Sequence[Memory]) -> list[Memory]:
         """Without values shared by every app whose key has a value of the app's own."""
@@ -211,7 +211,7 @@ class FactSearch:
         if not shared or self.scope.own is None:
             return list(rows)
         own = memory_lists.single_valued_keys(
-            self.tx, self.scope.own, sorted(shared), self.today, self.standing
+            self.tx, self.scope.own, sorted(shared), self.standing
         )
         return [m for m in rows if m.app or m.many or m.key not in own]
 

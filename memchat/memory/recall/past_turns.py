@@ -126,7 +126,7 @@ def find(
         drawn[one.message_id].append(one)
     ids = sorted({fact.memory_id for facts in drawn.values() for fact in facts})
     heirs = replacements.current(search.tx, search.ids, ids)
-    present = {i: standing.in_place_of(m.id) for i, m in heirs.items()}
+    present = {i: standing.current_id(m.id) for i, m in heirs.items()}
     reworded = events.value_edits(search.tx, ids)
     past_turns, question = [], search.question.text
     words = _words(question)

@@ -7,10 +7,10 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
-from memchat.language.quotes import find_spans
 
 from benchmarks.lifecycle import phrases as bench
 from benchmarks.lifecycle.phrases import Instant, instants, is_right, phrases, verdict
+from memchat.language.quotes import find_spans
 from memchat.memory.extraction.candidate import Candidate, Quote
 from memchat.memory.gate.checks.expiry import phrase_places
 from memchat.memory.gate.types import Case, Turn

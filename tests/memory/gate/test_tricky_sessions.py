@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from memchat.language.sentences import sentence_around
 
+from memchat.language.sentences import sentence_around
 from memchat.memory.extraction.candidate import Quote, Ref
 from memchat.memory.extraction.second_look_verdicts import (
     may_be_stored_unchecked,

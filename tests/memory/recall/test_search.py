@@ -11,7 +11,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import given as for_all
 from hypothesis import strategies as st
-from memchat.store.new_memory import NewMemory
 
 from memchat.errors import InputError
 from memchat.memory.recall import render
@@ -20,6 +19,7 @@ from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, memory_changes
 from memchat.store.embeddings import query_hash
 from memchat.store.events import Cause
+from memchat.store.new_memory import NewMemory
 from memchat.tokens import estimate_tokens
 from memchat.types import Scope
 from tests.support import private

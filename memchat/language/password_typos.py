@@ -1,5 +1,5 @@
-"""The long words for a password with one letter wrong, left out, doubled or swapped with the next:
-"pasword", "passwrod", "contrasena"."""
+"""Words for a password with a typing mistake: one letter wrong, missing or doubled, or two letters
+swapped, as in "pasword", "passwrod" and "contrasena"."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WORDS = {
     "salasana": "other",
     "adgangskode": "other",
 }
-"""Words with no common word one letter away, and their sections in ``words.toml``. "Parola" is not
-here, since "parole" is a word of its own."""
+"""Words from which no common word differs by one letter, with their sections in ``words.toml``.
+"Parola" is missing, since "parole" is another word."""
 
 
 @lru_cache(maxsize=4096)
-def sections(word: str) -> tuple[str, ...]:
-    """The sections of the word for a password that this one is meant to be."""
+def languages_meant(word: str) -> tuple[str, ...]:
+    """The sections of the word for a password that this word is a misspelling of."""
     if not 5 <= len(word) <= 12:
         return ()
     listed = _shortened()
@@ -34,7 +34,7 @@ def sections(word: str) -> tuple[str, ...]:
 
 @cache
 def _shortened() -> dict[str, str]:
-    """Each word, and each with one letter left out."""
+    """Each word, and its forms with one letter left out."""
     return {form: code for word, code in _WORDS.items() for form in _without_one(word)}
 
 

@@ -1,7 +1,7 @@
-"""Names of users and apps that are not yet in the store: nothing in them is hidden.
+"""New names of users and apps must not hold invisible characters.
 
-Two names that look alike would be two people to memchat and one to whoever reads the screen. What
-was stored under such a name before this rule stays within reach under it, to be read and deleted.
+Otherwise two names could look alike and yet be two users. Names that were stored before this rule
+stay usable, so that their data can be read and deleted.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from memchat.types import EVERY_APP
 
 _HIDDEN = ("Cf", "Cn", "Co", "Zl", "Zp")
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters and signs that are drawn as nothing."""
+"""Letters and signs that are drawn as blanks."""
 _JOINERS = "\u200c\u200d"
 
 
-def refuse_hidden(name: str, what: str) -> None:
-    """Raise ScopeError for a new name with a character that cannot be seen, or turns the line."""
+def refuse_invisible(name: str, what: str) -> None:
+    """Raise ScopeError for a new name with a character that is invisible or changes the direction
+    of the line."""
     if name.isascii() or name == EVERY_APP:
         return
     for place, char in enumerate(name):
@@ -34,12 +35,13 @@ def _is_hidden(char: str) -> bool:
 
 
 def _selects(char: str) -> bool:
-    """Whether it chooses between two drawings of the character before it."""
+    """Whether it is a variation selector, which chooses the form of the character before it."""
     return "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef"
 
 
 def _is_needed(name: str, place: int) -> bool:
-    """Whether it changes what is seen there: within an emoji, or where a script is joined by it."""
+    """Whether an invisible character changes what is seen: in an emoji, or in a script that needs
+    joiners."""
     before, after = name[place - 1 : place], name[place + 1 : place + 2]
     if name[place] == "\ufe0f":
         return _is_symbol(before)

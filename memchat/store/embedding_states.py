@@ -1,25 +1,28 @@
-"""How it stands with the vector of a memory: none wanted, pending, completed or failed.
+"""The state of each memory's vector: not wanted, pending, completed or failed.
 
-A view over what is there: the vector itself in the service that the store uses, else the job that
-is to make it. So it cannot tell anything that is not so.
+It is not stored, but read from the vector of the service in use, or from the job that makes it, so
+that it cannot be out of date.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Integer, Select, and_, case, cast, null, select
+from sqlalchemy import ColumnElement, Connection, Integer, Select, and_, case, cast, null, select
 
+from memchat.store import job_lists
+from memchat.store.records import from_row
 from memchat.store.schema import embeddings, jobs, memories, meta, services
-from memchat.types import EmbeddingState, EmbeddingStatus
+from memchat.types import EmbeddingState, EmbeddingStatus, Job
 
 STATUSES = ("pending", "completed", "failed")
 _m, _e, _j, _s = memories.c, embeddings.c, jobs.c, services.c
 _service = cast(select(meta.c.value).where(meta.c.key == "service_id").scalar_subquery(), Integer)
 _code = case(
     (_e.hash.is_not(None), 0),
-    (_j.status == 0, null()),  # it was made once, and is no more
+    (_j.status == 0, null()),  # it was made once and deleted since
     else_=_j.status,
 ).label("code")
 _VIEW: Select[Any] = select(
@@ -41,22 +44,35 @@ def of_memories(tx: Connection, ids: Sequence[int]) -> dict[int, EmbeddingState]
     found: dict[int, EmbeddingState] = {}
     for i in range(0, len(ids), 500):
         for row in tx.execute(_VIEW.where(_m.id.in_(ids[i : i + 500]))):
-            found[row.id] = EmbeddingState(
+            found[row.id] = from_row(
+                EmbeddingState,
+                row,
                 memory_id=row.id,
                 status=_status(row.code),
-                code=row.code,
-                model=row.model,
-                error=row.error,
                 attempts=row.attempts or 0,
-                processed_at=row.processed_at,
             )
     return found
 
 
-def having(status: str) -> Select[Any]:
-    """The ids of all memories with this status, to select among."""
+def ids_with_status(status: str) -> Select[Any]:
+    """A query for the ids of all memories whose vector has this status."""
     conditions = {"pending": _code == -1, "completed": _code == 0, "failed": _code > 0}
     return _VIEW.with_only_columns(_m.id).where(conditions[status])
+
+
+def is_unembedded(memory_id: ColumnElement[int]) -> ColumnElement[bool]:
+    """A condition: the job that makes the memory's vector is unfinished or failed."""
+    query = select(_j.id).where(_j.kind == "embed", _j.source_id == memory_id, _j.status != 0)
+    return query.exists()
+
+
+def unfinished_jobs(tx: Connection, memory_ids: Sequence[int], now: datetime) -> dict[int, Job]:
+    """Those of these memories that have no vector yet, each with the job that makes it."""
+    query = select(_j.id).where(
+        _j.kind == "embed", _j.source_type == "memory", _j.source_id.in_(memory_ids), _j.status != 0
+    )
+    found = job_lists.by_ids(tx, list(tx.execute(query).scalars()), now)
+    return {job.target_id: job for job in found}
 
 
 def _status(code: int | None) -> EmbeddingStatus | None:

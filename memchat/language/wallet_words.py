@@ -1,11 +1,10 @@
-"""The words of a wallet: a dozen or two of the 2,048 words of BIP-39, one after the other.
+"""The recovery words of a wallet: a dozen or two of the 2,048 words of BIP-39 in a row.
 
-The list itself is not kept. ``wallet_words.txt`` holds a Bloom filter of it, made by
-``tools/wallet_words.py``: it knows every word of the list, and takes one other word in
-fifty for one of them.
+The list itself is not included. ``wallet_words.txt`` holds a Bloom filter of it, made by
+``tools/wallet_words.py``: it accepts every listed word, and one in fifty of all others.
 
-A list of things to buy holds many of those words too. It is told apart by ``everyday_things.txt``:
-of the words of a wallet, drawn by lot, few are things of the kitchen, the house or the farm.
+Shopping lists hold many of these words too. They are told apart by ``everyday_things.txt``: of
+random wallet words few are things of the kitchen, the house or the farm.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ _HASHES = 5
 _FEWEST = 12
 _LISTED = 0.85
 _LISTED_UNPARTED = 0.65
-"""The share of a run that is in the list, so that a slip of the pen or another wallet's list leaves
-it a wallet's words. Lists of other things have commas; less is asked of words without them."""
+"""The share of listed words in a run. It is below 1 because of typing mistakes and of other
+wallets' lists. Lists of other things have commas, so words without commas need a smaller share."""
 _EVERYDAY = 0.5
-"""The share of everyday things from which on a run is a list of them."""
+"""The share of everyday things from which a run is a list of them."""
 _SPOKEN = 0.15
-"""The share of words of ordinary sentences from which on a run is one, where it holds a word that
-is not in the list; few sentences are made of listed words alone."""
+"""The share of common words from which a run is a sentence, if it holds an unlisted word. Few
+sentences consist of listed words alone."""
 _OF_SENTENCES = (
     "about after all and another any are because been before can could for from have her his how"
     " into its just like more much not off our out over than that the their them then there these"
@@ -48,13 +47,13 @@ def places(word: str) -> tuple[int, ...]:
 
 
 def is_listed(word: str) -> bool:
-    """Whether a word is in the list, or one of the few others that the filter lets through."""
+    """Whether a word is listed, or one of the few others that the filter accepts."""
     bits = _filter()
     return all(bits[at // 8] >> at % 8 & 1 for at in places(word))
 
 
 def find(text: str) -> Iterator[tuple[int, int]]:
-    """Where the words of wallets stand in a folded text."""
+    """The places of wallet words in a folded text."""
     run: list[re.Match[str]] = []
     for word in _WORD.finditer(text):
         if run and not _GAP.fullmatch(text, run[-1].end(), word.start()):
@@ -69,7 +68,7 @@ def find(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _wallet(run: list[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """The stretch of a run that begins and ends with a listed word, if it is one of a wallet."""
+    """The part of a run that begins and ends with a listed word, if it is the words of a wallet."""
     if len(run) < _FEWEST:
         return
     listed = [is_listed(word[0]) for word in run]

@@ -1,35 +1,30 @@
-"""Secrets that the words beside them give away, in every language of ``words.toml``: passwords that
-are words, codes in letters, answers to security questions, what somebody logs in with."""
+"""Secrets that are recognised by the words near them, in the languages of ``words.toml``: passwords
+that are words, codes in letters, answers to security questions, and logins.
+"""
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import islice
 
 from memchat.language import lexicon, password_typos
 from memchat.language.number_words import run_of_digits
+from memchat.language.secret_words import MARKS, entries, is_spaced, languages, whole_words
 
 Place = tuple[int, int]
-
 _NEAR = 60
-"""Characters in which a name is followed by what it names."""
+"""The most characters between a name and its secret."""
 _BARE = 24
 """The same where no "is" stands between them."""
 _WORDS = 8
-"""Words of the longest password that is read as one."""
+"""The most words of a password that is read as one."""
 _SHORT_WORD = 4
-"""Letters of the longest word that may end a password and be a common one."""
+"""The most letters of a common word that may end a password."""
 _BEFORE = 3
-"""Words before a name with no "is" behind it, as in Russian: "пароль от банка подсолнух"."""
-MARKS = (
-    r"\u0300-\u036f\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957"
-    r"\u0e31\u0e34-\u0e3a\u0e47-\u0e4e"
-)
-"""Marks that belong to the letter before them, for a class of characters."""
+"""The most words before a name without an "is" after it, as in Russian: "пароль от банка
+подсолнух"."""
 _LETTER = rf"(?:[^\W\d_]|[{MARKS}])"
 _LETTERS = re.compile(rf"{_LETTER}+(?:['-]{_LETTER}+)*")
 _TOKEN = re.compile(r"[^\s\"',;。、，؛।]+")
@@ -38,7 +33,7 @@ _FIGURES = re.compile(
     r"|(?=[^\s\"',;]{0,40}\d)[^\s\"',;。、]{3,60}"
     r"|(?:[^\W\d]{2,12} \d{1,3}(?:, | then | and | ){0,2}){2,5}"
 )
-"""A number however grouped, letters with a digit among them, or the turns of a dial."""
+"""A number in any grouping, letters with a digit among them, or the turns of a dial."""
 _ASKED = re.compile(r"[^.?!\n]{0,40}\? (?:[^\W\d]+ ){0,2}(\d{4,8})(?=\W*$|[.,!] )")
 _QUOTED = re.compile(r"[\"']([^\"'\n]{3,60})[\"']")
 _STRONG = r"\s*[:=]+>?\s*|\s+->?\s+"
@@ -53,46 +48,12 @@ _PAIRED = re.compile(
     r"(?<!\w)(?:network|netzwerk|ssid|wi-?fi|wlan|user ?(?:name)?|log-?in|benutzer\w*|usuario"
     r"|utilisateur|utente|usuário|gebruiker|account|@\S+)(?!\w)"
 )
-"""What a password is the second half of."""
+"""What a password is given together with."""
 _NAMED_OTHERWISE = re.compile(
     rf"{_LETTER}+[-.]?\d{{1,4}}|\d+(?:[-.,]?{_LETTER}+)+|\S*://\S*|\S+@\S+\.{_LETTER}+|\S+\.[a-z]{{2,4}}"
 )
-"""A model, a count, an address or the name of a file."""
+"""A model number, a count, an address or a file name."""
 _SIGN = re.compile(r"\d|[!@#$%&*_+=^~?<>|\\]")
-
-
-@cache
-def _tables() -> dict[str, dict[str, str]]:
-    path = files("memchat.language") / "secret_data" / "words.toml"
-    return tomllib.loads(path.read_text(encoding="utf-8"))
-
-
-@cache
-def languages() -> tuple[str, ...]:
-    """The languages whose words for secrets are listed."""
-    return tuple(_tables())
-
-
-def kinds(code: str) -> tuple[str, ...]:
-    """The kinds of words that a language lists."""
-    return tuple(_tables()[code])
-
-
-@cache
-def entries(code: str, kind: str) -> tuple[str, ...]:
-    """A language's entries of one kind."""
-    listed = (" ".join(e.split()) for e in re.split(r",(?![^{]*\})", _tables()[code][kind]))
-    return tuple(entry for entry in listed if entry)
-
-
-def _is_spaced(code: str) -> bool:
-    return code not in lexicon.codes() or lexicon.is_spaced(code)
-
-
-def whole_words(code: str, words: str) -> str:
-    """Alternatives as whole words, where spaces part words."""
-    words = words or r"(?!)"
-    return rf"(?<!\w)(?:{words})(?![\w{MARKS}])" if _is_spaced(code) else f"(?:{words})"
 
 
 @cache
@@ -102,10 +63,10 @@ def _pattern(code: str, *kinds: str) -> re.Pattern[str]:
 
 @cache
 def _names() -> re.Pattern[str]:
-    """The names of every language, those of two words before those of one."""
+    """A pattern of the names in all languages, those of two words before those of one."""
     by_kind = {True: "", False: ""}
     for spaced in by_kind:
-        codes = [code for code in languages() if _is_spaced(code) is spaced]
+        codes = [code for code in languages() if is_spaced(code) is spaced]
         names = [entry for code in codes for kind in _SEEKERS for entry in entries(code, kind)]
         by_kind[spaced] = "|".join(sorted(dict.fromkeys(names), key=lambda name: " " not in name))
     return re.compile(rf"(?<!\w)(?:{by_kind[True]})(?![\w{MARKS}])|(?:{by_kind[False]})")
@@ -113,7 +74,7 @@ def _names() -> re.Pattern[str]:
 
 @lru_cache(maxsize=512)
 def _roles(name: str) -> tuple[tuple[str, str], ...]:
-    """The kinds and languages in which a word is a name for a secret."""
+    """The kinds and languages in which a word is the name of a secret."""
     return tuple(
         (kind, code)
         for kind in _SEEKERS
@@ -124,19 +85,20 @@ def _roles(name: str) -> tuple[tuple[str, str], ...]:
 
 @cache
 def _link(code: str) -> re.Pattern[str]:
-    """What stands right before a secret: "is", "=", and particles where words are not spaced."""
+    """A pattern for the text right before a secret: "is", "=", or particles in scripts without
+    spaces."""
     words = whole_words(code, "|".join(entries(code, "is")))
     return re.compile(rf"(?P<strong>{_STRONG})|\s*{words}(?:\s*:\s*|\s*)")
 
 
 @cache
 def _digit_words() -> re.Pattern[str]:
-    """Three digits or more in letters: "four nine two seven"."""
+    """A pattern for three or more digits in words: "four nine two seven"."""
     return run_of_digits(word for code in languages() for word in entries(code, "digits"))
 
 
 def find(text: str) -> Iterator[tuple[int, Place]]:
-    """Where the names of secrets begin in a folded text, and where the secrets stand."""
+    """The start of each name of a secret in a folded text, and the place of the secret."""
     for name, kind, code in _named(text):
         for found in (_SEEKERS[kind](text, name, code), _before(text, name, kind, code)):
             if found is not None:
@@ -144,7 +106,7 @@ def find(text: str) -> Iterator[tuple[int, Place]]:
 
 
 def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
-    """The names of secrets, each with its kind and language; words meant to be one too."""
+    """The names of secrets, misspelled ones too, each with its kind and language."""
     for name in _names().finditer(text):
         for kind, code in _roles(name[0]):
             yield name, kind, code
@@ -155,41 +117,41 @@ def _named(text: str) -> Iterator[tuple[re.Match[str], str, str]]:
 
 @lru_cache(maxsize=4)
 def _end(text: str, at: int) -> int:
-    """Where the clause that starts here ends."""
+    """The end of the clause that starts here."""
     limit = min(len(text), at + 2 * _NEAR)
     end = _CLAUSE.search(text, at, limit)
     return end.start() if end else limit
 
 
 def _links(text: str, at: int, end: int, code: str) -> Iterator[re.Match[str]]:
-    """What may stand right before the secret of a name that ends here. A name that is part of
-    another ("password manager") has none."""
-    if not names_another(text, at):
+    """What may stand right before the secret of a name that ends here. There is nothing if the name
+    is part of another one ("password manager")."""
+    if not is_part_of_name(text, at):
         yield from _link(code).finditer(text, at, min(end, at + _NEAR))
 
 
 @lru_cache(maxsize=4)
-def names_another(text: str, at: int) -> bool:
-    """Whether the name that ends here is part of another's, as in "password manager"."""
+def is_part_of_name(text: str, at: int) -> bool:
+    """Whether the name that ends here is part of another one, as in "password manager"."""
     codes = (code for code in languages() if entries(code, "part_of"))
     return any(_pattern(code, "part_of").match(text, at + 1) for code in codes)
 
 
 @lru_cache(maxsize=4)
 def _in_letters(text: str, at: int) -> Place | None:
-    """Where the digits in letters stand behind the name that ends here."""
+    """The place of digits in words after the name that ends here."""
     last = min(_end(text, _end(text, at) + 1), at + 2 * _NEAR)
     letters = _digit_words().search(text, at, last)
     return letters.span() if letters else None
 
 
 def _password(text: str, name: re.Match[str], code: str) -> Place | None:
-    """What a name is said to be: any word that is not said of passwords in general."""
+    """What a name is said to be: any word that is not commonly said of passwords."""
     at, end = name.end(), _end(text, name.end())
     links = list(_links(text, at, end, code))
     for number, link in enumerate(links):
         found = _value(text, link.end(), end, code)
-        if found and (number == 0 or _is_spaced(code) or _is_made_up(text[slice(*found)])):
+        if found and (number == 0 or is_spaced(code) or _is_made_up(text[slice(*found)])):
             return found
     return (
         _asked(text, at)
@@ -202,7 +164,7 @@ def _password(text: str, name: re.Match[str], code: str) -> Place | None:
 def _made_up(
     text: str, at: int, end: int, is_one: Callable[[str], bool] | None = None
 ) -> Place | None:
-    """The first word of a few that only a password can be: "is, as far as I know, Kiwi7tree"."""
+    """The first of a few words that can only be a password: "is, as far as I know, Kiwi7tree"."""
     is_one = is_one or _is_made_up
     for number, token in enumerate(_TOKEN.finditer(text, at, min(end, at + _NEAR))):
         if number < _WORDS and is_one(token[0].rstrip(".?!)")):
@@ -211,24 +173,24 @@ def _made_up(
 
 
 def _is_strong(token: str) -> bool:
-    """Whether letters are mixed with digits and signs, so that no "is" need stand before them."""
+    """Whether letters are mixed with digits and signs, so that no "is" is needed before them."""
     return _is_made_up(token) and bool(re.search(r"(?=.*\d).*[!@#$%&*_+=^~?]", token))
 
 
 def _is_made_up(token: str) -> bool:
-    """Whether letters are mixed with digits or signs as in no word, number or address."""
+    """Whether letters are mixed with digits or signs unlike in any word, number or address."""
     mixed = len(token) > 5 and _is_mixed(token) and re.search(_LETTER, token)
     return bool(mixed) and not _NAMED_OTHERWISE.fullmatch(token)
 
 
 def _asked(text: str, at: int) -> Place | None:
-    """What answers the speaker's own question: "My password? Wonderwall95"."""
+    """The answer to the speaker's own question: "My password? Wonderwall95"."""
     found = re.compile(r"\? (\S{4,60})").match(text, at)
     return found.span(1) if found and _is_mixed(found[1].rstrip(".?)")) else None
 
 
 def _code(text: str, name: re.Match[str], code: str) -> Place | None:
-    """What holds a digit behind an "is" or near the name; digits in letters too."""
+    """A code with a digit after an "is" or near the name; also digits in words."""
     at, end = name.end(), _end(text, name.end())
     if (letters := _in_letters(text, at)) is not None:
         return letters
@@ -245,7 +207,7 @@ def _code(text: str, name: re.Match[str], code: str) -> Place | None:
 
 
 def _answer(text: str, name: re.Match[str], code: str) -> Place | None:
-    """All that follows an "is": a name, or an answer of some words."""
+    """Everything after an "is": a name, or an answer of several words."""
     at, end = name.end(), _end(text, name.end())
     for link in _links(text, at, end, code):
         first = _LETTERS.match(text, link.end(), end)
@@ -255,7 +217,8 @@ def _answer(text: str, name: re.Match[str], code: str) -> Place | None:
 
 
 def _log_in(text: str, name: re.Match[str], code: str) -> Place | None:
-    """A word with a digit or a sign in it; behind "username" the second, which is the password."""
+    """A word with a digit or a sign; after "username" the second such word, which is the
+    password."""
     end = _end(text, name.end())
     mixed = [
         token.span()
@@ -266,7 +229,7 @@ def _log_in(text: str, name: re.Match[str], code: str) -> Place | None:
 
 
 def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
-    """What a password was changed to, as the last word of it that is not a common one."""
+    """What a password was changed to: the last word that is not a common one."""
     at, end = name.end() + 1, _end(text, name.end())
     found = _value(text, at, end, code)
     while found is not None and " " in text[slice(*found)]:
@@ -276,8 +239,8 @@ def _changed(text: str, name: re.Match[str], code: str) -> Place | None:
 
 
 def _before(text: str, name: re.Match[str], kind: str, code: str) -> Place | None:
-    """A secret in front of its name: "bluebird77 is my password", "4471 ist der Türcode"."""
-    if kind not in ("password", "code") or names_another(text, name.end()):
+    """A secret before its name: "bluebird77 is my password", "4471 ist der Türcode"."""
+    if kind not in ("password", "code") or is_part_of_name(text, name.end()):
         return None
     start = max(0, name.start() - _NEAR)
     found = _in_front(code).search(text[start : name.start()])
@@ -298,7 +261,7 @@ _SEEKERS: dict[str, Callable[[str, re.Match[str], str], Place | None]] = {
     "log_in": _log_in,
     "changed": _changed,
 }
-"""The kinds of names, and how the secret of each is found."""
+"""The kinds of names, and the function that finds the secret of each."""
 
 
 def _value(text: str, at: int, end: int, code: str) -> Place | None:
@@ -314,8 +277,8 @@ def _value(text: str, at: int, end: int, code: str) -> Place | None:
 
 
 def _words(text: str, at: int, end: int, code: str) -> Place | None:
-    """A password of letters: the words up to the first that joins another thought to it. Words
-    that end in what is said of passwords are none: "once more forgotten"."""
+    """A password of words: those up to the first function word. Words that end in a state of
+    passwords are none: "once more forgotten"."""
     last, word, joints = at, "", lexicon.all_words("function_words")
     for number in range(_WORDS):
         token = _TOKEN.match(text, last, end)
@@ -334,7 +297,7 @@ def _words(text: str, at: int, end: int, code: str) -> Place | None:
 
 
 def _paired(text: str, name: re.Match[str], end: int, code: str) -> Place | None:
-    """The word right behind a name that stands beside a user's name or a network's."""
+    """The word right after a name that stands next to a user's name or a network's."""
     start = max(0, name.start() - _NEAR)
     word = re.compile(rf" ({_LETTER}{{3,}})").match(text, name.end(), end)
     if word is None or not _PAIRED.search(text, start, name.start()):
@@ -345,7 +308,8 @@ def _paired(text: str, name: re.Match[str], end: int, code: str) -> Place | None
 
 
 def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | None:
-    """In a language without an "is": the one word at a clause's end, with the name at its start."""
+    """In a language without an "is": the single word at the end of a clause that begins with the
+    name."""
     if not entries(code, "of"):
         return None
     clause = max(text.rfind(mark, 0, name.start()) for mark in ".!?,;:")
@@ -362,15 +326,16 @@ def _unlinked(text: str, name: re.Match[str], end: int, code: str) -> Place | No
 
 @cache
 def _common() -> frozenset[str]:
-    """The plain words of the languages' lists: they are said of a password and are none."""
+    """The words of all lists, which are said of passwords and are none."""
     kinds = (kind for kind in lexicon.kinds() if kind not in ("people", "seasons"))
     return frozenset(word for kind in kinds for word in lexicon.all_words(kind))
 
 
 def is_common(word: str, code: str) -> bool:
-    """Whether a word is a plain one or what is said of secrets, and so is none itself."""
+    """Whether a word is a common one, or one that is said of secrets, and so is no secret
+    itself."""
     state = _pattern(code, "state")
-    if _is_spaced(code):
+    if is_spaced(code):
         return word.removesuffix("'s") in _common() or state.fullmatch(word) is not None
     begins = ("question", "negation", "function_words", "first_person")
     return bool(state.match(word)) or any(
@@ -379,7 +344,7 @@ def is_common(word: str, code: str) -> bool:
 
 
 def _is_mixed(token: str) -> bool:
-    """Whether a token holds a digit or a sign among other letters, as no common word does."""
+    """Whether a token has a digit or a sign among other letters, unlike a common word."""
     if len(token) < 3 or _THIN.fullmatch(token):
         return len(token) > 3 and token.isdigit()
     return _SIGN.search(token) is not None
@@ -387,12 +352,13 @@ def _is_mixed(token: str) -> bool:
 
 @cache
 def _endings(code: str) -> tuple[str, ...]:
-    """Verbs and particles that stand behind a secret; one that cannot be where there is none."""
+    """Verbs and particles that stand after a secret. Without any, an expression that never
+    matches."""
     return tuple(sorted(entries(code, "ending"), key=len, reverse=True)) or ("(?!)",)
 
 
 def _trimmed(text: str, start: int, end: int, code: str) -> Place:
-    """A secret without the verb or the marks behind it; "!" may be its last character."""
+    """A secret without the verb or the marks after it. A "!" may be its last character."""
     shorter = re.search(rf"(?:\s*(?:{'|'.join(_endings(code))}))?[\s.?),。]*$", text[start:end])
     stop = start + shorter.start() if shorter else end
     stop += text[stop : stop + 1] == "!"

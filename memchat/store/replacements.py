@@ -1,4 +1,4 @@
-"""Which memory stands in whose place: what each replaced, and what replaced it."""
+"""Which memories replaced which."""
 
 from __future__ import annotations
 
@@ -35,17 +35,17 @@ _REPLACED = """
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
-    """A value that was replaced, and until when it held: what replaced it was said then, or was
-    said to begin on that day."""
+class ReplacedValue:
+    """A replaced value, and until when it held: when its replacement was said, or the day from
+    which the replacement was to hold."""
 
     id: int
     value: str
     until: datetime | date
 
 
-def after(tx: Connection, memory_id: int) -> list[int]:
-    """The memories that took this one's place, one after another."""
+def successors(tx: Connection, memory_id: int) -> list[int]:
+    """The ids of the memories that replaced this one, one after another."""
     found: list[int] = []
     query = select(_m.replaced_by)
     next_id = tx.execute(query.where(_m.id == memory_id)).scalar()
@@ -55,7 +55,7 @@ def after(tx: Connection, memory_id: int) -> list[int]:
     return found
 
 
-def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
+def replaced_memories(tx: Connection, memory_id: int) -> list[Memory]:
     """The inactive memories that this one replaced."""
     return [
         memory_of_text(row)
@@ -63,32 +63,35 @@ def replaced_by(tx: Connection, memory_id: int) -> list[Memory]:
     ]
 
 
-def replaced(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, list[Past]]:
-    """For each of these memories the values that it and its predecessors replaced; newest first."""
-    found: dict[int, list[Past]] = {}
+def replaced_values(
+    tx: Connection, app_ids: Sequence[int], ids: Sequence[int]
+) -> dict[int, list[ReplacedValue]]:
+    """For each of these memories the values that it and its predecessors replaced, the newest
+    first."""
+    found: dict[int, list[ReplacedValue]] = {}
     if not raw_sql.rows(tx, _REPLACED_ANY, raw_sql.json_list(ids)):
-        return found  # as for most: a tenth of what the whole chain costs
+        return found  # true for most memories, and ten times cheaper than the whole query
     rows = raw_sql.rows(tx, _REPLACED, raw_sql.json_list(ids), raw_sql.json_list(app_ids))
     for row_id, value, retired_at, said_at, starts_at, head in rows:
-        # What replaced it may have been said again since; it was retired at the first time.
+        # The replacement may have been said again later; the value ended when it was said first.
         until = raw_sql.parse_day(starts_at) or raw_sql.parse_time(min(said_at, retired_at))
-        found.setdefault(head, []).append(Past(row_id, value, until))
+        found.setdefault(head, []).append(ReplacedValue(row_id, value, until))
     return found
 
 
-def chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
-    """Every replaced value of those chains that any of these replaced values belongs to; of
-    memories in use nothing."""
+def whole_chains(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> set[int]:
+    """The ids of all replaced values in the chains of these replaced values. Memories in use are
+    left out."""
     stale = [row[0] for row in raw_sql.rows(tx, _STALE, raw_sql.json_list(ids))]
     if not stale:
         return set()
-    heads = {memory.id for memory in present(tx, app_ids, stale).values()}
-    told = replaced(tx, app_ids, sorted(heads)).values()
+    heads = {memory.id for memory in current(tx, app_ids, stale).values()}
+    told = replaced_values(tx, app_ids, sorted(heads)).values()
     return {*stale, *(past.id for pasts in told for past in pasts)}
 
 
-def present(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
-    """For each of these memories the active one that is it, or has taken its place by now."""
+def current(tx: Connection, app_ids: Sequence[int], ids: Sequence[int]) -> dict[int, Memory]:
+    """For each of these memories the active one: itself, or the one that has replaced it by now."""
     found: dict[int, Memory] = {}
     rows: dict[int, Memory] = {}
     trails = {i: [i] for i in ids}

@@ -1,0 +1,30 @@
+"""The nouns every package shares: plain frozen records, whose behaviour needs no database or model.
+
+Times are aware UTC ``datetime``; ``expires_at`` is a calendar ``date`` in the user's own time zone,
+and the memory holds through that day.
+"""
+
+from memchat.types.audit import Audit, Finding, FindingKind
+from memchat.types.cue_plan import CuePlan
+from memchat.types.event import Event
+from memchat.types.evidence import Evidence
+from memchat.types.hit import Hit, Recalled
+from memchat.types.inbox import InboxItem
+from memchat.types.insights import Insights
+from memchat.types.job import EmbeddingState, EmbeddingStatus, Job
+from memchat.types.keep import KEEP, Keep
+from memchat.types.learned import Change, Learned
+from memchat.types.memory import MEMORY_TYPES, CreatedBy, Memory, MemoryType
+from memchat.types.memory_page import Browsed, Wanted
+from memchat.types.mention import Elsewhere, Place, PlaceKind
+from memchat.types.message import ChatMessage, Message, Role
+from memchat.types.progress import Progress
+from memchat.types.record import to_json
+from memchat.types.refusal import ONLY_REPEATS, Refusal
+from memchat.types.scope import EVERY_APP, NAME_LIMIT, AppInfo, MemorySwitch, Scope, clean_name
+from memchat.types.service import CHUNK_TOKENS, PluginInfo, Service, ServiceInfo
+from memchat.types.session import Session
+from memchat.types.text import REPLY_LIMIT, clean_text, counted, one_line
+from memchat.types.undone import Undone
+from memchat.types.usage import Usage, UsageTotal
+from memchat.types.why import Given, Why
