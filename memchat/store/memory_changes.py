@@ -214,7 +214,7 @@ def _columns(new: NewMemory) -> dict[str, Any]:
     """The columns that a new or edited fact sets. ``created_by`` is not among them, as an edit
     keeps it."""
     hashes = {"sha1": new.sha1, "text_hash": text_hash(new.search_text)}
-    columns = records.columns(new) | hashes
+    columns = records.columns(new, NewMemory) | hashes
     del columns["created_by"]
     return columns
 

@@ -53,9 +53,11 @@ def from_text(record: type[T], values: Sequence[Any]) -> T:
     return record(*[reader(value) if reader else value for reader, value in read])
 
 
-def columns(record: Any) -> dict[str, Any]:
-    """The fields of a record as its table stores them; days and times stay as they are."""
-    return {f.name: _stored(getattr(record, f.name)) for f in dataclasses.fields(record)}
+def columns(record: Any, shape: type[Any] | None = None) -> dict[str, Any]:
+    """The fields of a record, or those that ``shape`` has of them, as its table stores them; days
+    and times stay as they are."""
+    fields = dataclasses.fields(shape or record)
+    return {f.name: _stored(getattr(record, f.name)) for f in fields}
 
 
 def _stored(value: Any) -> Any:

@@ -304,7 +304,7 @@ def _drop_proposals(tx: Connection, app_id: int, facts: Collection[tuple[str, st
         echoes = {
             i for i, words in store.texts(tx, app_id).items() if redaction.spans_of(lines, words)
         }
-        store.drop(tx, sorted(same | echoes))
+        store.remove(tx, sorted(same | echoes))
 
 
 def strip_cues(tx: Connection, app_id: int, facts: Iterable[tuple[str, str]]) -> set[int]:

@@ -303,6 +303,7 @@ def test_what_was_found_comes_first_and_then_the_room_is_filled(full: MemChat) -
 def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
     full: MemChat, monkeypatch
 ) -> None:
+    from memchat.store import memories
 
     read = []
     plain_memory = memories.plain_memory
