@@ -126,6 +126,7 @@ class Assembly:
             recall=self.recall(),
             block=Block(*common, self.prompts, self.recall()),
             patience=self.patience(),
+            drop_vectors=self.drop_vectors,
             relevance=(
                 ModelFilter(self.prompts, self.extract_model)
                 if self.settings.filter_pinned

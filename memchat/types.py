@@ -370,14 +370,23 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The outcome of one session's extraction."""
+    """What reading a conversation taught; of ``User.add`` also what was stored of it."""
 
-    session_id: int
+    session_id: int | None
+    """None where nothing was stored."""
     changes: tuple[Change, ...] = ()
     title: str | None = None
     summary: str | None = None
     skipped: str | None = None
     """Why nothing was read at all (memory off, nothing new said), or None."""
+    queued: str | None = None
+    """Why it is not read yet but waits in the queue, or None."""
+    stored: int = 0
+    """How many turns ``User.add`` stored."""
+    known: int = 0
+    """How many turns it skipped, as they were added before."""
+    ignored: int = 0
+    """How many messages and parts it left out: of another role, or without text."""
 
     def count(self, *kinds: str) -> int:
         """How many changes are of one of these kinds."""

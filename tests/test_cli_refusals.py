@@ -91,7 +91,7 @@ def test_what_only_repeats_is_counted_and_not_listed(hold: Hold, run: Run, home:
     hold("Hello.\n", OWL, fact("I live in Hull", "city", "Hull"), fact("I ski", "hobby", "ski"))
     with (
         MemChat(settings=Settings(home=home, embed_model="none")) as mc,
-        mc._database.write() as tx,
+        mc._assembly.database.write() as tx,
     ):
         tx.exec_driver_sql(
             "UPDATE refusals SET reason = 'it only repeats what is known already' WHERE id > 1"

@@ -55,22 +55,24 @@ def refusing(status: int | None, word: str = BAD) -> Callable[[Sequence[str]], N
 
 
 def add(mc: MemChat, *values: str) -> list[int]:
-    return [mc.add("fact", "note", value, user="ana").id for value in values]
+    return [mc.user("ana").memories.add("fact", "note", value).id for value in values]
 
 
 def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
     """So many facts at once, with their jobs where something embeds."""
     values = (f"{BAD} {i}" if i in bad else f"thing {i}" for i in range(count))
-    return store.fill(mc._database, values, mc._clock(), queued=mc._assembly.embeds())
+    return store.fill(
+        mc._assembly.database, values, mc._assembly.clock(), queued=mc._assembly.embeds()
+    )
 
 
 def statuses(mc: MemChat, status: str) -> list[int]:
-    found = mc.memories(user="ana", status=status, limit=1000)
+    found = mc.user("ana").memories.list(status=status, limit=1000)
     return sorted(memory.id for memory in found)
 
 
 def vectors(mc: MemChat) -> int:
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         return tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar_one()
 
 
@@ -81,19 +83,20 @@ def test_adding_asks_no_provider_and_is_pending_when_it_returns(open_store: Open
     service = Service(lambda _: pytest.fail("the provider was asked"))
     mc = open_store(embedder=service)
     (memory_id,) = add(mc, "tea")
-    (state,) = mc.embedding_states([memory_id], user="ana")
+    (state,) = mc.user("ana").memories.embedding_states([memory_id])
     assert (state.status, state.code, state.model, state.error) == ("pending", -1, None, None)
     assert statuses(mc, "pending") == [memory_id] and service.asked == []
 
 
 def test_with_nothing_to_embed_with_there_is_no_status_and_no_job(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
+    ana = mc.user("ana")
     (memory_id,) = add(mc, "tea")
-    mc.edit(memory_id, value="green tea", user="ana")
-    (state,) = mc.embedding_states([memory_id], user="ana")
+    ana.memories.update(memory_id, value="green tea")
+    (state,) = ana.memories.embedding_states([memory_id])
     assert (state.status, state.code) == (None, None)
-    assert mc.jobs(user="ana") == []
-    assert [hit.id for hit in mc.recall("green tea", user="ana").hits] == [memory_id]
+    assert mc.jobs.list(user="ana") == []
+    assert [hit.id for hit in ana.search("green tea").hits] == [memory_id]
 
 
 def test_a_named_service_without_its_key_queues_nothing_and_the_chat_works(
@@ -102,12 +105,13 @@ def test_a_named_service_without_its_key_queues_nothing_and_the_chat_works(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     named = {"embed_model": "MEMCHAT_EMBED_MODEL"}
     mc = open_store(embedder=None, embed_model="openai/text-embedding-3-small", why=named)
+    ana = mc.user("ana")
     (memory_id,) = add(mc, "tea")
-    assert mc.embedding_states([memory_id], user="ana")[0].status is None
-    assert mc.jobs(user="ana") == []
-    with mc.session(user="ana", incognito=True) as chat:
+    assert ana.memories.embedding_states([memory_id])[0].status is None
+    assert mc.jobs.list(user="ana") == []
+    with ana.chat(incognito=True) as chat:
         assert chat.send("Hi").text == "Fine."
-    found = mc.recall("tea", user="ana")
+    found = ana.search("tea")
     assert found.hits and "OPENAI_API_KEY" in (found.degraded or "")
 
 
@@ -119,38 +123,39 @@ def test_whatever_way_a_vector_came_its_model_is_told(
     mc = open_store(embedder=None, embed_model="none")
     (early,) = add(mc, "before there was a service")
     mc = open_store()
-    assert mc.backfill().done == 1
+    assert mc.jobs.backfill().done == 1
     by_hand, edited = add(mc, "by hand", "to be edited")
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("I live in Lisbon. I may sing.").text
     for thread in mc._behind:
         thread.join()  # it began as the chat did, and may have the first two in hand
-    mc.run_jobs()
-    mc.edit(edited, value="edited", user="ana")
+    mc.jobs.run()
+    mc.user("ana").memories.update(edited, value="edited")
     assert statuses(mc, "pending") == [edited]
-    for item in mc.inbox(user="ana"):
-        mc.accept(item.id, user="ana")
-    mc.edit(by_hand, value="by hand, once more", user="ana")
-    mc.run_jobs()
-    memories = mc.memories(user="ana")
+    for item in mc.user("ana").inbox.list():
+        mc.user("ana").inbox.accept(item.id)
+    mc.user("ana").memories.update(by_hand, value="by hand, once more")
+    mc.jobs.run()
+    memories = mc.user("ana").memories.list()
     assert len(memories) == 5 and early in {memory.id for memory in memories}
     for name in (SERVICE.name, "hash/other-96"):
-        states = mc.embedding_states([memory.id for memory in memories], user="ana")
+        states = mc.user("ana").memories.embedding_states([memory.id for memory in memories])
         assert {(state.status, state.model) for state in states} == {("completed", name)}
-        assert mc.migrate("hash/other-96").switched
+        assert mc.services.migrate("hash/other-96").switched
 
 
 def test_success_clears_the_error_and_tells_the_model(open_store: Opener, clock: Any) -> None:
     service = Service(refusing(503, "tea"))
     mc = open_store(embedder=service)
+    ana = mc.user("ana")
     (memory_id,) = add(mc, "tea")
-    mc.run_jobs()
-    (state,) = mc.embedding_states([memory_id], user="ana")
+    mc.jobs.run()
+    (state,) = ana.memories.embedding_states([memory_id])
     assert (state.status, state.error, state.attempts) == ("pending", "refused", 1)
     service.answer = None
     clock.advance(seconds=60)
-    mc.run_jobs()
-    (state,) = mc.embedding_states([memory_id], user="ana")
+    mc.jobs.run()
+    (state,) = ana.memories.embedding_states([memory_id])
     assert (state.status, state.code, state.error) == ("completed", 0, None)
     assert state.model == SERVICE.name and state.processed_at == clock()
 
@@ -165,21 +170,21 @@ def test_failed_for_good_has_reason_code_tries_and_time_and_can_be_retried(
     tried = []
     for minute in range(40):
         before = len(service.asked)
-        mc.run_jobs()
+        mc.jobs.run()
         tried += [minute] * (len(service.asked) - before)
         clock.advance(seconds=60)
     assert tried == [0, 1, 3, 7, 15, 31]
-    (state,) = mc.embedding_states([memory_id], user="ana")
+    (state,) = mc.user("ana").memories.embedding_states([memory_id])
     assert (state.status, state.code, state.error, state.attempts) == ("failed", 503, "refused", 6)
     told = [record.getMessage() for record in caplog.records]
     assert sum("jobs failed 1: refused" in line for line in told) == 6
     assert not any("tea" in line for line in told)
     assert state.processed_at is not None
     assert statuses(mc, "failed") == [memory_id] and statuses(mc, "completed") == []
-    assert mc.retry_jobs(user="ana", failed_only=True) == 1
+    assert mc.jobs.retry(user="ana", failed_only=True).count == 1
     assert statuses(mc, "pending") == [memory_id]
     service.answer = None
-    mc.run_jobs()
+    mc.jobs.run()
     assert statuses(mc, "completed") == [memory_id]
 
 
@@ -190,11 +195,11 @@ def test_the_retries_are_a_setting(open_store: Opener, clock: Any) -> None:
     tried = []
     for half_minute in range(20):
         before = len(service.asked)
-        mc.run_jobs()
+        mc.jobs.run()
         tried += [half_minute / 2] * (len(service.asked) - before)
         clock.advance(seconds=30)
     assert tried == [0, 3, 3.5]
-    (state,) = mc.embedding_states([memory_id], user="ana")
+    (state,) = mc.user("ana").memories.embedding_states([memory_id])
     assert (state.status, state.attempts) == ("failed", 3)
 
 
@@ -202,16 +207,16 @@ def test_retrying_only_what_failed_leaves_what_waits(open_store: Opener, clock: 
     service = Service(refusing(503))
     mc = open_store(embedder=service)
     many(mc, 1, bad=[0])
-    mc.run_jobs()
-    assert mc.retry_jobs(user="ana", failed_only=True) == 0
-    assert mc.retry_jobs(user="ana") == 1
+    mc.jobs.run()
+    assert mc.jobs.retry(user="ana", failed_only=True).count == 0
+    assert mc.jobs.retry(user="ana").count == 1
 
 
 def test_a_status_that_is_none_cannot_be_stored(open_store: Opener) -> None:
     mc = open_store()
     add(mc, "tea")
     for wrong in ("-2", "'done'", "1.5"):
-        with pytest.raises(StoreError), mc._database.write() as tx:
+        with pytest.raises(StoreError), mc._assembly.database.write() as tx:
             tx.exec_driver_sql(f"UPDATE jobs SET status = {wrong}")
 
 
@@ -237,12 +242,12 @@ def test_the_other_99_are_done_in_the_same_run(open_store: Opener) -> None:
     service = Service(refusing(400))
     mc = open_store(embedder=service)
     ids = many(mc, 100, bad=[42])
-    done = mc.run_jobs()
+    done = mc.jobs.run()
     assert done.done == 99 and [job.target_id for job in done.failed] == [ids[42]]
     assert statuses(mc, "completed") == [i for i in ids if i != ids[42]]
-    assert mc.embedding_states([ids[42]], user="ana")[0].error == "refused"
+    assert mc.user("ana").memories.embedding_states([ids[42]])[0].error == "refused"
     before = len(service.asked)
-    mc.run_jobs()
+    mc.jobs.run()
     assert len(service.asked) == before, "it waits for its minute"
 
 
@@ -258,10 +263,11 @@ def test_a_service_that_refuses_everything_is_asked_only_so_often() -> None:
 def test_a_failing_service_is_not_asked_for_halves(open_store: Opener, status: int) -> None:
     service = Service(refusing(status, ""))
     mc = open_store(embedder=service)
+    ana = mc.user("ana")
     many(mc, 230)
-    done = mc.run_jobs()
+    done = mc.jobs.run()
     assert len(service.asked) == 1 and len(done.failed) == 100
-    states = mc.embedding_states([m.id for m in mc.memories(user="ana", limit=500)], user="ana")
+    states = ana.memories.embedding_states([m.id for m in ana.memories.list(limit=500)])
     assert sum(state.attempts for state in states) == 100, "what was not tried is not counted"
 
 
@@ -272,7 +278,7 @@ def test_a_text_that_breaks_the_service_each_time_ends_alone(open_store: Opener,
     ids = many(mc, 100, bad=[42])
     for _ in range(60):
         for _ in range(40):
-            if not mc.run_jobs().done:
+            if not mc.jobs.run().done:
                 break
         clock.advance(seconds=60)
     assert statuses(mc, "failed") == [ids[42]]
@@ -284,20 +290,22 @@ def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> Non
     mc = open_store()
     ids = many(mc, 230)
     killer = ids[142]
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         for worker in range(100):
-            jobs.give_up_on_killers(tx, mc._clock())
-            claims = jobs.claim(tx, "embed", f"w{worker}", mc._clock(), 600, limit=100, batch=100)
+            jobs.give_up_on_killers(tx, mc._assembly.clock())
+            claims = jobs.claim(
+                tx, "embed", f"w{worker}", mc._assembly.clock(), 600, limit=100, batch=100
+            )
             if not claims:
                 break
             if killer in [claimed.target_id for claimed in claims]:
                 jobs.let_go(tx, claims[0].holder)
             else:
-                jobs.finish_all(tx, claims, mc._clock())
-    failed = mc.jobs(status="failed", limit=500)
+                jobs.finish_all(tx, claims, mc._assembly.clock())
+    failed = mc.jobs.list(status="failed", limit=500)
     assert [job.target_id for job in failed] == [killer]
     assert "every worker" in (failed[0].error_message or "")
-    assert len(mc.jobs(status="completed", limit=500)) == 229
+    assert len(mc.jobs.list(status="completed", limit=500)) == 229
 
 
 def test_a_fault_of_ours_is_a_failed_job_and_no_dead_worker(open_store: Opener, caplog) -> None:
@@ -307,13 +315,13 @@ def test_a_fault_of_ours_is_a_failed_job_and_no_dead_worker(open_store: Opener, 
 
     mc = open_store(embedder=Service(answer))
     ids = many(mc, 10, bad=[3])
-    done = mc.run_jobs()
+    done = mc.jobs.run()
     told = (
         "hash/words failed (ValueError); look at what makes its vectors, or name another model "
         "with MEMCHAT_EMBED_MODEL"
     )
     assert done.done == 9 and done.errors == [told]
-    assert mc.embedding_states([ids[3]], user="ana")[0].error == told
+    assert mc.user("ana").memories.embedding_states([ids[3]])[0].error == told
     assert "people's words" not in caplog.text
 
 
@@ -345,9 +353,9 @@ def test_whatever_an_embedder_lets_pass_no_such_vector_is_stored(
 ) -> None:
     mc = open_store(embedder=Service(altered(change)))
     ids = many(mc, 5, bad=[2])
-    mc.run_jobs()
+    mc.jobs.run()
     assert vectors(mc) == 4 and statuses(mc, "completed") == [i for i in ids if i != ids[2]]
-    assert reason in (mc.embedding_states([ids[2]], user="ana")[0].error or "")
+    assert reason in (mc.user("ana").memories.embedding_states([ids[2]])[0].error or "")
 
 
 def test_vectors_of_another_count_are_given_to_nobody(open_store: Opener) -> None:
@@ -355,7 +363,7 @@ def test_vectors_of_another_count_are_given_to_nobody(open_store: Opener) -> Non
         embedder=Service(lambda texts: HashEmbedder().embed_documents([*texts, "x"])[0])
     )
     many(mc, 3)
-    mc.run_jobs()
+    mc.jobs.run()
     assert vectors(mc) == 0 and statuses(mc, "completed") == []
 
 
@@ -366,8 +374,8 @@ def test_a_question_with_such_a_vector_is_searched_by_words(open_store: Opener) 
 
     mc = open_store(embedder=Broken())
     add(mc, "a red kayak")
-    mc.embed_pending()
-    found = mc.recall("kayak", user="ana")
+    mc.jobs.embed()
+    found = mc.user("ana").search("kayak")
     assert found.hits and "not finite" in (found.degraded or "")
     assert vectors(mc) == 1, "the fact's own"
 
@@ -379,7 +387,7 @@ def test_texts_come_to_the_service_once_in_batches_of_100(open_store: Opener) ->
     service = Service()
     mc = open_store(embedder=service)
     many(mc, 250)
-    assert mc.run_jobs().done == 250
+    assert mc.jobs.run().done == 250
     assert [len(texts) for texts in service.asked] == [100, 100, 50]
     sent = [text for texts in service.asked for text in texts]
     assert len(set(sent)) == 250
@@ -389,8 +397,8 @@ def test_the_same_words_cost_one_text_wherever_they_occur(open_store: Opener) ->
     service = Service()
     mc = open_store(embedder=service)
     for app in ("one", "two", "three"):
-        mc.add("fact", "note", "tea", user="ana", app=app)
-    assert mc.run_jobs().done == 3
+        mc.user("ana", app=app).memories.add("fact", "note", "tea")
+    assert mc.jobs.run().done == 3
     assert [len(texts) for texts in service.asked] == [1]
 
 
@@ -402,7 +410,7 @@ def test_two_workers_at_the_same_queue_do_nothing_twice(open_store: Opener) -> N
 
     def work(mc: MemChat) -> None:
         together.wait(30)
-        mc.run_jobs()
+        mc.jobs.run()
 
     threads = [threading.Thread(target=work, args=(mc,)) for mc in stores]
     for thread in threads:
@@ -412,7 +420,7 @@ def test_two_workers_at_the_same_queue_do_nothing_twice(open_store: Opener) -> N
     sent = [text for service in services for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 400
     assert len(statuses(stores[0], "completed")) == 400
-    with stores[0]._database.read() as tx:
+    with stores[0]._assembly.database.read() as tx:
         done = tx.exec_driver_sql("SELECT count(*) FROM memory_events WHERE kind = 'embed'")
         assert done.scalar_one() == 400
 
@@ -426,11 +434,11 @@ def test_what_is_broken_off_is_given_back_and_not_counted(open_store: Opener) ->
     mc = open_store(embedder=service)
     many(mc, 350)
     with pytest.raises(KeyboardInterrupt):
-        mc.run_jobs()
-    assert {job.attempts for job in mc.jobs(status="pending", limit=500)} == {0}
-    assert mc.jobs(status="running", limit=500) == []
+        mc.jobs.run()
+    assert {job.attempts for job in mc.jobs.list(status="pending", limit=500)} == {0}
+    assert mc.jobs.list(status="running", limit=500) == []
     service.answer = None
-    mc.run_jobs()
+    mc.jobs.run()
     assert len(statuses(mc, "completed")) == 350
 
 
@@ -439,41 +447,41 @@ def test_a_machine_that_sleeps_for_an_hour_meanwhile_neither_loses_nor_repeats_a
 ) -> None:
     def answer(texts: Sequence[str]) -> None:
         if len(service.asked) == 1:
-            while mc.count_jobs()["running"] < 200:  # until more is taken ahead
+            while mc.jobs.count()["running"] < 200:  # until more is taken ahead
                 threading.Event().wait(0.01)
             clock.advance(seconds=3600)
 
     service = Service(answer)
     mc = open_store(embedder=service)
     many(mc, 350)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.done, result.left, result.failed) == (350, 0, ())
     assert [len(texts) for texts in service.asked] == [100, 100, 100, 50]
-    assert {job.attempts for job in mc.jobs(status="completed", limit=500)} == {1}
+    assert {job.attempts for job in mc.jobs.list(status="completed", limit=500)} == {1}
 
 
 def test_a_service_removed_while_it_makes_vectors_completes_nothing(open_store: Opener) -> None:
     def answer(texts: Sequence[str]) -> None:
         if len(service.asked) == 1:
-            other.remove_service("hash/words", force=True)
+            other.services.remove("hash/words", force=True)
 
     service = Service(answer)
     mc, other = open_store(embedder=service), open_store(embedder=HashEmbedder())
     ids = many(mc, 5)
-    mc.run_jobs()
+    mc.jobs.run()
     assert vectors(mc) == 0 and statuses(mc, "completed") == []
     assert statuses(mc, "pending") == ids, "until there is a service again"
     again = open_store(embedder=HashEmbedder())
-    again.run_jobs()
+    again.jobs.run()
     assert statuses(again, "completed") == ids
 
 
 def test_an_embedding_made_by_the_worker_is_in_the_usage(open_store: Opener) -> None:
     mc = open_store()
     add(mc, "green tea", "black coffee")
-    mc.add("fact", "note", "tea", user="ana", app="other")
-    mc.run_jobs()
-    (total,) = mc.usage(user="ana")
+    mc.user("ana", app="other").memories.add("fact", "note", "tea")
+    mc.jobs.run()
+    (total,) = mc.user("ana").usage()
     assert (total.purpose, total.model) == ("embed", SERVICE.name) and total.prompt_tokens > 0
 
 
@@ -484,29 +492,29 @@ def test_a_pause_that_is_not_over_costs_no_try(open_store: Opener) -> None:
     service = Service(answer)
     mc = open_store(embedder=service)
     add(mc, "tea")
-    mc.run_jobs()
-    (job,) = mc.jobs(status="pending")
+    mc.jobs.run()
+    (job,) = mc.jobs.list(status="pending")
     assert job.attempts == 0 and job.error_message is None
     service.answer = None
-    assert mc.run_jobs().done == 1
+    assert mc.jobs.run().done == 1
 
 
 def test_completed_work_can_be_taken_off_the_list(open_store: Opener) -> None:
     mc = open_store(embedder=Service(refusing(400)))
     many(mc, 3, bad=[1])
-    mc.run_jobs()
-    assert mc.count_jobs(user="ana") == {"pending": 1, "running": 0, "completed": 2, "failed": 0}
-    assert mc.clear_jobs(user="bo") == 0 and mc.clear_jobs(user="ana") == 2
-    assert mc.count_jobs(user="ana")["completed"] == 0
+    mc.jobs.run()
+    assert mc.jobs.count(user="ana") == {"pending": 1, "running": 0, "completed": 2, "failed": 0}
+    assert mc.jobs.clear(user="bo").count == 0 and mc.jobs.clear(user="ana").count == 2
+    assert mc.jobs.count(user="ana")["completed"] == 0
     assert len(statuses(mc, "completed")) == 2, "what it did stays"
 
 
 def test_a_backfill_of_nothing_to_embed_with_says_what_to_do(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
     with pytest.raises(ConfigError, match="MEMCHAT_EMBED_MODEL"):
-        mc.backfill()
+        mc.jobs.backfill()
     with pytest.raises(InputError, match="batch"):
-        mc.backfill(batch=0)
+        mc.jobs.backfill(batch=0)
 
 
 # A service on the network
@@ -544,11 +552,11 @@ def test_a_service_on_the_network_is_asked_for_several_batches_at_once(open_stor
     service = Remote()
     mc = open_store(embedder=service)
     many(mc, 1000)
-    assert mc.run_jobs().done == 1000
+    assert mc.jobs.run().done == 1000
     assert 2 <= service.most <= CALLS
     assert sorted(map(len, service.asked)) == [100] * 10
     right, _ = HashEmbedder().embed_documents(["note: thing 7"])
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         held = embeddings.get(tx, 1, [text_hash("note: thing 7")])
     assert (held[text_hash("note: thing 7")] == right[0]).all()
 
@@ -557,8 +565,8 @@ def test_until_it_has_answered_it_is_asked_once(open_store: Opener) -> None:
     service = Remote(refusing(401, ""))
     mc = open_store(embedder=service)
     many(mc, 1000)
-    assert len(mc.run_jobs().failed) == 100 and len(service.asked) == 1
-    assert sum(job.attempts for job in mc.jobs(limit=2000)) == 100
+    assert len(mc.jobs.run().failed) == 100 and len(service.asked) == 1
+    assert sum(job.attempts for job in mc.jobs.list(limit=2000)) == 100
 
 
 def test_calls_that_fall_into_one_pause_wait_once_and_lose_nothing(
@@ -574,9 +582,9 @@ def test_calls_that_fall_into_one_pause_wait_once_and_lose_nothing(
     service, waited = Remote(answer), []
     mc = open_store(embedder=service)
     many(mc, 1000)
-    stopping = mc._parts().worker.stopping
+    stopping = mc._assembly.parts().worker.stopping
     monkeypatch.setattr(stopping, "wait", lambda seconds: bool(waited.append(seconds)))
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.done, result.left, result.failed, result.stopped) == (1000, 0, (), None)
     assert waited == [30] and refused
 
@@ -585,23 +593,23 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
     service = Remote()
     mc = open_store(embedder=service)
     for app in range(6):
-        with mc._database.write() as tx:
+        with mc._assembly.database.write() as tx:
             own, _ = apps.ensure(tx, Scope("ana", f"app{app}"), NOON)
             for i in range(100):
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
                 memory_id = memories.insert_new(tx, own, new, Cause(NOON, "user"))
                 jobs.enqueue(tx, "embed", own, "memory", memory_id, NOON)
-    assert mc.run_jobs().done == 600
+    assert mc.jobs.run().done == 600
     sent = [text for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 100
-    assert mc.count_jobs()["completed"] == 600 and vectors(mc) == 100
+    assert mc.jobs.count()["completed"] == 600 and vectors(mc) == 100
 
 
 def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_store: Opener) -> None:
     service = Remote()
     mc = open_store(embedder=service)
     many(mc, 300)
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         tx.exec_driver_sql("UPDATE jobs SET attempts = 3")
-    assert mc.run_jobs().done == 300
+    assert mc.jobs.run().done == 300
     assert service.most == 1 and max(map(len, service.asked)) == 6

@@ -133,7 +133,7 @@ def test_a_local_endpoint_may_read_what_another_provider_s_model_talked(
             }
         )
         with MemChat(settings=settings, clock=clock) as mc:
-            with mc.session(user="ana") as chat:
+            with mc.user("ana").chat() as chat:
                 assert chat.send("I moved to Lisbon.").text
             assert chat.failure is None
             assert values(mc) == {"Lisbon"}
@@ -163,7 +163,7 @@ def test_a_conversation_beyond_32_000_tokens_is_read_from_end_to_end(open_store:
     mc = open_store(chat_model=chat, extract_model=extract)
     filler = [f"Nothing of note came up on walk {n}. " * 300 for n in range(13)]
     said = talk(mc, "I moved to Lisbon.", *filler, "My name is Otto.")
-    turns = mc.messages(said.session_id, user="ana")
+    turns = mc.user("ana").sessions.messages(said.session_id)
     assert sum(estimate_tokens(turn.content) for turn in turns) > 32_000
     assert values(mc) == {"Lisbon", "Otto"}
     calls = [request.purpose for request in extract.requests]
@@ -201,12 +201,13 @@ def test_the_first_office_is_the_one_that_the_assistant_named_first(
         chat_model=ScriptedModel([offer, "Noted."]),
         extract_model=ScriptedModel([reader] * 4),
     )
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         for line in ("Which offices are there?", "I go to the first office."):
             assert chat.send(line).text
             if chat._reader is not None:
                 chat._reader.join()
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.value == "office on Mill Street"
 
 
@@ -214,13 +215,13 @@ def test_per_message_mode_reads_once_a_turn_and_only_after_the_reply(open_store:
     on_disk: list[list[str]] = []
 
     def reader(_: Sequence[Any]) -> str:
-        turns = mc.messages(1, user="ana")
+        turns = mc.user("ana").sessions.messages(1)
         on_disk.append([f"{turn.role} {turn.status}" for turn in turns])
         return answer()
 
     extract = ScriptedModel([reader] * 5)
     mc = open_store(extraction="per_message", extract_model=extract)
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         for n in (1, 2):
             reply = chat.send(f"Line {n}.")
             assert len(extract.requests) == n - 1
@@ -232,14 +233,15 @@ def test_per_message_mode_reads_once_a_turn_and_only_after_the_reply(open_store:
 
 
 def test_a_conversation_gone_silent_is_ended_and_read_once(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
-    chat = mc.session(user="ana")
+    chat = ana.chat()
     assert chat.send("I moved to Lisbon.").text
     clock.advance(seconds=29 * 60)
-    assert chat._renew() and mc.sessions(user="ana")[0].status == "open"
+    assert chat._renew() and ana.sessions.list()[0].status == "open"
     clock.advance(seconds=2 * 60)
     assert not chat._renew()
-    assert mc.sessions(user="ana")[0].status == "extracted" and values(mc) == {"Lisbon"}
+    assert ana.sessions.list()[0].status == "extracted" and values(mc) == {"Lisbon"}
     chat.end()
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
@@ -248,13 +250,13 @@ def test_what_was_open_when_the_store_closed_is_read_at_a_later_start(
     open_store: Opener, extract_model, clock
 ) -> None:
     first = open_store()
-    assert first.session(user="ana").send("I moved to Lisbon.").text
+    assert first.user("ana").chat().send("I moved to Lisbon.").text
     first.close()
     clock.advance(seconds=61)
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     again = open_store()
-    assert len(again.run_jobs().learned) == 1 and values(again) == {"Lisbon"}
-    assert again.run_jobs().learned == []
+    assert len(again.jobs.run().learned) == 1 and values(again) == {"Lisbon"}
+    assert again.jobs.run().learned == []
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
 
@@ -262,7 +264,7 @@ def test_an_unknown_type_becomes_other_and_is_kept(mc, extract_model) -> None:
     odd = fact("I keep bees", "bees", "keeps bees", memory_type="pastime")
     extract_model.replies.append(answer(odd))
     talk(mc, "I keep bees.")
-    assert [memory.memory_type for memory in mc.memories(user="ana")] == ["other"]
+    assert [memory.memory_type for memory in mc.user("ana").memories.list()] == ["other"]
 
 
 def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
@@ -275,7 +277,7 @@ def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
         extract_model.replies.append(answer(fact(quote, "note", value, memory_type="other")))
         talk(mc, f"{quote}.")
     assert values(mc) == {kept}
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         waiting = tx.exec_driver_sql("SELECT value, reason FROM inbox").all()
     assert [row[0] for row in waiting] == [long] and "280" in waiting[0][1]
     asked = extract_model.requests[0].messages[0].content
@@ -298,8 +300,8 @@ def test_nothing_sensitive_is_ever_saved_whatever_the_model_proposes(open_store:
         extract.replies.extend([answer(*facts), answer()])
         talk(mc, *(said for said, _, _ in samples))
         extract.replies.clear()
-    assert len(SECRET) >= 30 and mc.memories(user="ana", status="all") == []
-    with mc._database.read() as tx:
+    assert len(SECRET) >= 30 and mc.user("ana").memories.list(status="all") == []
+    with mc._assembly.database.read() as tx:
         held = repr(tx.exec_driver_sql("SELECT * FROM inbox").all())
     assert [hidden for _, hidden, _ in SECRET if hidden in held] == []
 
@@ -318,8 +320,8 @@ def test_the_embedded_text_begins_with_the_day_key_and_value_and_holds_what_was_
             return super().embed_documents(texts)
 
     mc = open_store(embedder=Listening())
-    mc.add("preference", "drink", "green tea", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("preference", "drink", "green tea")
+    mc.jobs.embed()
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     talk(mc, "I moved to Lisbon.")
     facts = [text for text in embedded if ": " in text and "ana: " not in text.splitlines()[0]]
@@ -335,11 +337,12 @@ def test_a_changed_value_of_a_known_key_needs_no_vector(open_store: Opener, cloc
         [answer(fact(f"I am {n}", "age", n)) for n in ("41", "42")], name="scripted/extract"
     )
     mc = open_store(embedder=Deaf(), extract_model=extract)
+    ana = mc.user("ana")
     talk(mc, "I am 41.")
     clock.advance(days=1)
     talk(mc, "I am 42.")
-    (now,) = mc.memories(user="ana")
-    (before,) = mc.memories(user="ana", status="inactive")
+    (now,) = ana.memories.list()
+    (before,) = ana.memories.list(status="inactive")
     assert (now.value, before.value, before.replaced_by) == ("42", "41", now.id)
 
 
@@ -348,18 +351,19 @@ def test_whatever_made_a_memory_inactive_it_can_be_brought_back(
     open_store: Opener, extract_model, clock, how: str
 ) -> None:
     mc = open_store(merge_threshold=0.5)
+    ana = mc.user("ana")
     tea = "green tea in the morning"
     old = known(tell(mc, tea, key="drink", memory_type="preference", many=True))
     if how == "expired":
-        mc.edit(old.id, user="ana", expires_at=NOON.date())
-    mc.backfill()
+        ana.memories.update(old.id, expires_at=NOON.date())
+    mc.jobs.backfill()
     clock.advance(days=2)
     change = {
         "merged": {"value": "green tea in the mornings"},
         "ended": {"value": "", "to": "k1", "is": "ends"},
     }
     if how == "expired":
-        mc.run_jobs(kinds=("expire",))
+        mc.jobs.run(kinds=("expire",))
     else:
         said = {
             "merged": "I like green tea in the mornings",
@@ -368,11 +372,11 @@ def test_whatever_made_a_memory_inactive_it_can_be_brought_back(
         new = fact(said, "drink", "", memory_type="preference", many=True)
         extract_model.replies.append(answer({**new, **change[how]}))
         talk(mc, f"{said}.")
-    gone = mc.memory(old.id, user="ana")
+    gone = ana.memories.get(old.id)
     assert (gone.active, gone.inactive_reason) == (False, how)
-    back = mc.restore(old.id, user="ana")
+    back = ana.memories.restore(old.id)
     assert back.active and back.inactive_reason is None and back.value == tea
-    assert tea in {hit.memory.value for hit in mc.recall(tea, user="ana").hits}
+    assert tea in {hit.memory.value for hit in ana.search(tea).hits}
 
 
 def test_two_apps_may_keep_the_same_key_and_neither_hears_of_the_other_s_value(
@@ -384,7 +388,7 @@ def test_two_apps_may_keep_the_same_key_and_neither_hears_of_the_other_s_value(
         clock.advance(days=1)
     for app, city, foreign in (("home", "Lisbon", "Porto"), ("work", "Porto", "Lisbon")):
         assert values(mc, app=app, status="all") == {city}
-        found = mc.recall("In which city do I live, Lisbon or Porto?", user="ana", app=app).hits
+        found = mc.user("ana", app=app).search("In which city do I live, Lisbon or Porto?").hits
         assert [hit.memory.value for hit in found] == [city]
         extract_model.replies.append(answer())
         talk(mc, "Which city is mine?", app=app)
@@ -394,38 +398,41 @@ def test_two_apps_may_keep_the_same_key_and_neither_hears_of_the_other_s_value(
 
 
 def test_a_manual_memory_is_trimmed_says_who_made_it_and_is_never_blank(mc) -> None:
-    memory = mc.add("fact", "  boat ", "  the   Saudade \n", user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "  boat ", "  the   Saudade \n")
     assert (memory.key, memory.value) == ("boat", "the Saudade")
     assert memory.created_by == "manual"
     with pytest.raises(InputError, match="value is empty"):
-        mc.add("fact", "boat", " \n ", user="ana")
+        ana.memories.add("fact", "boat", " \n ")
     assert values(mc, status="all") == {"the Saudade"}
 
 
 def test_an_edit_bumps_the_time_and_gives_the_new_words_a_vector_of_their_own(mc, clock) -> None:
-    memory = mc.add("fact", "boat", "a red rowing boat", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "boat", "a red rowing boat")
+    mc.jobs.embed()
     clock.advance(days=1)
-    edited = mc.edit(memory.id, user="ana", value="a yellow kayak")
+    edited = ana.memories.update(memory.id, value="a yellow kayak")
     assert (edited.created_at, edited.updated_at) == (memory.created_at, clock())
-    (hit,) = mc.recall("yellow kayak", user="ana").hits
+    (hit,) = ana.search("yellow kayak").hits
     assert hit.channel == "both" and hit.cosine > 0.3
-    assert mc.recall("red rowing", user="ana").confident == ()
+    assert ana.search("red rowing").confident == ()
     with pytest.raises(NotFound):
-        mc.edit(99, user="ana", value="x")
+        ana.memories.update(99, value="x")
 
 
 # What is injected
 
 
 def test_all_facts_that_fit_are_injected_and_never_one_that_is_over(mc, chat_model, clock) -> None:
+    ana = mc.user("ana")
     for colour in ("red", "blue", "green", "white", "black", "brown", "grey"):
-        mc.add("fact", "boat", f"a {colour} boat in the harbour", user="ana")
-    mc.add("fact", "boat", "a rented boat in the harbour", user="ana", expires_at=date(2026, 5, 1))
-    mc.add("profile", "city", "Lisbon harbour boat", user="ana")
+        ana.memories.add("fact", "boat", f"a {colour} boat in the harbour")
+    ana.memories.add("fact", "boat", "a rented boat in the harbour", expires_at=date(2026, 5, 1))
+    ana.memories.add("profile", "city", "Lisbon harbour boat")
     clock.advance(days=1)
-    mc.add("profile", "city", "Porto", user="ana")
-    reply = mc.session(user="ana").send("Is there a boat in the harbour?")
+    ana.memories.add("profile", "city", "Porto")
+    reply = ana.chat().send("Is there a boat in the harbour?")
     assert reply.text
     lines = injected(chat_model)
     known = [hit.memory for hit in reply.shown.listed]
@@ -438,12 +445,13 @@ def test_all_facts_that_fit_are_injected_and_never_one_that_is_over(mc, chat_mod
 
 
 def test_every_way_to_chat_injects_the_same_block(mc, chat_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.add("fact", "boat", "a red boat", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "boat", "a red boat")
+    mc.jobs.embed()
     question = "Where is my red boat?"
-    assert mc.session(user="ana").send(question).text
-    assert mc.chat_once(question, user="ana").text
+    assert ana.chat().send(question).text
+    assert ana.answer(question).text
     marks = [re.sub(r'mark="\w+"', "", r.messages[0].content) for r in chat_model.requests]
     assert marks[0] == marks[1] and len(injected(chat_model)) == 2
 
@@ -451,35 +459,35 @@ def test_every_way_to_chat_injects_the_same_block(mc, chat_model) -> None:
 def a_memory_s_whole_life(open_store: Opener, chat_model: ScriptedModel, **changes: Any) -> None:
     """D1 to D9 in one go: kept, scoped, switched, listed, injected, bounded and deleted."""
     mc = open_store(**changes)
-    kept = mc.add("profile", "city", "Lisbon", user="ana", app="home")
-    boat = mc.add("fact", "boat", "a red boat", user="ana", app="home")
+    kept = mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
+    boat = mc.user("ana", app="home").memories.add("fact", "boat", "a red boat")
     for n in range(12):
-        mc.add("fact", "log", f"the boat log, page {n} of many", user="ana", app="home")
-    mc.embed_pending()
+        mc.user("ana", app="home").memories.add("fact", "log", f"the boat log, page {n} of many")
+    mc.jobs.embed()
     mc.close()
 
     mc = open_store(budget_tokens=160, **changes)
-    reply = mc.session(user="ana", app="home").send("Where is the red boat?")
+    reply = mc.user("ana", app="home").chat().send("Where is the red boat?")
     assert reply.text
     assert injected(chat_model) == [f"#{hit.id} {hit.text}" for hit in reply.shown.hits]
     assert {kept.id, boat.id} <= {hit.id for hit in reply.shown.hits}
     assert reply.shown.tokens <= 160
 
-    assert mc.recall("red boat", user="ana", app="work").hits == ()
-    assert mc.session(user="ana", app="work").send("Where is the red boat?").text
+    assert mc.user("ana", app="work").search("red boat").hits == ()
+    assert mc.user("ana", app="work").chat().send("Where is the red boat?").text
     assert injected(chat_model) == []
     with pytest.raises(NotFound):
-        mc.delete(boat.id, user="ana", app="work")
+        mc.user("ana", app="work").memories.delete(boat.id)
 
-    mc.set_memory(False, user="ana", app="home")
-    assert mc.session(user="ana", app="home").send("Where is the red boat?").text
-    assert injected(chat_model) == [] and len(mc.memories(user="ana", app="home")) == 14
-    mc.set_memory(True, user="ana", app="home")
+    mc.user("ana", app="home").set_memory(False)
+    assert mc.user("ana", app="home").chat().send("Where is the red boat?").text
+    assert injected(chat_model) == [] and len(mc.user("ana", app="home").memories.list()) == 14
+    mc.user("ana", app="home").set_memory(True)
 
-    mc.delete(boat.id, user="ana", app="home")
-    assert boat.id not in {hit.id for hit in mc.recall("red boat", user="ana", app="home").hits}
-    assert mc.delete_app("home", user="ana") == 13
-    with mc._database.read() as tx:
+    mc.user("ana", app="home").memories.delete(boat.id)
+    assert boat.id not in {hit.id for hit in mc.user("ana", app="home").search("red boat").hits}
+    assert mc.user("ana").apps.delete("home").memories == 13
+    with mc._assembly.database.read() as tx:
         for table in ("memories", "memories_fts", "embeddings"):
             kept_rows = tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
             assert kept_rows == 0, table
@@ -528,11 +536,12 @@ def test_without_a_key_a_conversation_is_held_and_read_with_every_socket_blocked
 ) -> None:
     settings = Settings(home=tmp_path / "store", embed_patience=WAIT)
     with MemChat(settings=settings, clock=clock) as mc:
-        with mc.session(user="ana") as chat:
+        ana = mc.user("ana")
+        with ana.chat() as chat:
             assert "stand-in" in chat.notice
             assert chat.send("I moved to Lisbon.").text
         assert values(mc) == {"Lisbon"}
-        reply = mc.session(user="ana").send("Where do I live?")
+        reply = ana.chat().send("Where do I live?")
         assert "Lisbon" in reply.text and reply.shown.degraded is None
 
 
@@ -541,34 +550,36 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     open_store: Opener, tmp_path: Path
 ) -> None:
     mc = open_store(embedder=minilm.MiniLM(tmp_path))
-    wanted = mc.add("fact", "car", "the automobile is in the repair shop", user="ana", app="home")
-    mc.add("fact", "car", "the automobile is red", user="ana", app="work")
-    mc.embed_pending()
-    assert mc.recall("automobile", user="ana", app="work").hits
-    meaning = mc._meaning()[0]
+    wanted = mc.user("ana", app="home").memories.add(
+        "fact", "car", "the automobile is in the repair shop"
+    )
+    mc.user("ana", app="work").memories.add("fact", "car", "the automobile is red")
+    mc.jobs.embed()
+    assert mc.user("ana", app="work").search("automobile").hits
+    meaning = mc._assembly.meaning()[0]
     texts = [f"fact | shelf | jar {n} holds plum jam" for n in range(199)]
     vectors, _ = meaning.documents(texts)
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana", "home"), NOON)
         for text in texts:
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
             memories.insert_new(tx, own, jar, Cause(NOON, "model"))
         embeddings.put(tx, meaning.service_id, vectors.items(), NOON)
-    assert mc.count_memories(user="ana", app="home") == 200
+    assert mc.user("ana", app="home").memories.count() == 200
     question = "Who is fixing my vehicle?"
-    best = mc.recall(question, user="ana", app="home").hits[0]
+    best = mc.user("ana", app="home").search(question).hits[0]
     assert (best.id, best.channel) == (wanted.id, "meaning")
     index = meaning.index
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         home, work = sorted(shard for shard in index._shards if shard[0] == "memories")
         before = index.ids(tx, work[1])
         index.forget(home[1])
         assert home not in index._shards and index._shards[work].ids == before
-    assert mc.recall(question, user="ana", app="home").hits[0] == best
+    assert mc.user("ana", app="home").search(question).hits[0] == best
 
 
 def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana", app="home")
+    mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
     seen: list[tuple[str, Any]] = []
 
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -577,14 +588,14 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        mc.memories(user="ana", app="home")
-        mc.memories(user="ana", app="home", memory_type="profile", status="all")
-        mc.session(user="ana", app="home").send("Hello there").text
+        mc.user("ana", app="home").memories.list()
+        mc.user("ana", app="home").memories.list(type="profile", status="all")
+        mc.user("ana", app="home").chat().send("Hello there").text
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     asked = [(q, p) for q, p in seen if "FROM memories" in q]
     assert len(asked) >= 3
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         for query, parameters in asked:
             plan = tx.exec_driver_sql(f"EXPLAIN QUERY PLAN {query}", parameters).all()
             steps = [row[3] for row in plan]
@@ -595,16 +606,17 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
 def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
     mc, extract_model, caplog: pytest.LogCaptureFixture
 ) -> None:
+    ana = mc.user("ana")
     caplog.set_level(logging.DEBUG)
-    with mc.session(user="ana", app="quiet", incognito=True) as chat:
+    with mc.user("ana", app="quiet").chat(incognito=True) as chat:
         assert chat.send("The Zanzibar plan is ready.").text
         with pytest.raises(InputError):
-            mc.session(user="ana", incognito=True, resume=1)
-    mc.run_jobs()
-    with mc._database.read() as tx:
+            ana.chat(incognito=True, resume=1)
+    mc.jobs.run()
+    with mc._assembly.database.read() as tx:
         dump = "\n".join(tx.connection.driver_connection.iterdump())
     assert "zanzibar" not in (dump + caplog.text).lower() and "quiet" not in dump
-    assert mc.usage(user="ana") == [] and mc.sessions(user="ana", app="quiet") == []
+    assert ana.usage() == [] and mc.user("ana", app="quiet").sessions.list() == []
 
 
 # The terminal
@@ -647,9 +659,10 @@ def test_however_a_chat_ends_it_is_read_exactly_once(
     assert main(["chat"]) == 0
     assert main(["jobs", "run"]) == 0
     with MemChat(home) as mc:
-        assert {u.purpose: u.calls for u in mc.usage(user="ana")} == {"chat": 1, "extract": 1}
-        assert [job.attempts for job in mc.jobs(user="ana") if job.kind == "extract"] == [1]
-        assert [memory.seen_count for memory in mc.memories(user="ana")] == [1]
+        ana = mc.user("ana")
+        assert {u.purpose: u.calls for u in ana.usage()} == {"chat": 1, "extract": 1}
+        assert [job.attempts for job in mc.jobs.list(user="ana") if job.kind == "extract"] == [1]
+        assert [memory.seen_count for memory in ana.memories.list()] == [1]
 
 
 def test_a_store_of_a_newer_version_is_one_line_and_left_alone(
@@ -669,7 +682,7 @@ def test_a_store_of_a_newer_version_is_one_line_and_left_alone(
 def test_what_each_call_took_is_kept_with_its_session_tokens_and_seconds(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     chat = talk(mc, "I moved to Lisbon.")
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         rows = tx.exec_driver_sql(
             "SELECT purpose, session_id, prompt_tokens > 0, completion_tokens > 0, seconds >= 0"
             " FROM usage ORDER BY id"
@@ -686,12 +699,13 @@ def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     open_store: Opener, tmp_path: Path
 ) -> None:
     mc = open_store(embedder=minilm.MiniLM(tmp_path))
-    with_vector = mc.add("fact", "boat", "the red kayak leaks", user="ana").id
-    mc.embed_pending()
-    without_vector = mc.add("fact", "canoe", "the red kayak leaks", user="ana").id
-    with mc._database.write() as tx:
+    ana = mc.user("ana")
+    with_vector = ana.memories.add("fact", "boat", "the red kayak leaks").id
+    mc.jobs.embed()
+    without_vector = ana.memories.add("fact", "canoe", "the red kayak leaks").id
+    with mc._assembly.database.write() as tx:
         tx.exec_driver_sql("DELETE FROM jobs")  # its vector never comes
-    hits = mc.recall("the red kayak leaks", user="ana").hits
+    hits = ana.search("the red kayak leaks").hits
     assert {hit.id for hit in hits} == {with_vector, without_vector}
     assert all(hit.cosine is not None for hit in hits)
     assert hits[0].score == pytest.approx(hits[1].score, abs=0.15)
@@ -699,11 +713,12 @@ def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
 
 def test_words_alone_find_what_is_typed_to_the_letter_in_any_case(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
-    wool = mc.add("fact", "jumper", "100% wool", user="ana").id
-    mc.add("fact", "price", "1000 euros", user="ana")
-    tea = mc.add("fact", "drink", "Green TEA, never coffee", user="ana").id
+    ana = mc.user("ana")
+    wool = ana.memories.add("fact", "jumper", "100% wool").id
+    ana.memories.add("fact", "price", "1000 euros")
+    tea = ana.memories.add("fact", "drink", "Green TEA, never coffee").id
     for question, wanted in (("100%", [wool]), ("green tea", [tea]), ("WOOL", [wool]), ("_", [])):
-        found = mc.recall(question, user="ana")
+        found = ana.search(question)
         assert [hit.id for hit in found.confident] == wanted, question
         assert found.degraded
 
@@ -727,14 +742,15 @@ def test_different_questions_find_different_things_and_nonsense_nothing(
     open_store: Opener, tmp_path: Path
 ) -> None:
     mc = open_store(embedder=minilm.MiniLM(tmp_path))
-    ids = [mc.add("fact", key, value, user="ana").id for key, value, _ in THINGS]
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ids = [ana.memories.add("fact", key, value).id for key, value, _ in THINGS]
+    mc.jobs.embed()
     lists = []
     right = 0
     for memory_id, (_, _, question) in zip(ids, THINGS, strict=True):
-        hits = mc.recall(question, user="ana", limit=5).hits
+        hits = ana.search(question, limit=5).hits
         lists.append(tuple(hit.id for hit in hits))
         right += bool(hits) and hits[0].id == memory_id
     assert len(set(lists)) >= 8 and right >= 8, lists
     for nonsense in ("qwrt plomf zzgk", "blorf?", "xkcd vvv mmm 77zz"):
-        assert mc.recall(nonsense, user="ana").confident == ()
+        assert ana.search(nonsense).confident == ()

@@ -43,7 +43,7 @@ def cosine_in(model: str, question: str, text: str) -> float:
 
 def spaces(mc: MemChat, question: str, hits: Sequence[Hit]) -> set[str]:
     """The services in whose space every one of these facts has the cosine it was found with."""
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         rows = tx.exec_driver_sql("SELECT id, search_text FROM memories").all()
     texts = {row[0]: row[1] for row in rows}
     return {
@@ -74,7 +74,7 @@ class Between(HashEmbedder):
 def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.Reembedded:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
-    switch = EmbeddingServices(mc._database, mc.settings, mc._clock, embedder)
+    switch = EmbeddingServices(mc._assembly.database, mc.settings, mc._assembly.clock, embedder)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 
@@ -87,13 +87,13 @@ def rivers(open_store: Opener, monkeypatch: pytest.MonkeyPatch) -> MemChat:
     monkeypatch.setattr(migration, "BATCH", 2)
     mc = open_store()
     for river in RIVERS:
-        mc.add("fact", "river", f"{river} in flood", user="ana")
-    mc.embed_pending()
+        mc.user("ana").memories.add("fact", "river", f"{river} in flood")
+    mc.jobs.embed()
     return mc
 
 
 def found(mc: MemChat, river: str) -> Sequence[Hit]:
-    hits = mc.recall(f"{river} flood", user="ana").hits
+    hits = mc.user("ana").search(f"{river} flood").hits
     assert hits and river in hits[0].text
     return hits
 
@@ -111,14 +111,14 @@ def test_another_model_is_named_at_open_with_the_command_that_mends_it_and_nothi
     why = {"embed_model": "MEMCHAT_EMBED_MODEL"}
     mc = open_store(embedder=None, embed_model=name, why=why)
     with pytest.raises(SchemaError) as error:
-        mc.recall("Tejo", user="ana")
+        mc.user("ana").search("Tejo")
     assert OLD in str(error.value) and f"memchat services migrate {name}" in str(error.value)
     dimensions = HashEmbedder(name.removeprefix("hash/")).service.dimensions
     assert "64" in str(error.value) and str(dimensions) in str(error.value)
     mc.close()
     assert {path.name: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
     with open_store(embedder=None, embed_model=name, why=why) as mc:
-        mc.migrate()
+        mc.services.migrate()
         found(mc, "Tejo")
 
 
@@ -153,20 +153,20 @@ def test_the_old_service_answers_until_the_new_one_has_everything(rivers: MemCha
 def test_another_process_goes_along_at_its_next_search(rivers: MemChat, open_store: Opener) -> None:
     other = open_store()
     found(other, "Tejo")
-    assert rivers.migrate(NEW).switched
+    assert rivers.services.migrate(NEW).switched
     for river in RIVERS:
         assert NEW in spaces(other, f"{river} flood", found(other, river))
-    rivers.use_service(OLD)
+    rivers.services.use(OLD)
     assert OLD in spaces(other, "Tejo flood", found(other, "Tejo"))
 
 
 def test_a_question_asked_before_the_change_is_searched_in_its_own_space(rivers: MemChat) -> None:
-    recall = rivers._parts().recall
+    recall = rivers._assembly.parts().recall
     question = recall.question("Tejo flood")
-    rivers.migrate(NEW)
+    rivers.services.migrate(NEW)
     hits = recall.find(Scope("ana"), question, 5).hits
     assert "Tejo" in hits[0].text and OLD in spaces(rivers, "Tejo flood", hits)
-    rivers.remove_service(OLD)
+    rivers.services.remove(OLD)
     late = recall.find(Scope("ana"), question, 5)
     assert "Tejo" in late.hits[0].text and {hit.cosine for hit in late.hits} == {None}
     assert "changed just now" in str(late.degraded)
@@ -178,25 +178,25 @@ def test_what_is_written_meanwhile_has_its_new_vector_at_the_change(rivers: MemC
 
     def write(batch: int) -> None:
         if (name := next(names, None)) is not None:
-            rivers.add("fact", "river", f"{name} in flood", user="ana")
-            rivers.embed_pending()
+            rivers.user("ana").memories.add("fact", "river", f"{name} in flood")
+            rivers.jobs.embed()
 
     done = migrate(rivers, Between(NEW, write))
     assert done.switched
     for name in ("Guadiana", "Ave", "Tua"):
         assert NEW in spaces(rivers, f"{name} flood", found(rivers, name))
         assert found(rivers, name)[0].cosine is not None
-    assert rivers.jobs(user="ana", status="pending") == []
+    assert rivers.jobs.list(user="ana", status="pending") == []
 
 
 def test_a_fact_forgotten_while_it_is_embedded_leaves_no_vector(rivers: MemChat) -> None:
     def forget(batch: int) -> None:
         if batch == 1:
-            rivers.delete(1, user="ana")
+            rivers.user("ana").memories.delete(1)
 
     done = migrate(rivers, Between(NEW, forget))
     assert done.switched
-    assert {info.vectors for info in rivers.services()} == {len(RIVERS) - 1}
+    assert {info.vectors for info in rivers.services.list()} == {len(RIVERS) - 1}
     assert rivers.repair() == []
 
 
@@ -206,12 +206,12 @@ def test_a_store_that_is_written_to_without_end_is_changed_all_the_same(rivers: 
     def write(batch: int) -> None:
         for word in ("one", "two", "three", "four", "five", "six"):
             name = f"{word} {'x' * next(count)}" if batch < 40 else word
-            rivers.add("fact", "river", f"{name} in flood", user="ana")
+            rivers.user("ana").memories.add("fact", "river", f"{name} in flood")
 
     embedder = Between(NEW, lambda batch: write(batch) if batch % 3 == 0 else None)
     assert migrate(rivers, embedder).switched
-    rivers.run_jobs(user="ana")
-    with rivers._database.read() as tx:
+    rivers.jobs.run(user="ana")
+    with rivers._assembly.database.read() as tx:
         assert unembedded.count(tx, services.in_use(tx) or 0) == 0
 
 
@@ -220,21 +220,22 @@ def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_v
 ) -> None:
     other = open_store()
     mc = open_store(embedder=Between(OLD, lambda batch: change(batch)))
+    ana = mc.user("ana")
 
     def change(batch: int) -> None:
         if batch == 2:
             with pytest.raises(InputError):
-                other.use_service(NEW)
-            other.use_service(NEW, force=True)
+                other.services.use(NEW)
+            other.services.use(NEW, force=True)
 
-    mc.add("fact", "river", "Tejo in flood", user="ana")
-    mc.embed_pending()
-    other.migrate(NEW)
-    other.use_service(OLD)
-    late = mc.add("fact", "river", "Douro in flood", user="ana")
-    mc.run_jobs(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
-    mc.run_jobs(user="ana")
-    with mc._database.read() as tx:
+    ana.memories.add("fact", "river", "Tejo in flood")
+    mc.jobs.embed()
+    other.services.migrate(NEW)
+    other.services.use(OLD)
+    late = ana.memories.add("fact", "river", "Douro in flood")
+    mc.jobs.run(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
+    mc.jobs.run(user="ana")
+    with mc._assembly.database.read() as tx:
         assert services.in_use(tx) == 2 and unembedded.count(tx, 2) == 0
     (hit,) = [hit for hit in found(mc, "Douro") if hit.id == late.id]
     assert hit.cosine == pytest.approx(cosine_in(NEW, "Douro flood", text_of(mc, late.id)))
@@ -245,40 +246,41 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
     open_store: Opener, extract_model: ScriptedModel, when: str
 ) -> None:
     other = open_store()
-    other.add("fact", "river", "Tejo in flood", user="ana")
-    other.embed_pending()
+    other.user("ana").memories.add("fact", "river", "Tejo in flood")
+    other.jobs.embed()
     learnt = answer(fact("I live in Porto", "city", "Porto"), summary="About Porto.")
 
     def change(batch: int) -> None:
         if when == "its facts are embedded" and batch == 2:  # the first is the question
-            assert other.migrate(NEW).switched
+            assert other.services.migrate(NEW).switched
 
     def read(messages: object) -> str:
         if when == "the model reads":
-            assert other.migrate(NEW).switched
+            assert other.services.migrate(NEW).switched
         return learnt
 
     extract_model.replies.append(read)
     mc = open_store(embedder=Between(OLD, change))
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         assert chat.send("I live in Porto. The boiler hums at night.").text
-    mc.run_jobs(user="ana")
-    mc.run_jobs(user="ana")
-    with mc._database.read() as tx:
+    mc.jobs.run(user="ana")
+    mc.jobs.run(user="ana")
+    with mc._assembly.database.read() as tx:
         in_use = services.in_use(tx) or 0
         assert in_use == 2 and unembedded.count(tx, in_use) == 0 and unembedded.total(tx) > 3
-    hits = mc.recall("Porto", user="ana").hits
+    hits = ana.search("Porto").hits
     assert {"memory", "message"} == {hit.kind for hit in hits if hit.cosine is not None}
 
 
 def nowhere_queued(mc: MemChat) -> int:
     """A fact without a vector, and without a job that would make it; the index has heard of it."""
-    late = mc.add("fact", "river", "Guadiana in flood", user="ana").id
+    late = mc.user("ana").memories.add("fact", "river", "Guadiana in flood").id
     with sqlite3.connect(mc.settings.home / FILE) as raw:
         raw.execute("DELETE FROM jobs")
     raw.close()
     meaning, _ = mc._assembly.meaning()
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         assert meaning is not None
         assert meaning.index.waiting(tx, apps.find(tx, Scope("ana")).ids) == {late}
     return late
@@ -289,7 +291,7 @@ def in_the_index(mc: MemChat, memory_id: int) -> float | None:
     meaning, _ = mc._assembly.meaning()
     assert meaning is not None
     vector, _ = meaning.embedder.embed_query("Guadiana flood")
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         ids = apps.find(tx, Scope("ana")).ids
         return meaning.index.scores(tx, ids, vector, [memory_id]).get(memory_id)
 
@@ -299,8 +301,8 @@ def test_a_process_that_slept_through_two_changes_finds_what_was_made_in_them(
 ) -> None:
     late = nowhere_queued(rivers)
     other = open_store()
-    assert other.migrate(NEW).switched
-    assert other.migrate(OLD).switched
+    assert other.services.migrate(NEW).switched
+    assert other.services.migrate(OLD).switched
     cosine = cosine_in(OLD, "Guadiana flood", text_of(rivers, late))
     assert in_the_index(rivers, late) == pytest.approx(cosine)
 
@@ -312,8 +314,8 @@ def test_an_index_saved_before_a_change_back_is_not_read_after_it(
     late = nowhere_queued(rivers)
     rivers.close()  # which saves the index
     with open_store() as other:
-        assert other.migrate(NEW).switched
-        assert other.migrate(OLD).switched
+        assert other.services.migrate(NEW).switched
+        assert other.services.migrate(OLD).switched
     again = open_store()
     cosine = cosine_in(OLD, "Guadiana flood", text_of(again, late))
     assert in_the_index(again, late) == pytest.approx(cosine)
@@ -325,14 +327,14 @@ def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
     monkeypatch.setattr(index, "SAVE_FROM", 1)
     late = nowhere_queued(rivers)
     with open_store() as other:
-        assert other.migrate(NEW).switched
-        assert other.migrate(OLD).switched
+        assert other.services.migrate(NEW).switched
+        assert other.services.migrate(OLD).switched
     rivers.close()
     assert in_the_index(open_store(), late) is not None
 
 
 def text_of(mc: MemChat, memory_id: int) -> str:
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         query = "SELECT search_text FROM memories WHERE id = ?"
         return str(tx.exec_driver_sql(query, (memory_id,)).scalar_one())
 
@@ -341,20 +343,21 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     open_store: Opener, extract_model: ScriptedModel
 ) -> None:
     mc = open_store()
+    ana = mc.user("ana")
     extract_model.replies.append(
         answer(fact("I live in Porto", "city", "Porto"), title="Home", summary="About Porto.")
     )
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("I live in Porto. The boiler hums at night.").text
-    mc.run_jobs(user="ana")
-    open_one = mc.session(user="ana")
+    mc.jobs.run(user="ana")
+    open_one = ana.chat()
     assert open_one.send("My new kayak is red.").text
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         old = services.in_use(tx) or 0
         assert embeddings.any_of(tx, old)
-    done = mc.migrate(NEW)
+    done = mc.services.migrate(NEW)
     assert done.switched
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         new = services.in_use(tx) or 0
         assert new != old and unembedded.count(tx, new) == 0
         asked = embeddings.query_hash("My new kayak is red.")
@@ -363,7 +366,7 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
         assert set(embeddings.get(tx, new, [h for h in hashes if h])) == {h for h in hashes if h}
         kinds = {kind: len(unembedded.after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS}
     assert all(kinds.values())  # there were facts, turns and a summary to take along
-    moments = [h for h in mc.recall("boiler hums night", user="ana").hits if h.kind == "message"]
+    moments = [h for h in ana.search("boiler hums night").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None
 
 
@@ -372,20 +375,21 @@ def test_conversations_read_by_an_older_version_are_taken_along_too(
 ) -> None:
     """As the upgrade leaves them: read, without a text to embed or a hash."""
     mc = open_store()
+    ana = mc.user("ana")
     extract_model.replies.append(answer(summary="About the boiler."))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("The boiler hums at night.").text
-    mc.run_jobs(user="ana")
-    with mc._database.write() as tx:
+    mc.jobs.run(user="ana")
+    with mc._assembly.database.write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
         tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
         tx.exec_driver_sql("DELETE FROM embeddings")
-    (info,) = mc.services()
+    (info,) = mc.services.list()
     assert info.lacking == 3
-    done = mc.migrate(NEW)
+    done = mc.services.migrate(NEW)
     assert (done.switched, done.embedded) == (True, 3)
-    assert {info.name: info.lacking for info in mc.services()} == {OLD: 3, NEW: 0}
-    assert mc.recall("boiler hums", user="ana").hits[0].cosine is not None
+    assert {info.name: info.lacking for info in mc.services.list()} == {OLD: 3, NEW: 0}
+    assert ana.search("boiler hums").hits[0].cosine is not None
 
 
 def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(
@@ -394,11 +398,11 @@ def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(
     clock.advance(seconds=11 * 3600)  # another day in Tokyo already
     mc = open_store(timezone="America/Los_Angeles")
     extract_model.replies.append(answer(summary="About Porto."))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("I live in Porto.").text
-    mc.run_jobs(user="ana")
+    mc.jobs.run(user="ana")
     mc.close()
-    done = open_store(timezone="Asia/Tokyo").migrate(NEW)
+    done = open_store(timezone="Asia/Tokyo").services.migrate(NEW)
     assert done.switched and done.refused == {}
 
 
@@ -418,7 +422,7 @@ def test_one_text_that_the_new_service_refuses_stops_neither_the_rest_nor_a_sear
     assert (done.switched, done.embedded) == (False, 6)
     assert list(done.refused) == ["memory 5"]
     assert OLD in spaces(rivers, "Sado flood", found(rivers, "Sado"))
-    assert rivers.use_service(NEW, force=True) == 1
+    assert rivers.services.use(NEW, force=True).count == 1
     (hit,) = [h for h in found(rivers, "Sado") if "Sado" in h.text]
     assert hit.id == 5
 
@@ -509,7 +513,7 @@ def test_a_vector_that_cannot_be_kept_is_refused_and_the_old_service_goes_on(
 
     done = migrate(rivers, Broken("other-96"))
     assert list(done.refused) == ["memory 5"] and not done.switched
-    with rivers._database.read() as tx:
+    with rivers._assembly.database.read() as tx:
         rows = tx.exec_driver_sql("SELECT service_id, length(embedding) FROM embeddings").all()
     assert sorted(rows) == [(1, 4 * 64)] * 7 + [(2, 4 * 96)] * 6
     found(rivers, "Sado")
@@ -520,8 +524,8 @@ def test_a_change_that_cannot_begin_leaves_no_trace(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        rivers.migrate("openai/text-embedding-3-small")
-    assert [(info.name, info.state) for info in rivers.services()] == [(OLD, "in use")]
+        rivers.services.migrate("openai/text-embedding-3-small")
+    assert [(info.name, info.state) for info in rivers.services.list()] == [(OLD, "in use")]
 
 
 def test_a_service_that_fails_half_way_is_gone_on_with(rivers: MemChat) -> None:
@@ -531,19 +535,19 @@ def test_a_service_that_fails_half_way_is_gone_on_with(rivers: MemChat) -> None:
 
     with pytest.raises(ProviderError):
         migrate(rivers, Between(NEW, fail))
-    assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
-    assert rivers.migrate().switched  # without a name: the one that was begun
-    assert {i.name: i.state for i in rivers.services()} == {OLD: "kept", NEW: "in use"}
+    assert {i.name: i.state for i in rivers.services.list()} == {OLD: "in use", NEW: "coming"}
+    assert rivers.services.migrate().switched  # without a name: the one that was begun
+    assert {i.name: i.state for i in rivers.services.list()} == {OLD: "kept", NEW: "in use"}
 
 
 def test_a_change_that_was_called_off_is_told_and_ends(rivers: MemChat, open_store: Opener) -> None:
     def call_off(batch: int) -> None:
         if batch == 2:
-            open_store().remove_service(NEW, force=True)
+            open_store().services.remove(NEW, force=True)
 
     with pytest.raises(StoreError, match="called this change off"):
         migrate(rivers, Between(NEW, call_off))
-    assert [info.name for info in rivers.services()] == [OLD]
+    assert [info.name for info in rivers.services.list()] == [OLD]
     found(rivers, "Tejo")
 
 
@@ -553,18 +557,18 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
     def second(batch: int) -> None:
         if batch == 1:
             with pytest.raises(StoreError, match="another memchat is making these vectors"):
-                open_store().migrate(NEW)
+                open_store().services.migrate(NEW)
 
     assert migrate(rivers, Between(NEW, second)).switched
 
 
 def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: MemChat) -> None:
-    with rivers._database.write() as tx:
+    with rivers._assembly.database.write() as tx:
         half = services.register(tx, HashEmbedder("other-96").service, NOON)
         services.expect(tx, half)
-    assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
-    assert rivers.migrate(THIRD).switched
-    assert {i.name: i.state for i in rivers.services()} == {
+    assert {i.name: i.state for i in rivers.services.list()} == {OLD: "in use", NEW: "coming"}
+    assert rivers.services.migrate(THIRD).switched
+    assert {i.name: i.state for i in rivers.services.list()} == {
         OLD: "kept",
         NEW: "kept",
         THIRD: "in use",
@@ -614,7 +618,7 @@ def test_a_killed_change_is_gone_on_with_and_pays_one_batch_twice_at_most(
     done = subprocess.run(command, env={**os.environ, "MEMCHAT_EMBED_MODEL": ""}, timeout=60)
     assert done.returncode == -signal.SIGKILL
     assert OLD in spaces(rivers, "Tejo flood", found(rivers, "Tejo"))
-    states = {info.name: (info.state, info.vectors) for info in rivers.services()}
+    states = {info.name: (info.state, info.vectors) for info in rivers.services.list()}
     state, written = states[NEW]
     assert state == "coming" and 2 * (batches - 1) <= written <= 2 * batches
     rest = Between(NEW, lambda batch: None)
@@ -627,9 +631,9 @@ def test_a_killed_change_is_gone_on_with_and_pays_one_batch_twice_at_most(
 
 
 def test_removing_the_old_service_keeps_what_the_new_one_needs(rivers: MemChat) -> None:
-    rivers.migrate(NEW)
+    rivers.services.migrate(NEW)
     before = [found(rivers, river) for river in RIVERS]
-    assert rivers.remove_service(OLD) == len(RIVERS)
+    assert rivers.services.remove(OLD).count == len(RIVERS)
     assert [found(rivers, river) for river in RIVERS] == before
     with sqlite3.connect(rivers.settings.home / FILE) as raw:
         assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -645,14 +649,14 @@ def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     found(rivers, "Tejo")
     rivers.close()
     mc = open_store()
-    mc.migrate(NEW)
+    mc.services.migrate(NEW)
     found(mc, "Tejo")
     mc.close()
     assert len(list((home / index.FOLDER).iterdir())) == 2
     mc = open_store(embedder=HashEmbedder("other-96"))
-    mc.delete(1, user="ana")
+    mc.user("ana").memories.delete(1)
     assert list((home / index.FOLDER).iterdir()) == []
-    assert {info.vectors for info in mc.services()} == {len(RIVERS) - 1}
+    assert {info.vectors for info in mc.services.list()} == {len(RIVERS) - 1}
 
 
 # Properties
@@ -729,27 +733,28 @@ class Life:
 
     def do(self, step: str, chance: int) -> None:
         mc = self.writer
+        ana = mc.user("ana")
         known = sorted(self.words)
         one = known[chance % len(known)] if known else None
         if step == "add" or one is None:
             word = _letters(next(self.numbers))
-            self.words[mc.add("fact", "thing", f"{word} pebble", user="ana").id] = word
+            self.words[ana.memories.add("fact", "thing", f"{word} pebble").id] = word
         elif step == "edit":
             word = _letters(next(self.numbers))
-            mc.edit(one, user="ana", value=f"{word} pebble")
+            ana.memories.update(one, value=f"{word} pebble")
             self.words[one] = word
         elif step == "delete" and len(known) > 1:
-            mc.delete(one, user="ana")
+            ana.memories.delete(one)
             del self.words[one]
         elif step == "embed":
-            mc.embed_pending()
+            mc.jobs.embed()
         elif step == "search":
-            assert mc.recall(f"{self.words[one]} pebble", user="ana").hits
+            assert ana.search(f"{self.words[one]} pebble").hits
         elif step == "reopen":
             self.reader.close()
             self.reader = self._open()
         elif step == "chat":
-            with mc.session(user="ana") as chat:
+            with ana.chat() as chat:
                 assert chat.send(f"the {self.words[one]} pebble").text
 
     def look(self) -> None:
@@ -757,7 +762,7 @@ class Life:
         for mc in (self.reader, self.writer):
             for memory_id, word in self.words.items():
                 question = f"{word} pebble"
-                hits = mc.recall(question, user="ana").hits
+                hits = mc.user("ana").search(question).hits
                 facts = {hit.id: hit for hit in hits if hit.kind == "memory"}
                 assert facts[memory_id].cosine is not None
                 assert spaces(mc, question, hits), hits

@@ -463,17 +463,18 @@ def test_without_its_files_everything_is_found_again_and_no_service_asked(
 ) -> None:
     monkeypatch.setattr(index_module, "SAVE_FROM", 2)
     mc = open_store()
+    ana = mc.user("ana")
     for value in ("green tea", "loud jazz", "slow chess"):
-        mc.add("preference", "like", value, user="ana")
-    mc.embed_pending()
-    before = {h.id: h.cosine for h in mc.recall("green tea", user="ana").hits}
+        ana.memories.add("preference", "like", value)
+    mc.jobs.embed()
+    before = {h.id: h.cosine for h in ana.search("green tea").hits}
     home = mc.settings.home
     mc.close()
     assert list((home / FOLDER).iterdir()) != []
     shutil.rmtree(home / FOLDER)
     again = open_store(embedder=Silent())
     monkeypatch.setattr(Silent, "embed_query", lambda self, t: HashEmbedder().embed_query(t))
-    assert {h.id: h.cosine for h in again.recall("green tea", user="ana").hits} == before
+    assert {h.id: h.cosine for h in again.user("ana").search("green tea").hits} == before
 
 
 @pytest.mark.parametrize("verb", ["delete", "clear", "delete_app"])
@@ -482,19 +483,20 @@ def test_a_forgotten_vector_leaves_the_disk_although_this_process_never_searched
 ) -> None:
     monkeypatch.setattr(index_module, "SAVE_FROM", 2)
     mc = open_store()
-    kept = [mc.add("preference", "like", v, user="ana") for v in ("tea", "jazz", "chess")]
-    mc.embed_pending()
-    mc.recall("tea", user="ana")
+    ana = mc.user("ana")
+    kept = [ana.memories.add("preference", "like", v) for v in ("tea", "jazz", "chess")]
+    mc.jobs.embed()
+    ana.search("tea")
     home = mc.settings.home
     mc.close()
     assert len(list((home / FOLDER).iterdir())) == 1
     fresh = open_store()
     if verb == "delete":
-        fresh.delete(kept[0].id, user="ana")
+        fresh.user("ana").memories.delete(kept[0].id)
     elif verb == "clear":
-        fresh.clear(user="ana")
+        fresh.user("ana").memories.clear()
     else:
-        fresh.delete_app("default", user="ana")
+        fresh.user("ana").apps.delete("default")
     fresh.close()
     for file in (home / FOLDER).glob("*"):
         assert kept[0].id not in Shard.load(file, HashEmbedder().service.dimensions).ids
@@ -504,18 +506,18 @@ def test_a_vector_made_for_one_app_is_in_the_index_of_every_app_with_the_same_wo
     open_store,
 ) -> None:
     mc = open_store()
-    one = mc.add("preference", "like", "tea", user="ana", app="home")
-    two = mc.add("preference", "like", "tea", user="ana", app="work")
+    one = mc.user("ana", app="home").memories.add("preference", "like", "tea")
+    two = mc.user("ana", app="work").memories.add("preference", "like", "tea")
 
     def held() -> list[set[int]]:
-        meaning, _ = mc._meaning()
-        with mc._database.read() as tx:
+        meaning, _ = mc._assembly.meaning()
+        with mc._assembly.database.read() as tx:
             ids = [apps.find(tx, Scope("ana", app)).own for app in ("home", "work")]
             return [meaning.index.ids(tx, app_id) for app_id in ids]
 
     assert held() == [set(), set()]  # both shards are read before the vectors come
     for memory in (one, two):  # as two workers would, one memory each
-        mc._parts().worker.run(kinds=("embed",), target_id=memory.id)
+        mc._assembly.parts().worker.run(kinds=("embed",), target_id=memory.id)
     assert held() == [{one.id}, {two.id}]
 
 
@@ -536,7 +538,7 @@ class InStep(RuleBasedStateMachine):
             MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=self.clock)
             for _ in range(2)
         ]
-        self.rows: Database = self.stores[0]._database
+        self.rows: Database = self.stores[0]._assembly.database
 
     def teardown(self) -> None:
         for store in self.stores:
@@ -544,7 +546,7 @@ class InStep(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def any_memory(self, n: int, app: str) -> int | None:
-        found = self.stores[0].memories(user="ana", app=app, status="all")
+        found = self.stores[0].user("ana", app=app).memories.list(status="all")
         return found[n % len(found)].id if found else None
 
     who = st.integers(0, 1)
@@ -554,22 +556,26 @@ class InStep(RuleBasedStateMachine):
     @rule(who=who, app=app, city=st.sampled_from(CITIES), everywhere=st.booleans())
     def say_where(self, who: int, app: str, city: str, everywhere: bool) -> None:
         self.clock.advance(seconds=1)
-        self.stores[who].add("profile", "city", city, user="ana", app=app, all_apps=everywhere)
+        self.stores[who].user("ana", app=app).memories.add(
+            "profile", "city", city, all_apps=everywhere
+        )
 
     @rule(who=who, app=app, like=st.sampled_from(LIKES), days=st.none() | st.integers(0, 2))
     def say_like(self, who: int, app: str, like: str, days: int | None) -> None:
         self.clock.advance(seconds=1)
         until = None if days is None else self.clock().date() + timedelta(days=days)
-        self.stores[who].add("preference", "like", like, user="ana", app=app, expires_at=until)
+        self.stores[who].user("ana", app=app).memories.add(
+            "preference", "like", like, expires_at=until
+        )
 
     @rule(who=who)
     def embed(self, who: int) -> None:
-        self.stores[who].embed_pending()
+        self.stores[who].jobs.embed()
 
     @rule(who=who, days=st.integers(0, 3))
     def days_pass(self, who: int, days: int) -> None:
         self.clock.advance(days=days)
-        self.stores[who].run_jobs(kinds=("expire",))
+        self.stores[who].jobs.run(kinds=("expire",))
 
     @rule(app=app, n=nth)
     def merge(self, app: str, n: int) -> None:
@@ -590,8 +596,8 @@ class InStep(RuleBasedStateMachine):
         memory_id = self.any_memory(n, app)
         if memory_id is not None:
             try:
-                self.stores[who].edit(
-                    memory_id, user="ana", app=app, value=value, all_apps=everywhere
+                self.stores[who].user("ana", app=app).memories.update(
+                    memory_id, value=value, all_apps=everywhere
                 )
             except InputError as error:
                 assert "says the same" in str(error)
@@ -601,7 +607,7 @@ class InStep(RuleBasedStateMachine):
         memory_id = self.any_memory(n, app)
         if memory_id is not None:
             try:
-                self.stores[who].restore(memory_id, user="ana", app=app)
+                self.stores[who].user("ana", app=app).memories.restore(memory_id)
             except InputError as error:
                 assert "active already" in str(error)
 
@@ -609,24 +615,24 @@ class InStep(RuleBasedStateMachine):
     def forget(self, who: int, app: str, n: int) -> None:
         memory_id = self.any_memory(n, app)
         if memory_id is not None:
-            self.stores[who].delete(memory_id, user="ana", app=app)
+            self.stores[who].user("ana", app=app).memories.delete(memory_id)
 
     @rule(who=who, app=app)
     def clear(self, who: int, app: str) -> None:
-        self.stores[who].clear(user="ana", app=app)
+        self.stores[who].user("ana", app=app).memories.clear()
 
     @precondition(lambda self: len(self.rows_of("apps")) > 2)
     @rule(who=who, app=app)
     def drop_app(self, who: int, app: str) -> None:
-        if any(a.name == app for a in self.stores[who].apps(user="ana")):
-            self.stores[who].delete_app(app, user="ana")
+        if any(a.name == app for a in self.stores[who].user("ana").apps.list()):
+            self.stores[who].user("ana").apps.delete(app)
 
     @rule(who=who)
     def reopen(self, who: int) -> None:
         old = self.stores[who]
         old.close()
         self.stores[who] = MemChat(settings=old.settings, embedder=HashEmbedder(), clock=self.clock)
-        self.rows = self.stores[0]._database
+        self.rows = self.stores[0]._assembly.database
 
     def rows_of(self, table: str) -> list:
         with self.rows.read() as tx:
@@ -638,9 +644,9 @@ class InStep(RuleBasedStateMachine):
         embedded = {row.hash for row in self.rows_of("embeddings")}
         searched = [row for row in every if row.active or row.inactive_reason == "superseded"]
         for store in self.stores:
-            meaning, _ = store._meaning()
+            meaning, _ = store._assembly.meaning()
             for app in self.rows_of("apps"):
-                with store._database.read() as tx:
+                with store._assembly.database.read() as tx:
                     held = meaning.index.ids(tx, app.id)
                 assert held == {
                     r.id for r in searched if r.app_id == app.id and r.text_hash in embedded
@@ -711,19 +717,21 @@ def test_after_any_steps_index_keyword_rows_and_events_agree_with_the_rows() -> 
 
 def test_the_history_of_a_restored_memory_says_that_its_day_was_lifted(open_store, clock) -> None:
     mc = open_store()
-    memory = mc.add("fact", "trip", "Faro", user="ana", expires_at=clock().date())
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "trip", "Faro", expires_at=clock().date())
     clock.advance(days=2)
-    mc.run_jobs(kinds=("expire",))
-    assert mc.restore(memory.id, user="ana").expires_at is None
-    told = mc.history(memory.id, user="ana")
+    mc.jobs.run(kinds=("expire",))
+    assert ana.memories.restore(memory.id).expires_at is None
+    told = ana.memories.history(memory.id)
     assert [e.new["expires_at"] for e in told if e.new] == ["2026-05-01", None, None]
 
 
 def test_a_replayed_log_that_lost_an_event_would_be_noticed(open_store) -> None:
     mc = open_store()
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.add("profile", "city", "Porto", user="ana")
-    with mc._database.write() as tx:
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("profile", "city", "Porto")
+    with mc._assembly.database.write() as tx:
         log = tx.execute(select(schema.memory_events)).all()
         assert [m["active"] for m in replay(log).values()] == [False, True]
         tx.execute(delete(schema.memory_events).where(schema.memory_events.c.kind == "supersede"))
@@ -735,10 +743,10 @@ def test_the_store_s_folder_holds_only_its_file_and_the_index(open_store, monkey
     monkeypatch.setattr(index_module, "SAVE_FROM", 1)
     mc = open_store()
     for name in ("../x", "/etc", "ana ona", "👩‍👩‍👧", "x" * 200, "CON", "a\\b"):
-        mc.add("preference", "like", "tea", user=name, app=name)
-        mc.embed_pending()
-        assert [m.value for m in mc.memories(user=name, app=name)] == ["tea"]
-        assert len(mc.recall("tea", user=name, app=name).hits) == 1
+        mc.user(name, app=name).memories.add("preference", "like", "tea")
+        mc.jobs.embed()
+        assert [m.value for m in mc.user(name, app=name).memories.list()] == ["tea"]
+        assert len(mc.user(name, app=name).search("tea").hits) == 1
     home = mc.settings.home
     mc.close()
     assert {p.name for p in home.iterdir()} == {FILE, FOLDER}

@@ -101,14 +101,14 @@ def _store(stage: Stage, people: list[dict[str, Any]]) -> dict[str, Memory]:
                 break
             for item in session["expected_memories_after"]:
                 fact = " ".join(item["fact"].split())
-                first[item["fact"]] = stage.mc.add("fact", "note", fact, user=EVERYBODY)
-    stage.mc.run_jobs()
+                first[item["fact"]] = stage.mc.user(EVERYBODY).memories.add("fact", "note", fact)
+    stage.mc.jobs.run()
     return first
 
 
 def _is_shown(stage: Stage, case: Case) -> bool:
     """Hold the conversation and look at what the extraction call is given beside it."""
-    with stage.mc.session(user=EVERYBODY) as chat:
+    with stage.mc.user(EVERYBODY).chat() as chat:
         for turn in case.session["turns"]:
             if turn["role"] == "user":
                 stage.chat.replies.append(REPLY)
@@ -123,7 +123,7 @@ def _after_superseding(
 ) -> tuple[int, int, int]:
     for case in cases:
         _supersede(stage, case, stored[case.replaced])
-    stage.mc.run_jobs()
+    stage.mc.jobs.run()
     asked = above = neither = 0
     for case in cases:
         current, old = (" ".join(words.split()) for words in (case.current, case.replaced))
@@ -144,7 +144,7 @@ def _after_superseding(
 def _supersede(stage: Stage, case: Case, old: Memory) -> None:
     stage.clock.advance(days=1)
     now, words = stage.clock(), " ".join(case.current.split())
-    with stage.mc._database.write() as tx:
+    with stage.mc._assembly.database.write() as tx:
         own, shared = apps.ensure(tx, Scope(EVERYBODY), now)
         fact = Fact(
             memory_type="fact",
@@ -160,4 +160,4 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
         cause = Cause(now, "user", "added by hand")
         done = Consolidation(tx, own, shared, cause, 0.92, ZONE).apply(fact).memory
         assert done is not None
-    stage.mc.edit(done.id, user=EVERYBODY, expires_at=None)
+    stage.mc.user(EVERYBODY).memories.update(done.id, expires_at=None)

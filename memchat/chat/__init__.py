@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -76,6 +76,7 @@ class Parts:
     patience: QueryTimeout
     worker: Worker
     commands: Commands
+    drop_vectors: Callable[[Connection, Iterable[int]], None]
     relevance: ModelFilter | None
     """None where it is not switched on."""
 
@@ -206,6 +207,33 @@ class Chat:
         if back:
             self._turns = self._before
         self._before, self._aside = [], frozenset()
+
+    def redo(self, text: str | None = None) -> Reply:
+        """Answer the last message anew, or first say it in other words.
+
+        When the new reply is there, the old turns are deleted, with what only they taught. Where
+        none comes, all is as it was before. Raises InputError where nothing was said yet.
+        """
+        from memchat.chat.redo import Redo
+
+        return Redo(self, self._delete).start(text)
+
+    def _delete(self, message_id: int) -> None:
+        """Delete a turn of this conversation, and what only it taught."""
+        from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.undo import ConversationUndo
+
+        parts, now = self._parts, self._parts.clock()
+        zone = parts.settings.zone
+        with parts.database.write() as tx:
+            turn = messages.by_ids(tx, [message_id]).get(message_id)
+            if turn is None:
+                return
+            ids = apps.find(tx, self.scope).ids
+            done = ConversationUndo(tx, ids, {turn.id}, now, zone).run()
+            stale = purge.forget(tx, done.gone, zone, now, bury=False)
+            parts.drop_vectors(tx, stale | purge.forget_message(tx, turn, zone, now))
+        purge.scrub(parts.database)
 
     def again(self) -> Reply:
         """Answer the last message once more; ``step_back`` set its reply aside."""

@@ -140,6 +140,6 @@ def embed_now(mc: MemChat) -> None:
 
     sys.stdout.flush()
     try:
-        mc.embed_pending()
+        mc.jobs.embed()
     except MemChatError as error:
         tables.error(f"saved, but not yet searchable by meaning: {error}")

@@ -10,9 +10,21 @@ import hashlib
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    func,
+    or_,
+    select,
+    tuple_,
+    update,
+)
 
 from memchat.store import events, keywords, raw_sql, states
 from memchat.store.events import Cause
@@ -37,6 +49,14 @@ _BY_IDS = f"""
 """
 """The plus keeps SQLite from reading a whole scope."""
 _IN_SCOPES = f"{_VISIBLE} AND m.app_id IN (SELECT value FROM json_each(?))"
+
+
+class Position(NamedTuple):
+    """The place of a memory in a list: what lists are sorted by."""
+
+    said_at: datetime
+    id: int
+    expires_at: date | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,20 +371,25 @@ def listed(
     by: date | None = None,
     memory_types: Sequence[str] = (),
     limit: int | None = None,
-    offset: int = 0,
     standing: Standing | None = None,
+    query: str = "",
+    after: Position | None = None,
 ) -> list[Memory]:
-    """Memories of a status (active, inactive, expired, expiring, all), newest said first.
+    """Memories of a status (active, inactive, expired, expiring, all), newest said first; with
+    ``query`` those that hold each of its words, with ``after`` those behind that place.
 
     A status of ``states`` gives those that search is to find, whose vector stands so.
     Those expiring end no later than ``by``, the soonest first. Without ``standing`` every row is
     taken at its word.
     """
     now = standing or Standing(today)
-    query = _filtered(_SELECT, app_ids, status, now, memory_types, by)
     first = [_m.expires_at] if status == "expiring" else []
-    query = query.order_by(*first, _m.said_at.desc(), _m.id.desc()).offset(offset)
-    rows = tx.execute(query if limit is None else query.limit(limit))
+    rows = tx.execute(
+        _filtered(_SELECT, app_ids, status, now, memory_types, by)
+        .where(*_with_words(query), *_behind(after, status))
+        .order_by(*first, _m.said_at.desc(), _m.id.desc())
+        .limit(limit)
+    )
     return [now.seen(to_memory(row)) for row in rows]
 
 
@@ -377,17 +402,33 @@ def counted(
     by: date | None = None,
     memory_types: Sequence[str] = (),
     standing: Standing | None = None,
+    query: str = "",
 ) -> int:
     """How many ``listed`` would give without a limit."""
-    query = _filtered(
-        select(func.count()).select_from(memories).where(_seen),
+    statement = _filtered(
+        select(func.count()).select_from(memories).where(_seen, *_with_words(query)),
         app_ids,
         status,
         standing or Standing(today),
         memory_types,
         by,
     )
-    return int(tx.execute(query).scalar_one())
+    return int(tx.execute(statement).scalar_one())
+
+
+def _with_words(query: str) -> list[ColumnElement[bool]]:
+    columns = (_m.key, _m.value)
+    return [or_(*(c.icontains(word, autoescape=True) for c in columns)) for word in query.split()]
+
+
+def _behind(after: Position | None, status: str) -> list[ColumnElement[bool]]:
+    """What comes after a place in the order of ``listed``."""
+    if after is None:
+        return []
+    behind = tuple_(_m.said_at, _m.id) < tuple_(after.said_at, after.id)
+    if status != "expiring":
+        return [behind]
+    return [or_(_m.expires_at > after.expires_at, and_(_m.expires_at == after.expires_at, behind))]
 
 
 def pinned(

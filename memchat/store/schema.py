@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0007"
+HEAD = "0008"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(
@@ -120,6 +120,16 @@ sessions = Table(
     Index("ix_sessions_summary_hash", "summary_hash"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     sqlite_autoincrement=True,
+)
+
+external_sessions = Table(
+    "external_sessions",
+    metadata,
+    Column("app_id", Integer, ForeignKey("apps.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String, primary_key=True),
+    _fk("sessions.id", nullable=True, ondelete="SET NULL"),
+    Column("turns", Text, nullable=False, server_default=text("''")),
+    Index("ix_external_sessions_session_id", "session_id"),
 )
 
 messages = Table(

@@ -19,16 +19,17 @@ def test_an_empty_inbox_says_what_comes_there(desk: Desk) -> None:
 def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
     mc: MemChat, answer: str
 ) -> None:
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    with ana.chat() as talk:
         talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").text
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         from memchat.store import apps, inbox
         from memchat.types import Scope
 
         held = inbox.Held("it may be a wish", memory_type="fact", key="tea", value="sencha")
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         inbox.add(tx, own, held, mc.now)
-    item = mc.inbox(**ANA)[-1]
+    item = ana.inbox.list()[-1]
     at = app("inbox")
     assert "it may be a wish" in text(at)
     if answer == "edit":
@@ -37,9 +38,9 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         at.button[[b.label for b in at.button].index("Keep")].click().run()
     else:
         press(at, f"{answer}-{item.id}")
-    assert item.id not in [i.id for i in mc.inbox(**ANA)]
+    assert item.id not in [i.id for i in ana.inbox.list()]
     tea = {"accept": ["sencha"], "reject": [], "edit": ["hojicha"]}[answer]
-    assert [m.value for m in mc.memories(**ANA) if m.key == "tea"] == tea
+    assert [m.value for m in ana.memories.list() if m.key == "tea"] == tea
 
 
 @pytest.mark.parametrize(
@@ -52,17 +53,18 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
 def test_a_change_asks_what_a_yes_would_do_and_does_it(
     mc: MemChat, relation: str, question: str, label: str, left: list[str]
 ) -> None:
-    known = mc.add("fact", "tea", "green", **ANA)
-    with mc._database.write() as tx:
+    ana = mc.user(**ANA)
+    known = ana.memories.add("fact", "tea", "green")
+    with mc._assembly.database.write() as tx:
         from memchat.store import apps, inbox
         from memchat.types import Scope
 
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         held = inbox.Held("it is not sure", memory_type="fact", key="tea", value="sencha")
         inbox.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
-    (item,) = mc.inbox(**ANA)
+    (item,) = ana.inbox.list()
     at = app("inbox")
     assert question in text(at)
     assert at.button(key=f"accept-{item.id}").label == label
     press(at, f"accept-{item.id}")
-    assert [m.value for m in mc.memories(**ANA)] == left and mc.inbox(**ANA) == []
+    assert [m.value for m in ana.memories.list()] == left and ana.inbox.list() == []
