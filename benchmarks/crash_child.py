@@ -202,7 +202,7 @@ class Life:
 
     def embed(self) -> None:
         """The vectors that are still to come."""
-        self._call("embed", self._store.embed_pending)
+        self._call("embed", self._store.jobs.embed)
 
     def _call(
         self,

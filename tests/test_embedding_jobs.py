@@ -127,7 +127,7 @@ def test_whatever_way_a_vector_came_its_model_is_told(
     by_hand, edited = add(mc, "by hand", "to be edited")
     with mc.user("ana").chat() as chat:
         assert chat.send("I live in Lisbon. I may sing.").text
-    for thread in mc._behind:
+    for thread in mc._background._threads:
         thread.join()  # it began as the chat did, and may have the first two in hand
     mc.jobs.run()
     mc.user("ana").memories.update(edited, value="edited")

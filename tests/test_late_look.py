@@ -170,7 +170,7 @@ def test_a_person_who_decided_meanwhile_wins(
     (item,) = ana.inbox.list()
 
     def answers_late(request: Request) -> str:
-        getattr(mc, decision)(item.id, user="ana")
+        getattr(mc.user("ana").inbox, decision)(item.id)
         return judge(pet=look)(request)
 
     later(mc, extract_model, clock, answers_late)

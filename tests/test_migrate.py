@@ -28,15 +28,15 @@ from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-BACKUP = f"{FILE}.0007.bak"
+BACKUP = f"{FILE}.0008.bak"
 
 SECOND = '''
 """A step that a later version may take."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0008"
-down_revision = "0007"
+revision = "0009"
+down_revision = "0008"
 
 
 def upgrade():
@@ -47,8 +47,8 @@ THIRD = '''
 """A step that goes wrong half way."""
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "0010"
+down_revision = "0009"
 
 
 def upgrade():
@@ -125,13 +125,13 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
     home: Path, next_version
 ) -> None:
     rows = ask(home / FILE, "SELECT id, key, value, sha1 FROM memories")
-    next_version("0008", SECOND)
+    next_version("0009", SECOND)
     Database(home).close()
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0008",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0009",)]
     assert ask(home / FILE, "SELECT id, key, value, sha1 FROM memories") == rows != []
     assert ask(home / FILE, "SELECT mood FROM memories") == [("calm",)]
     assert sorted(files(home)) == [FILE, BACKUP]
-    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0007",)]
+    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0008",)]
     assert ask(home / BACKUP, "SELECT id, key, value, sha1 FROM memories") == rows
     assert stat.S_IMODE((home / BACKUP).stat().st_mode) == 0o600
 
@@ -141,7 +141,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
 
 
 def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_version) -> None:
-    next_version("0008", SECOND)
+    next_version("0009", SECOND)
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
@@ -153,10 +153,10 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
 def test_a_process_that_comes_second_leaves_the_first_one_s_backup_as_it_is(
     home: Path, next_version
 ) -> None:
-    next_version("0008", SECOND)
+    next_version("0009", SECOND)
     Database(home).close()
     backup = (home / BACKUP).read_bytes()
-    migrate.back_up(home / FILE, "0007")  # as it had read before the other one was done
+    migrate.back_up(home / FILE, "0008")  # as it had read before the other one was done
     assert (home / BACKUP).read_bytes() == backup
     assert sorted(files(home)) == [FILE, BACKUP]
 
@@ -166,12 +166,12 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
     )
-    next_version("0009", SECOND, THIRD)
+    next_version("0010", SECOND, THIRD)
     for _ in range(2):
         with pytest.raises(StoreError, match="no_such_table") as error:
             Database(home)
         assert "\n" not in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0007",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0008",)]
     assert dump == (
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
@@ -181,11 +181,11 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
 
 def test_a_backup_that_cannot_be_made_stops_the_upgrade(home: Path, next_version) -> None:
     (home / BACKUP).mkdir()
-    next_version("0008", SECOND)
+    next_version("0009", SECOND)
     with pytest.raises(StoreError) as error:
         Database(home)
     assert "\n" not in str(error.value) and BACKUP in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0007",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0008",)]
     assert {path.name for path in home.iterdir()} == {FILE, BACKUP}
 
 

@@ -42,7 +42,7 @@ from tests.wire.case import HELLO, chat_of
 
 
 def values(mc: MemChat, **where: Any) -> set[str]:
-    return {memory.value for memory in mc.memories(**{"user": "ana", **where})}
+    return {memory.value for memory in mc.user(**{"user": "ana", **where}).memories.list()}
 
 
 def injected(model: ScriptedModel, call: int = -1) -> list[str]:

@@ -44,12 +44,12 @@ def test_extraction_never_makes_a_memory_for_every_app(mc, extract_model) -> Non
     assert values(mc, app="home") == {"Lisbon"} and values(mc, app="work") == set()
 
 
-@pytest.mark.parametrize("verb", ["memory", "delete", "restore", "history", "evidence"])
+@pytest.mark.parametrize("verb", ["get", "delete", "restore", "history", "evidence"])
 def test_a_foreign_id_is_not_found_and_nothing_happens(mc, verb: str) -> None:
     memory = mc.user("ana").memories.add("profile", "city", "Lisbon")
     for where in ({"user": "bo"}, {"user": "ana", "app": "other"}):
         with pytest.raises(NotFound):
-            getattr(mc, verb)(memory.id, **where)
+            getattr(mc.user(**where).memories, verb)(memory.id)
     assert values(mc) == {"Lisbon"}
 
 
@@ -178,9 +178,10 @@ HIDDEN += ["ana\u200d", "a\u200cna", "a\u2028na", "ana\u3164", "ana\ufe0f", "ana
 @pytest.mark.parametrize("name", HIDDEN, ids=ascii)
 def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: str) -> None:
     for where in ({"user": name}, {"user": "ana", "app": name}):
-        for verb in (mc.memories, mc.sessions, mc.inbox, mc.memory_switch):
+        ana = mc.user(**where)
+        for verb in (ana.memories.list, ana.sessions.list, ana.inbox.list, ana.memory_switch):
             with pytest.raises(ScopeError, match=r"cannot be seen \(U\+[0-9A-F]{4,5}\)"):
-                verb(**where)
+                verb()
         with pytest.raises(ScopeError, match="cannot be seen"):
             mc.user(**where).memories.add("profile", "city", "Lisbon")
         with pytest.raises(ScopeError, match="cannot be seen"):
@@ -189,9 +190,9 @@ def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: st
             mc.user(**where).set_memory(False)
         with pytest.raises(ScopeError, match="cannot be seen"):
             mc.user(**where).chat().send("Hello")
-    for verb in (mc.apps, mc.wipe):
+    for verb in (mc.user(name).apps.list, mc.user(name).delete_all):
         with pytest.raises(ScopeError, match="cannot be seen"):
-            verb(user=name)
+            verb()
     with mc._assembly.database.read() as tx:
         assert tx.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
 

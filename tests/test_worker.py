@@ -39,7 +39,7 @@ def until(true: Callable[[], Any]) -> None:
 
 @contextmanager
 def working(mc: MemChat) -> Iterator[None]:
-    thread = threading.Thread(target=mc.work, kwargs={"look": LOOK})
+    thread = threading.Thread(target=mc.jobs.work, kwargs={"look": LOOK})
     thread.start()
     try:
         yield

@@ -371,6 +371,7 @@ def listed(
     by: date | None = None,
     memory_types: Sequence[str] = (),
     limit: int | None = None,
+    offset: int = 0,
     standing: Standing | None = None,
     query: str = "",
     after: Position | None = None,
@@ -389,6 +390,7 @@ def listed(
         .where(*_with_words(query), *_behind(after, status))
         .order_by(*first, _m.said_at.desc(), _m.id.desc())
         .limit(limit)
+        .offset(offset)
     )
     return [now.seen(to_memory(row)) for row in rows]
 
