@@ -87,7 +87,7 @@ class Memories(Room):
         *,
         type: str | None = None,
         status: str = "active",
-        within: int = EXPIRING_DAYS,
+        within: int = 30,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[Memory]:
@@ -119,7 +119,7 @@ class Memories(Room):
         *,
         type: str | None = None,
         status: str = "active",
-        within: int = EXPIRING_DAYS,
+        within: int = 30,
     ) -> int:
         """How many memories ``list`` gives on all its pages."""
         with self._database.read() as tx:

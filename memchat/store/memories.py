@@ -22,7 +22,6 @@ from sqlalchemy import (
     func,
     or_,
     select,
-    tuple_,
     update,
 )
 
@@ -427,7 +426,7 @@ def _behind(after: Position | None, status: str) -> list[ColumnElement[bool]]:
     """What comes after a place in the order of ``listed``."""
     if after is None:
         return []
-    behind = tuple_(_m.said_at, _m.id) < tuple_(after.said_at, after.id)
+    behind = or_(_m.said_at < after.said_at, and_(_m.said_at == after.said_at, _m.id < after.id))
     if status != "expiring":
         return [behind]
     return [or_(_m.expires_at > after.expires_at, and_(_m.expires_at == after.expires_at, behind))]
