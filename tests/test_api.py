@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 import memchat
+from memchat.cli import main
 
 ROOT = Path(__file__).resolve().parent.parent
 NAMES = """
@@ -186,3 +187,17 @@ def test_every_type_that_a_verb_takes_or_gives_is_public(kind: str) -> None:
 def test_the_page_on_the_interface_is_up_to_date() -> None:
     written = (ROOT / "docs" / "api.md").read_text("utf-8")
     assert TOOL.page() == written, "run: python tools/api_docs.py"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(["recall"], ["search"]), (["memories", "edit"], ["memories", "update"])],
+)
+def test_the_command_line_knows_the_names_of_the_interface(
+    first: list[str], second: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for names in (first, second):
+        code = main([*names, "--help"])
+        said.append((code, capsys.readouterr().out.replace(second[-1], first[-1])))
+    assert said[0] == said[1] and said[0][0] == 0

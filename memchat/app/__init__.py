@@ -9,12 +9,12 @@ concerns a person is a verb of their ``User``, or of one of its rooms (``memorie
 from __future__ import annotations
 
 from memchat.app.memchat import MemChat
+from memchat.app.page import Page
 from memchat.app.results import (
     Answer,
     Changed,
     Deleted,
     FetchedModel,
-    Page,
     PromptContext,
     UseCounts,
 )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from memchat.app.results import Changed, Deleted, Page, UseCounts
+from memchat.app.page import Page, cursor_of, position
+from memchat.app.results import Changed, Deleted, UseCounts
 from memchat.app.room import Room
 from memchat.errors import InputError, StoreError
 from memchat.store import (
@@ -24,7 +25,6 @@ from memchat.store import (
     succession,
 )
 from memchat.store.events import Cause
-from memchat.store.memories import Position
 from memchat.store.values_in_force import Standing
 from memchat.types import (
     KEEP,
@@ -108,10 +108,10 @@ class Memories(Room):
                 limit=limit + 1,
                 standing=self._standing(tx),
                 query=query,
-                after=_position(cursor),
+                after=position(cursor),
             )
         more = len(found) > limit > 0
-        return Page(found[:limit], _cursor(found[limit - 1]) if more else None)
+        return Page(found[:limit], cursor_of(found[limit - 1]) if more else None)
 
     def count(
         self,
@@ -387,23 +387,3 @@ def _batches(
         yield batch
         if progress is not None:
             progress(Progress(first + len(batch), len(ids), monotonic() - began))
-
-
-def _cursor(memory: Memory) -> str:
-    """The place of a memory in a list, as text."""
-    until = memory.expires_at.isoformat() if memory.expires_at else ""
-    return f"{memory.said_at.isoformat()}_{memory.id}_{until}"
-
-
-def _position(cursor: str | None) -> Position | None:
-    if cursor is None:
-        return None
-    try:
-        said_at, memory_id, until = cursor.split("_")
-        return Position(
-            datetime.fromisoformat(said_at),
-            int(memory_id),
-            date.fromisoformat(until) if until else None,
-        )
-    except ValueError:
-        raise InputError(f"{cursor!r} is no cursor; give one that a page had") from None

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from memchat.types import Recalled
-
-T = TypeVar("T")
-
-
-class Page(list[T]):
-    """One page of results: a list, with the cursor of the next page."""
-
-    def __init__(self, items: Iterable[T] = (), cursor: str | None = None) -> None:
-        super().__init__(items)
-        self.cursor = cursor
-        """Give it to the same verb for the next page; None on the last page."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from memchat.app.results import Page
+from memchat.app.page import Page
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound
 from memchat.store import messages, muted, prompts, sessions

@@ -175,7 +175,6 @@ def add(
         embed_now(mc)
 
 
-@app.command("update", hidden=True)
 @app.command()
 def edit(
     memory_id: Id,
