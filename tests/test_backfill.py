@@ -316,7 +316,7 @@ def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path
         "            print('third', flush=True)\n"
         "            time.sleep(600)\n"
         "        return super().embed_documents(texts)\n"
-        "MemChat(settings=Settings(home=Path(sys.argv[1])), embedder=Slow()).backfill()\n"
+        "MemChat(settings=Settings(home=Path(sys.argv[1])), embedder=Slow()).jobs.backfill()\n"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True

@@ -114,7 +114,7 @@ from memchat import MemChat
 from memchat.config import Settings
 with MemChat(settings=Settings(home=home)) as mc:
     for n in range(40):
-        mc.add("preference", "like", f"thing {n % 10}", user="ana")
+        mc.user("ana").memories.add("preference", "like", f"thing {n % 10}")
 """,
     )
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:

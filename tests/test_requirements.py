@@ -41,8 +41,8 @@ from tests.wire import Empty, Fail, GeminiServer, OpenAIServer
 from tests.wire.case import HELLO, chat_of
 
 
-def values(mc: MemChat, **where: Any) -> set[str]:
-    return {memory.value for memory in mc.user(**{"user": "ana", **where}).memories.list()}
+def values(mc: MemChat, app: str = "default", **how: Any) -> set[str]:
+    return {memory.value for memory in mc.user("ana", app=app).memories.list(**how)}
 
 
 def injected(model: ScriptedModel, call: int = -1) -> list[str]:

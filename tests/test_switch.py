@@ -604,7 +604,9 @@ class Deadly(HashEmbedder):
 
 migration.BATCH = 2
 with MemChat(settings=Settings(Path(sys.argv[1]))) as mc:
-    switch = EmbeddingServices(mc._database, mc.settings, mc._clock, Deadly("other-96"))
+    switch = EmbeddingServices(
+        mc._assembly.database, mc.settings, mc._assembly.clock, Deadly("other-96")
+    )
     switch.migrate(None, dimensions=None, max_tokens=None, tell=lambda progress: None)
 """
 
