@@ -25,9 +25,9 @@ from memchat.types import Scope
 from tests.conftest import given
 
 
-def fill(mc, *facts, user="ana", **where):
+def fill(mc, *facts, user="ana", app="default", **more):
     for kind, key, value in facts:
-        mc.user(user, **where).memories.add(kind, key, value)
+        mc.user(user, app=app).memories.add(kind, key, value, **more)
     mc.jobs.embed()
 
 

@@ -64,14 +64,19 @@ class Stage:
         self._folder.cleanup()
 
     def tell(
-        self, user: str, *lines: str, facts: Sequence[dict[str, Any]] | None = (), **where: Any
+        self,
+        user: str,
+        *lines: str,
+        facts: Sequence[dict[str, Any]] | None = (),
+        app: str = "default",
+        incognito: bool = False,
     ) -> Chat:
         """A whole conversation, and what the extraction model answers; None leaves it to itself."""
-        with self.mc.user(user, **where).chat() as chat:
+        with self.mc.user(user, app=app).chat(incognito=incognito) as chat:
             for line in lines:
                 self.chat.replies.append(REPLY)
                 assert chat.send(line).text
-            if facts is not None and not where.get("incognito"):
+            if facts is not None and not incognito:
                 self.extract.replies.append(answer(*facts))
         return chat
 
