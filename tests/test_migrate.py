@@ -28,27 +28,29 @@ from memchat.store.memories import NewMemory
 from memchat.types import Scope, Service
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
-BACKUP = f"{FILE}.0008.bak"
+HEAD = schema.HEAD
+BACKUP = f"{FILE}.{HEAD}.bak"
+NEXT, AFTER_NEXT = (f"{int(HEAD) + steps:04}" for steps in (1, 2))
 
-SECOND = '''
+SECOND = f'''
 """A step that a later version may take."""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
-down_revision = "0008"
+revision = "{NEXT}"
+down_revision = "{HEAD}"
 
 
 def upgrade():
     op.add_column("memories", sa.Column("mood", sa.String(), nullable=True))
     op.execute("UPDATE memories SET mood = 'calm'")
 '''
-THIRD = '''
+THIRD = f'''
 """A step that goes wrong half way."""
 from alembic import op
 
-revision = "0010"
-down_revision = "0009"
+revision = "{AFTER_NEXT}"
+down_revision = "{NEXT}"
 
 
 def upgrade():
@@ -125,13 +127,13 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
     home: Path, next_version
 ) -> None:
     rows = ask(home / FILE, "SELECT id, key, value, sha1 FROM memories")
-    next_version("0009", SECOND)
+    next_version(NEXT, SECOND)
     Database(home).close()
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0009",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
     assert ask(home / FILE, "SELECT id, key, value, sha1 FROM memories") == rows != []
     assert ask(home / FILE, "SELECT mood FROM memories") == [("calm",)]
     assert sorted(files(home)) == [FILE, BACKUP]
-    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [("0008",)]
+    assert ask(home / BACKUP, "SELECT version_num FROM alembic_version") == [(HEAD,)]
     assert ask(home / BACKUP, "SELECT id, key, value, sha1 FROM memories") == rows
     assert stat.S_IMODE((home / BACKUP).stat().st_mode) == 0o600
 
@@ -141,7 +143,7 @@ def test_an_older_store_is_brought_up_to_date_with_its_rows_and_a_backup(
 
 
 def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_version) -> None:
-    next_version("0009", SECOND)
+    next_version(NEXT, SECOND)
     Database(home).close()
     (home / BACKUP).replace(home / FILE)
     with closing(Database(home)) as database, database.read() as tx:
@@ -153,10 +155,10 @@ def test_the_backup_opens_again_with_the_version_that_made_it(home: Path, next_v
 def test_a_process_that_comes_second_leaves_the_first_one_s_backup_as_it_is(
     home: Path, next_version
 ) -> None:
-    next_version("0009", SECOND)
+    next_version(NEXT, SECOND)
     Database(home).close()
     backup = (home / BACKUP).read_bytes()
-    migrate.back_up(home / FILE, "0008")  # as it had read before the other one was done
+    migrate.back_up(home / FILE, HEAD)  # as it had read before the other one was done
     assert (home / BACKUP).read_bytes() == backup
     assert sorted(files(home)) == [FILE, BACKUP]
 
@@ -166,12 +168,13 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
     )
-    next_version("0010", SECOND, THIRD)
+    next_version(AFTER_NEXT, SECOND, THIRD)
     for _ in range(2):
         with pytest.raises(StoreError, match="no_such_table") as error:
             Database(home)
         assert "\n" not in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0008",)]
+        assert str(home / BACKUP) in str(error.value) and "nothing" in str(error.value)
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(HEAD,)]
     assert dump == (
         ask(home / FILE, "SELECT * FROM memories"),
         ask(home / FILE, "SELECT sql FROM sqlite_master"),
@@ -181,11 +184,11 @@ def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_ver
 
 def test_a_backup_that_cannot_be_made_stops_the_upgrade(home: Path, next_version) -> None:
     (home / BACKUP).mkdir()
-    next_version("0009", SECOND)
+    next_version(NEXT, SECOND)
     with pytest.raises(StoreError) as error:
         Database(home)
     assert "\n" not in str(error.value) and BACKUP in str(error.value)
-    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [("0008",)]
+    assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(HEAD,)]
     assert {path.name for path in home.iterdir()} == {FILE, BACKUP}
 
 
@@ -297,7 +300,7 @@ def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
         assert hit.memory.value == "Porto" and "before: Lisbon" in hit.text
 
 
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0006"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0006", "0007"])
 def test_a_store_of_any_earlier_revision_opens_with_its_rows_and_a_backup(
     tmp_path: Path, revision: str
 ) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memchat.cli import tables
+from memchat.cli.line_input import next_message
 from memchat.cli.options import App, Json, Limit, User, open_store
 from memchat.errors import MemChatError, StoreFull
 from memchat.types import to_json
@@ -41,6 +41,8 @@ def chat(
     are carried out at once.
 
     An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
+    What is pasted is one message, however many lines it has. A message of several lines is typed
+    between two lines of \"\"\", or with a backslash at the end of each line but the last.
     Without a terminal each line of standard input is one turn.
     """
     with open_store() as mc:
@@ -127,24 +129,12 @@ def _talk(conversation: Chat) -> bool:
     """Turn after turn until the person is done; whether every turn was answered."""
     answered, told = True, set[str]()
     try:
-        while (text := _next_turn()).strip().lower() not in GOODBYES:
+        while (text := next_message()).strip().lower() not in GOODBYES:
             answered = _turn(conversation, text, told) and answered
     except (EOFError, KeyboardInterrupt):
         if tables.on_terminal():
             print()
     return answered
-
-
-def _next_turn() -> str:
-    """What the person says next. Raises EOFError at the end of the input."""
-    if tables.on_terminal():
-        import readline  # noqa: F401  (gives input() line editing and whole pasted paragraphs)
-
-        return input("> ")
-    line = sys.stdin.readline()
-    if not line:
-        raise EOFError
-    return line.rstrip("\r\n")
 
 
 def _turn(conversation: Chat, text: str, told: set[str]) -> bool:

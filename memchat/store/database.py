@@ -47,6 +47,8 @@ class Database:
         """
         self.home = home
         self.path = home / FILE
+        self.backup: Path | None = None
+        """The copy of the store as it was, where opening brought it up to date."""
         try:
             disk.make_folder(home)
             if not self.path.exists():
@@ -157,8 +159,21 @@ class Database:
         from memchat.store import migrate
 
         migrate.check_known(found, self.path)
-        if found is not None:
-            migrate.back_up(self.path, found)
+        if found is None:
+            self._upgrade(found)
+            return
+        self.backup = migrate.back_up(self.path, found)
+        try:
+            self._upgrade(found)
+        except StoreError as error:
+            raise StoreError(
+                f"{error}; so it was not brought up to date, and nothing in it was changed. Go on "
+                f"with the version of memchat that you had; {self.backup} is a copy of the store"
+            ) from error
+
+    def _upgrade(self, found: str | None) -> None:
+        from memchat.store import migrate
+
         with self.write() as tx:
             # Another process may have migrated while this one waited for the writer's place.
             if _revision(tx) != schema.HEAD:

@@ -14,12 +14,13 @@ from typing import get_args
 
 from alembic import command
 from alembic.config import Config
+from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection
 
 from memchat import disk
 from memchat.errors import SchemaError, StoreError
-from memchat.store import repair
+from memchat.store import drift, repair
 from memchat.store.keywords import Kind
 
 SCRIPTS = Path(__file__).parent / "migrations"
@@ -74,6 +75,7 @@ def upgrade(tx: Connection, scripts: Path = SCRIPTS) -> None:
     config = Config()
     config.set_main_option("script_location", str(scripts))
     config.attributes["connection"] = tx
+    drift.set_aside(tx, MigrationContext.configure(tx).get_current_revision())
     command.upgrade(config, "head")
     for kind in get_args(Kind):
         repair.mend_words(tx, kind)

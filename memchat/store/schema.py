@@ -31,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.engine import Dialect
 
-HEAD = "0008"
+HEAD = "0009"
 """The revision this code reads and writes; a test holds it to the newest migration."""
 
 metadata = MetaData(

@@ -1,0 +1,106 @@
+"""A store of every earlier schema opens whole, also where a migration was edited after it had run.
+
+``data/schemas`` holds a store as each commit made it that changed a migration.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memchat import MemChat
+from memchat.config import Settings
+from memchat.store import migrate
+from memchat.store.database import FILE, Database
+from memchat.testing import HashEmbedder
+
+STORES = sorted((Path(__file__).parent / "data" / "schemas").glob("*.db.xz"))
+LANDED = {
+    "0001_first.py": "b7074386cf3ba619",
+    "0002_replaced.py": "52b403ed56a7912c",
+    "0003_moments.py": "53565dda1e562856",
+    "0004_pin.py": "97376e550568918f",
+    "0005_words.py": "af90495231a14825",
+    "0006_learned.py": "a44f03711899ffd2",
+    "0007_lists.py": "74fd32944892662e",
+    "0008_healed.py": "8debb741aa55d99f",
+    "0009_external_sessions.py": "b78f0e9041222be4",
+}
+"""The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
+that stands here is never edited: stores have been made by it."""
+
+
+def layout(path: Path) -> dict[str, object]:
+    """Tables, columns, references, checks and indexes of a database."""
+    names = "SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"
+    with closing(sqlite3.connect(path)) as db:
+        return {
+            f"{kind} {name}": (
+                sorted(row[1:6] for row in db.execute(f"PRAGMA table_info({name})")),
+                sorted(row[2:] for row in db.execute(f"PRAGMA foreign_key_list({name})")),
+                re.findall(r"CHECK ?\(.*?\)(?=,|\s*\n|\))", sql or ""),
+            )
+            if kind == "table"
+            else " ".join((sql or "").split())
+            for kind, name, sql in db.execute(names)
+        }
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+    home = tmp_path_factory.mktemp("fresh")
+    Database(home).close()
+    return layout(home / FILE)
+
+
+@pytest.mark.parametrize("store", STORES, ids=lambda path: path.name.removesuffix(".db.xz"))
+def test_a_store_of_every_earlier_schema_opens_whole(
+    store: Path, fresh: dict[str, object], tmp_path: Path
+) -> None:
+    (tmp_path / FILE).write_bytes(lzma.decompress(store.read_bytes()))
+    with MemChat(settings=Settings(tmp_path), embedder=HashEmbedder()) as mc:
+        ana = mc.user("ana")
+        assert [m.value for m in ana.memories.list()] == ["Lisbon"]
+        assert [m.value for m in mc.user("ana", app="work").memories.list()] == ["a red kayak"]
+        assert mc.user("bo").memories.list() == []
+        (session,) = ana.sessions.list()
+        said = [m.content for m in ana.sessions.messages(session.id)]
+        assert said == ["I live in Lisbon.", "Hello Ana.", "It rains.", "Nice city."]
+        mc.jobs.run()
+        assert "Lisbon" in ana.search("Lisbon").hits[0].text
+        assert [check for check in mc.doctor() if check.state == "problem"] == []
+    assert layout(tmp_path / FILE) == fresh
+
+
+def test_counters_and_prompts_of_the_early_second_schema_come_back(tmp_path: Path) -> None:
+    early = next(path for path in STORES if path.name.startswith("05-"))
+    (tmp_path / FILE).write_bytes(lzma.decompress(early.read_bytes()))
+    with closing(sqlite3.connect(tmp_path / FILE)) as db:
+        db.execute("UPDATE memories SET match_count = 3, read_count = 7 WHERE value = 'Lisbon'")
+        (reply,) = db.execute("SELECT max(id) FROM messages").fetchone()
+        row = (reply, "You are kind.", reply - 1)
+        db.execute("DELETE FROM prompts")
+        db.execute(
+            "INSERT INTO prompts (message_id, system, first_message_id) VALUES (?, ?, ?)", row
+        )
+        db.execute("INSERT INTO muted (session_id, memory_id) SELECT 1, id FROM memories LIMIT 1")
+        db.commit()
+    Database(tmp_path).close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as db:
+        counts = "SELECT match_count, read_count FROM memories WHERE value = 'Lisbon'"
+        assert db.execute(counts).fetchall() == [(3, 7)]
+        prompts = "SELECT message_id, system, first_message_id FROM prompts"
+        assert db.execute(prompts).fetchall() == [row]
+        assert db.execute("SELECT count(*) FROM muted").fetchone() == (1,)
+
+
+def test_a_migration_that_landed_is_never_edited() -> None:
+    scripts = sorted((migrate.SCRIPTS / "versions").glob("0*.py"))
+    now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in scripts}
+    assert now == LANDED
