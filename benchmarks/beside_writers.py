@@ -78,8 +78,8 @@ def measure(
     with open_store(home, model) as store:
         for number in range(facts):
             _add(store, chance, number)
-        store.embed_pending()
-        store.recall("where is the boat?", user=USER)  # the index is made from the rows once
+        store.jobs.embed()
+        store.user(USER).search("where is the boat?")  # the index is made from the rows once
         found = {"alone": _search(store, searches, a_second)}
         for name, embeds in (("beside a writer", True), ("vectors left over", False)):
             with _writing(home, model, a_second, embeds):
@@ -110,7 +110,7 @@ def _search(store: MemChat, count: int, a_second: float) -> Searched:
     for _ in range(count):
         question = f"which {chance.choice(_THINGS)} was {chance.choice(_DONE)}?"
         began = time.monotonic()
-        degraded += store.recall(question, user=USER).degraded is not None
+        degraded += store.user(USER).search(question).degraded is not None
         seconds.append(time.monotonic() - began)
         time.sleep(1 / a_second)
     return Searched(seconds, degraded)
@@ -126,7 +126,7 @@ def _write(
         while not over.is_set():
             _add(store, chance, _FIRST + added)
             if embeds:
-                store.embed_pending()
+                store.jobs.embed()
             added += 1
             if added >= a_second:
                 begun.set()
@@ -137,7 +137,9 @@ def _write(
 
 def _add(store: MemChat, chance: random.Random, number: int) -> None:
     thing, place, done = (chance.choice(some) for some in (_THINGS, _PLACES, _DONE))
-    store.add("fact", f"note {number}", f"{done} the {thing} in {place}, {number}", user=USER)
+    store.user(USER).memories.add(
+        "fact", f"note {number}", f"{done} the {thing} in {place}, {number}"
+    )
 
 
 def main() -> int:

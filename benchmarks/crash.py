@@ -65,7 +65,7 @@ class Crash:
         self._children: list[tuple[BaseProcess, str]] = []
         self._context = forkserver()
         with crash_child.open_store(self.home) as store:
-            store.embed_pending()  # names the store's embedding service
+            store.jobs.embed()  # names the store's embedding service
         self._database = Database(self.home)
         self._watch: VectorIndex | None = None
 
@@ -140,7 +140,7 @@ class Crash:
         found = []
         try:
             with crash_child.open_store(self.home) as store:
-                found += store.run_jobs().errors  # the next start
+                found += store.jobs.run().errors  # the next start
         except MemChatError as error:
             found.append(f"the next start failed: {error}")
         cut = time.monotonic_ns()

@@ -122,7 +122,7 @@ class Life:
     def talk(self) -> None:
         """A turn; the reply is cut now and then."""
         if self._chat is None:
-            self._chat = self._store.session(**self._scope())
+            self._chat = self._store.user(**self._scope()).chat()
         chat = self._chat
         key = self._random.choice(list(FACTS))
         text = f"My {key} is {self._random.choice(FACTS[key])}. Turn {self._tag()}"
@@ -155,7 +155,7 @@ class Life:
         everywhere, scope = self._random.random() < 0.2, self._scope()
         self._call(
             "add",
-            lambda: self._store.add("fact", key, value, all_apps=everywhere, **scope),
+            lambda: self._store.user(**scope).memories.add("fact", key, value, all_apps=everywhere),
             lambda memory: {"id": memory.id, "value": memory.value},
             **scope,
         )
@@ -167,12 +167,15 @@ class Life:
             return
         if self._random.random() < 0.3:
             everywhere = self._random.random() < 0.5
-            self._call("move", lambda: self._store.edit(memory_id, all_apps=everywhere, **scope))
+            self._call(
+                "move",
+                lambda: self._store.user(**scope).memories.update(memory_id, all_apps=everywhere),
+            )
             return
         value = f"{self._random.choice(FACTS['hobby'])} {self._tag()}"
         self._call(
             "edit",
-            lambda: self._store.edit(memory_id, value=value, **scope),
+            lambda: self._store.user(**scope).memories.update(memory_id, value=value),
             id=memory_id,
             value=value,
             **scope,
@@ -182,14 +185,16 @@ class Life:
         """A memory of the scope, for good."""
         scope, memory_id = self._pick()
         if memory_id is not None:
-            self._call("delete", lambda: self._store.delete(memory_id, **scope), id=memory_id)
+            self._call(
+                "delete", lambda: self._store.user(**scope).memories.delete(memory_id), id=memory_id
+            )
             self._deleted.add(memory_id)
 
     def search(self) -> None:
         """A question; nothing that this process deleted may answer it."""
         key = self._random.choice(list(FACTS))
         question = f"what is my {key}, {self._random.choice(FACTS[key])}?"
-        found = self._call("search", lambda: self._store.recall(question, **self._scope()))
+        found = self._call("search", lambda: self._store.user(**self._scope()).search(question))
         hits = found.hits if found else ()
         ghosts = self._deleted & {hit.id for hit in hits if hit.kind == "memory"}
         if ghosts:
@@ -197,7 +202,7 @@ class Life:
 
     def embed(self) -> None:
         """The vectors that are still to come."""
-        self._call("embed", self._store.embed_pending)
+        self._call("embed", self._store.jobs.embed)
 
     def _call(
         self,
@@ -218,7 +223,7 @@ class Life:
 
     def _pick(self) -> tuple[dict[str, str], int | None]:
         scope = self._scope()
-        rows = self._store.memories(**scope, status="all", limit=50)
+        rows = self._store.user(**scope).memories.list(status="all", limit=50)
         return scope, self._random.choice(rows).id if rows else None
 
     def _scope(self) -> dict[str, str]:

@@ -43,7 +43,7 @@ def search(home: Path, written: list[Call]) -> list[tuple[str, str]]:
 def _searched(store: MemChat, call: Call) -> tuple[str, str]:
     memory, value = call.what["id"], call.what["value"]
     scope = {"user": call.what["user"], "app": call.what["app"]}
-    found = store.recall(value, **scope, limit=LIMIT)
+    found = store.user(**scope).search(value, limit=LIMIT)
     # What only fills the list is not found: another process may have given it other words.
     sure = found.confident
     hits = [hit for hit in sure if hit.kind == "memory" and hit.id == memory]
@@ -61,7 +61,7 @@ def _searched(store: MemChat, call: Call) -> tuple[str, str]:
 def _still_there(store: MemChat, memory: int, value: str, scope: dict[str, str]) -> bool:
     """Whether it is in use as it was written; what is there after a search was there before it."""
     try:
-        held = store.memory(memory, **scope)
+        held = store.user(**scope).memories.get(memory)
     except NotFound:
         return False
     # What holds in every app stands behind an app's own value of the same key.

@@ -38,7 +38,7 @@ class Desk:
     def hold(self, case: str, turns: Sequence[Mapping[str, str]]) -> Chat:
         """Hold a conversation as it was written, and have it read."""
         self.answers.case = case
-        with self.mc.session(user=USER) as chat:
+        with self.mc.user(USER).chat() as chat:
             for number, turn in enumerate(turns):
                 if turn["role"] == "user":
                     after = turns[number + 1 : number + 2]
@@ -66,19 +66,19 @@ class Desk:
         )
         self.hold("set-up", [{"role": "user", "text": words} for words in said])
         self.answers.taught.replies.clear()
-        for item in self.mc.inbox(user=USER):
-            self.mc.accept(item.id, user=USER)
+        for item in self.mc.user(USER).inbox.list():
+            self.mc.user(USER).inbox.accept(item.id)
         found = {fact["id"]: self._known(fact) for fact in facts}
-        self.mc.embed_pending()
+        self.mc.jobs.embed()
         return found
 
     def _known(self, fact: Mapping[str, Any]) -> Memory:
-        for memory in self.mc.memories(user=USER, limit=1000):
+        for memory in self.mc.user(USER).memories.list(limit=1000):
             if memory.value == fact["value"] and slot(memory.key) == slot(fact["key"]):
                 self.by_hand += [fact["key"]] if memory.created_by == "manual" else []
                 return memory
         self.by_hand.append(fact["key"])
-        return self.mc.add(fact.get("type", "fact"), fact["key"], fact["value"], user=USER)
+        return self.mc.user(USER).memories.add(fact.get("type", "fact"), fact["key"], fact["value"])
 
 
 def slot(key: str) -> str:

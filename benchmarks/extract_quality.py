@@ -157,7 +157,7 @@ def _is_over(left: Aftermath, quotes: Mapping[int, str], item: Mapping[str, Any]
 def _score_stale(desk: Desk, expected: Sequence[dict[str, Any]], seen: Counter[str]) -> None:
     """After the last session: rows in force that say what a later session contradicts."""
     changes = [item for item in expected if "contradicts" in item]
-    rows = desk.mc.memories(user=USER, limit=1000)
+    rows = desk.mc.user(USER).memories.list(limit=1000)
     seen["rows in force"] += len(rows)
     seen["stale rows in force"] += sum(
         any(is_stale(_row(m), _quoted(desk, m), item) for item in changes) for m in rows
@@ -192,7 +192,9 @@ def _score_proof(desk: Desk, chat: Chat, seen: Counter[str]) -> None:
     seen["sessions with a second look"] += desk.answers.case in desk.answers.looked
     seen["second look tokens"] += desk.answers.looks[desk.answers.case]
     assert chat.session_id is not None
-    said = [m.content for m in desk.mc.messages(chat.session_id, user=USER) if m.role == "user"]
+    said = [
+        m.content for m in desk.mc.user(USER).sessions.messages(chat.session_id) if m.role == "user"
+    ]
     for quote in _quotes(desk.answers.said(desk.answers.case)):
         seen["quotes"] += 1
         seen["quotes verified"] += any(find_span(quote, text) for text in said)
@@ -200,7 +202,7 @@ def _score_proof(desk: Desk, chat: Chat, seen: Counter[str]) -> None:
 
 def _score_expiry(desk: Desk, tests: Sequence[dict[str, Any]], seen: Counter[str]) -> None:
     """A year later: whatever had an end may not be served, whoever asks."""
-    rows = desk.mc.memories(user=USER, status="all", limit=1000)
+    rows = desk.mc.user(USER).memories.list(status="all", limit=1000)
     ending = [m for m in rows if m.expires_at]
     seen["given an end"] += len(ending)
     desk.clock.advance(days=366)
@@ -209,7 +211,7 @@ def _score_expiry(desk: Desk, tests: Sequence[dict[str, Any]], seen: Counter[str
             continue
         shown = {
             hit.memory.id
-            for hit in desk.mc.recall(test["query"], user=USER).hits
+            for hit in desk.mc.user(USER).search(test["query"]).hits
             if hit.memory is not None
         }
         seen["questions after the end"] += bool(ending)  # else there is nothing to serve
@@ -227,7 +229,7 @@ def _row(one: Memory | InboxItem) -> str:
 
 
 def _quoted(desk: Desk, memory: Memory) -> str:
-    return " ".join(proof.quote for proof in desk.mc.evidence(memory.id, user=USER))
+    return " ".join(proof.quote for proof in desk.mc.user(USER).memories.evidence(memory.id))
 
 
 ROWS = (

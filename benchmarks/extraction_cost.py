@@ -115,7 +115,7 @@ def fill(home: Path, count: int) -> None:
     now = datetime.now(UTC)
     settings = Settings(home=home, timezone="UTC")
     with MemChat(settings=settings, embedder=HashEmbedder()) as store:
-        store.embed_pending()  # names the store's embedding service
+        store.jobs.embed()  # names the store's embedding service
     facts = [_memory(n, now) for n in range(count)]
     database = Database(home)
     with database.write() as tx:
@@ -154,7 +154,7 @@ def measure(home: Path, *, schema_mode: bool) -> Cost:
         extract_model=asked,
         embedder=embedder,
     ) as store:
-        chat = store.session(user="ana")
+        chat = store.user("ana").chat()
         for turn in TURNS:
             assert chat.send(turn).text
         batches, questions = len(embedder.batches), embedder.questions
@@ -210,7 +210,7 @@ def calls_of_an_attempt(home: Path, answers: Sequence[Any]) -> int:
         extract_model=asked,
         embedder=HashEmbedder(),
     ) as store:
-        chat = store.session(user="ana")
+        chat = store.user("ana").chat()
         for turn in TURNS:
             assert chat.send(turn).text
         chat.end()

@@ -128,7 +128,7 @@ class Aftermath:
 
 def before(desk: Desk) -> dict[int, Memory]:
     """The rows of a store as they stand now."""
-    return {row.id: row for row in desk.mc.memories(user=USER, status="all", limit=1000)}
+    return {row.id: row for row in desk.mc.user(USER).memories.list(status="all", limit=1000)}
 
 
 def after(
@@ -136,13 +136,13 @@ def after(
 ) -> Aftermath:
     """What a conversation left behind; ``later`` is what was learned at further tries."""
     query = select(refusals.c.key, refusals.c.value).where(refusals.c.session_id == chat.session_id)
-    with desk.mc._database.read() as tx:
+    with desk.mc._assembly.database.read() as tx:
         listed = [(row.key, row.value) for row in tx.execute(query)]
     learned = [*([chat.learned] if chat.learned is not None else []), *later]
     return Aftermath(
         was,
-        desk.mc.memories(user=USER, status="all", limit=1000),
-        desk.mc.inbox(user=USER),
+        desk.mc.user(USER).memories.list(status="all", limit=1000),
+        desk.mc.user(USER).inbox.list(),
         listed,
         [change for one in learned for change in one.changes],
     )

@@ -48,8 +48,8 @@ def fill(home: Path) -> None:
 
     with MemChat(settings=load({"MEMCHAT_HOME": str(home)})) as mc:
         for i in range(50):
-            mc.add("fact", "thing", f"what is known of thing {i}", user="ana")
-        mc.embed_pending()
+            mc.user("ana").memories.add("fact", "thing", f"what is known of thing {i}")
+        mc.jobs.embed()
 
 
 def main() -> None:

@@ -135,7 +135,7 @@ def read_on(home: Path, rows: int, seed: int, stop: Event, out: Path) -> None:
             question = " ".join(chance.sample(text_of(wanted).split(), WORDS // 2))
             started = time.monotonic()
             try:
-                found = mc.recall(question, user=USER)
+                found = mc.user(USER).search(question)
                 ended = time.monotonic()
                 service, fault = judge.judged(question, wanted, found.confident, found.degraded)
             except Exception as error:  # noqa: BLE001 - any failure is what is looked for

@@ -89,12 +89,12 @@ def fill(home: Path, count: int) -> None:
     settings = Settings(home=home, timezone="Europe/Lisbon", embed_model="none")
     model = ScriptedModel(["Fine."] * TURNS, name="scripted/chat", window=100_000)
     with MemChat(settings=settings, chat_model=model, extract_model=ScriptedModel()) as mc:
-        talk = mc.session(user=USER)
+        talk = mc.user(USER).chat()
         for n in range(TURNS):
             for _ in talk.send(f"Turn {n}"):
                 pass
         talk.abandon()
-        with mc._database.write() as tx:
+        with mc._assembly.database.write() as tx:
             own, _ = apps.ensure(tx, Scope(USER), now)
             for n in range(count):
                 thing, place = THINGS[n % 10], PLACES[n // 10 % 10]

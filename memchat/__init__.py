@@ -1,6 +1,7 @@
 """memchat: a chat assistant that remembers, on your own disk.
 
-Public names load at first use, so that importing the package costs nothing.
+``MemChat`` opens a store; docs/api.md lists every verb. Names are imported when they are first
+used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
@@ -9,110 +10,115 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from memchat.app import Answer, MemChat
-    from memchat.chat import Chat, Reply
-    from memchat.config import Settings
-    from memchat.errors import (
-        ConfigError,
-        ExtractionError,
-        InputError,
-        MemChatError,
-        NotFound,
-        ProviderError,
-        SchemaError,
-        ScopeError,
-        SecretError,
-        StoreError,
-    )
-    from memchat.types import (
-        KEEP,
-        AppInfo,
-        Change,
-        Event,
-        Evidence,
-        Hit,
-        Job,
-        Learned,
-        Memory,
-        MemorySwitch,
-        Message,
-        Recalled,
-        Refusal,
-        Scope,
-        Session,
-        UsageTotal,
-    )
+    from memchat.app import Answer as Answer
+    from memchat.app import Changed as Changed
+    from memchat.app import Deleted as Deleted
+    from memchat.app import FetchedModel as FetchedModel
+    from memchat.app import MemChat as MemChat
+    from memchat.app import Page as Page
+    from memchat.app import PromptContext as PromptContext
+    from memchat.app import UseCounts as UseCounts
+    from memchat.app import User as User
+    from memchat.app.apps import Apps as Apps
+    from memchat.app.inbox import Inbox as Inbox
+    from memchat.app.incoming import Messages as Messages
+    from memchat.app.jobs import Jobs as Jobs
+    from memchat.app.memories import Memories as Memories
+    from memchat.app.mentions import Mentions as Mentions
+    from memchat.app.services import Services as Services
+    from memchat.app.sessions import Sessions as Sessions
+    from memchat.chat import Chat as Chat
+    from memchat.chat import Reply as Reply
+    from memchat.config import Settings as Settings
+    from memchat.doctor import Check as Check
+    from memchat.errors import ConfigError as ConfigError
+    from memchat.errors import ExtractionError as ExtractionError
+    from memchat.errors import InputError as InputError
+    from memchat.errors import MemChatError as MemChatError
+    from memchat.errors import NotFound as NotFound
+    from memchat.errors import ProviderError as ProviderError
+    from memchat.errors import SchemaError as SchemaError
+    from memchat.errors import ScopeError as ScopeError
+    from memchat.errors import SecretError as SecretError
+    from memchat.errors import ServiceError as ServiceError
+    from memchat.errors import StoreError as StoreError
+    from memchat.errors import StoreFull as StoreFull
+    from memchat.jobs.backfill import BackfillResult as BackfillResult
+    from memchat.jobs.jobs_done import JobsDone as JobsDone
+    from memchat.memory.embedding.migration import MigrationResult as MigrationResult
+    from memchat.providers import ChatModel as ChatModel
+    from memchat.providers import Embedder as Embedder
+    from memchat.store.job_holders import DeadHolder as DeadHolder
+    from memchat.types import KEEP as KEEP
+    from memchat.types import AppInfo as AppInfo
+    from memchat.types import Audit as Audit
+    from memchat.types import Browsed as Browsed
+    from memchat.types import Change as Change
+    from memchat.types import ChatMessage as ChatMessage
+    from memchat.types import CuePlan as CuePlan
+    from memchat.types import Elsewhere as Elsewhere
+    from memchat.types import EmbeddingState as EmbeddingState
+    from memchat.types import Event as Event
+    from memchat.types import Evidence as Evidence
+    from memchat.types import Finding as Finding
+    from memchat.types import Given as Given
+    from memchat.types import Hit as Hit
+    from memchat.types import InboxItem as InboxItem
+    from memchat.types import Insights as Insights
+    from memchat.types import Job as Job
+    from memchat.types import Keep as Keep
+    from memchat.types import Learned as Learned
+    from memchat.types import Memory as Memory
+    from memchat.types import MemorySwitch as MemorySwitch
+    from memchat.types import Message as Message
+    from memchat.types import Place as Place
+    from memchat.types import PluginInfo as PluginInfo
+    from memchat.types import Progress as Progress
+    from memchat.types import Recalled as Recalled
+    from memchat.types import Refusal as Refusal
+    from memchat.types import Scope as Scope
+    from memchat.types import ServiceInfo as ServiceInfo
+    from memchat.types import Session as Session
+    from memchat.types import Undone as Undone
+    from memchat.types import Usage as Usage
+    from memchat.types import UsageTotal as UsageTotal
+    from memchat.types import Wanted as Wanted
+    from memchat.types import Why as Why
 
 _HOMES = {
-    "memchat.app": ("Answer", "MemChat"),
-    "memchat.chat": ("Chat", "Reply"),
-    "memchat.config": ("Settings",),
-    "memchat.errors": (
-        "ConfigError",
-        "ExtractionError",
-        "InputError",
-        "MemChatError",
-        "NotFound",
-        "ProviderError",
-        "SchemaError",
-        "ScopeError",
-        "SecretError",
-        "StoreError",
+    "memchat.app": (
+        "Answer Changed Deleted FetchedModel MemChat Page PromptContext UseCounts User"
     ),
+    "memchat.app.apps": "Apps",
+    "memchat.app.inbox": "Inbox",
+    "memchat.app.incoming": "Messages",
+    "memchat.app.jobs": "Jobs",
+    "memchat.app.memories": "Memories",
+    "memchat.app.mentions": "Mentions",
+    "memchat.app.services": "Services",
+    "memchat.app.sessions": "Sessions",
+    "memchat.chat": "Chat Reply",
+    "memchat.config": "Settings",
+    "memchat.doctor": "Check",
+    "memchat.errors": (
+        "ConfigError ExtractionError InputError MemChatError NotFound ProviderError "
+        "SchemaError ScopeError SecretError ServiceError StoreError StoreFull"
+    ),
+    "memchat.jobs.jobs_done": "JobsDone",
+    "memchat.jobs.backfill": "BackfillResult",
+    "memchat.memory.embedding.migration": "MigrationResult",
+    "memchat.providers": "ChatModel Embedder",
+    "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
-        "KEEP",
-        "AppInfo",
-        "Change",
-        "Event",
-        "Evidence",
-        "Hit",
-        "Job",
-        "Learned",
-        "Memory",
-        "MemorySwitch",
-        "Message",
-        "Recalled",
-        "Refusal",
-        "Scope",
-        "Session",
-        "UsageTotal",
+        "AppInfo Audit Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
+        "Evidence Finding Given Hit InboxItem Insights Job KEEP Keep Learned Memory "
+        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal Scope ServiceInfo "
+        "Session Undone Usage UsageTotal Wanted Why"
     ),
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = [
-    "KEEP",
-    "Answer",
-    "AppInfo",
-    "Change",
-    "Chat",
-    "ConfigError",
-    "Event",
-    "Evidence",
-    "ExtractionError",
-    "Hit",
-    "InputError",
-    "Job",
-    "Learned",
-    "MemChat",
-    "MemChatError",
-    "Memory",
-    "MemorySwitch",
-    "Message",
-    "NotFound",
-    "ProviderError",
-    "Recalled",
-    "Refusal",
-    "Reply",
-    "SchemaError",
-    "Scope",
-    "ScopeError",
-    "SecretError",
-    "Session",
-    "Settings",
-    "StoreError",
-    "UsageTotal",
-]
+"""The public names, by the module that defines them."""
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+__all__ = sorted(_HOME)
 
 
 def __getattr__(name: str) -> Any:

@@ -27,7 +27,7 @@ from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 
 if TYPE_CHECKING:
-    from memchat.app import MemChat
+    from memchat.app import MemChat, User
 
 EMBED_SECONDS = 30.0
 """Seconds that a reply waits for the embedding model, which loads while the first one is made."""
@@ -134,11 +134,14 @@ class _Demo:
 
         return MemChat(settings=self._settings, clock=self._clock)
 
+    def _person(self, mc: MemChat) -> User:
+        return mc.user(self._user, app=self._app)
+
     def _hold(self, mc: MemChat, title: str, story: Conversation) -> Learned | None:
         """Hold one conversation, from its first message to the end of its extraction."""
         self._screen.heading(f"{title} · {story.at.astimezone(self._zone):%-d %B %Y}")
         self._clock.set(story.at)
-        with mc.session(user=story.user, app=story.app) as chat:
+        with mc.user(story.user, app=story.app).chat() as chat:
             for text in story.turns:
                 self._screen.said("you", text, _CYAN)
                 reply = chat.send(text)
@@ -174,7 +177,7 @@ class _Demo:
         value = f"{change.before} → {memory.value}" if changed else memory.value
         until = f", until {_day(memory.expires_at)}" if memory.expires_at else ""
         other = "" if changed or change.kind == "added" else f" ({change.kind})"
-        proofs = mc.evidence(memory.id, user=self._user, app=self._app)
+        proofs = self._person(mc).memories.evidence(memory.id)
         latest = max(proofs, key=lambda proof: proof.message_id, default=None)
         words = latest.quote if latest else "; ".join(change.quotes)
         said = _day(memory.said_at.astimezone(self._zone).date())
@@ -198,7 +201,7 @@ class _Demo:
             before = self._traces(mc, memory, question)
         found = occurrences(self._settings.home, words)
         with self._open() as mc:
-            mc.delete(memory.id, user=self._user, app=self._app)
+            self._person(mc).memories.delete(memory.id)
             screen.line(f"  $ memchat memories delete {memory.id}")
             after = self._traces(mc, memory, question)
         left = occurrences(self._settings.home, words)
@@ -212,9 +215,9 @@ class _Demo:
             screen.line(f"  {place:10}{_times(was):12}{_times(now):12}{note}".rstrip())
 
     def _traces(self, mc: MemChat, memory: Memory, question: str) -> tuple[int, int]:
-        """How often the memory is listed in any state, and how often it is recalled."""
-        listed = mc.memories(status="all", user=self._user, app=self._app)
-        hits = mc.recall(question, user=self._user, app=self._app).confident
+        """How often the memory is listed, and how often recalled, whatever its state."""
+        listed = self._person(mc).memories.list(status="all")
+        hits = self._person(mc).search(question).confident
         mine = [hit for hit in hits if hit.kind == "memory" and hit.id == memory.id]
         return sum(other.id == memory.id for other in listed), len(mine)
 

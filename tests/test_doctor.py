@@ -46,7 +46,7 @@ def filled(tmp_path: Path) -> Path:
     """A store that holds one vector of a service that needs a key."""
     home = tmp_path / "store"
     with MemChat(home) as mc:
-        memory = mc.add("profile", "city", "Lisbon", user="ana")
+        memory = mc.user("ana").memories.add("profile", "city", "Lisbon")
         with private.database(mc).write() as tx:
             service_id = services.register(tx, OPENAI, NOON)
             meta.put(tx, "service_id", str(service_id))
@@ -101,9 +101,9 @@ def test_the_index_is_compared_in_the_largest_scopes_only_and_that_is_said(
 ) -> None:
     with open_store() as first:
         for number in range(LARGEST + 1):
-            first.add("fact", "place", "Lisbon", user="ana", app=f"app {number}")
-        first.add("fact", "river", "Tejo", user="ana", app=f"app {LARGEST}")
-        first.embed_pending()
+            first.user("ana", app=f"app {number}").memories.add("fact", "place", "Lisbon")
+        first.user("ana", app=f"app {LARGEST}").memories.add("fact", "river", "Tejo")
+        first.jobs.embed()
     mc = open_store()
     found = check(mc, "vectors")
     assert found.state == "ok"
@@ -113,8 +113,8 @@ def test_the_index_is_compared_in_the_largest_scopes_only_and_that_is_said(
 
 
 def test_an_index_that_differs_from_the_rows_is_a_problem(mc: MemChat) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
     assert check(mc, "vectors").state == "ok"
     with private.database(mc).write() as tx:
         tx.execute(delete(schema.embeddings))

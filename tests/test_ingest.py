@@ -17,7 +17,7 @@ WORDS = "I live in Porto now."
 
 def put(mc: MemChat, source: Source, *facts: Fact, blanked: tuple[int, ...] = ()) -> Ingested:
     now, zone = mc.now, mc.settings.zone
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         ctx = Context(tx, ScopeIds(*apps.ensure(tx, ANA, now)), now, zone)
         return ingest(ctx, source, facts, merge_threshold=0.95, blanked=blanked)
 
@@ -37,14 +37,14 @@ def city(mc: MemChat, value: str, *, by_hand: bool = False, message_id: int | No
 
 def said(mc: MemChat) -> tuple[int, int]:
     """A stored conversation of one message: the ids of both."""
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         own, _ = apps.ensure(tx, ANA, mc.now)
         session_id = sessions.start(tx, own, "test", mc.now, mc.now)
         return session_id, messages.add(tx, session_id, "user", WORDS, mc.now)
 
 
 def forget_porto(mc: MemChat) -> None:
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         own, _ = apps.ensure(tx, ANA, mc.now)
         tombstones.add(tx, own, 0, tombstone_marks.fact_marks("city", "Porto"), mc.now)
 
@@ -53,7 +53,7 @@ def test_facts_are_stored_in_their_order_and_later_ones_replace_earlier_ones(mc:
     done = put(mc, Source("model", "imported"), city(mc, "Porto"), city(mc, "Lisbon"))
     assert [change.kind for change in done.changes] == ["added", "superseded"]
     assert len(done.written) == 2 and done.refused == []
-    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+    assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
 
 
 def test_what_was_forgotten_is_refused_of_a_model_and_stored_of_the_user(mc: MemChat) -> None:
@@ -63,7 +63,7 @@ def test_what_was_forgotten_is_refused_of_a_model_and_stored_of_the_user(mc: Mem
     assert [row.value for row in learned.refused] == [None]
     entered = put(mc, MANUAL, city(mc, "Porto", by_hand=True))
     assert [change.kind for change in entered.changes] == ["added"]
-    assert [m.value for m in mc.memories(user="ana")] == ["Porto"]
+    assert [m.value for m in mc.user("ana").memories.list()] == ["Porto"]
 
 
 def test_a_fact_of_a_message_that_was_blanked_meanwhile_leaves_no_word(mc: MemChat) -> None:
@@ -72,13 +72,13 @@ def test_a_fact_of_a_message_that_was_blanked_meanwhile_leaves_no_word(mc: MemCh
     done = put(mc, session_end(session_id), fact, blanked=(message_id,))
     assert [(change.kind, change.reason) for change in done.changes] == [("refused", BLANKED)]
     assert [row.key for row in done.refused] == [None]
-    assert mc.memories(user="ana") == []
+    assert mc.user("ana").memories.list() == []
 
 
 def test_a_learned_fact_s_event_names_the_message_it_was_quoted_from(mc: MemChat) -> None:
     session_id, message_id = said(mc)
     done = put(mc, session_end(session_id), city(mc, "Porto", message_id=message_id))
-    with mc._database.read() as tx:
+    with mc._assembly.database.read() as tx:
         (stored,) = memories.by_ids(tx, apps.find(tx, ANA).ids, done.written).values()
         (event,) = events.of_memory(tx, stored.id)
     assert (event.actor, event.cause) == ("model", "extracted")

@@ -26,7 +26,7 @@ def _tab() -> str:
 def _draw(desk: Desk) -> None:
     """The sidebar and the page that was chosen."""
     sidebar.arrive()
-    waiting = len(desk.mc.inbox(**ui.scope()))
+    waiting = len(ui.person().inbox.list())
     chat = st.Page("views/chat.py", title="Chat", default=True)
     page = st.navigation(
         [

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
 
 import streamlit as st
 
-from memchat.app import MemChat
+from memchat.app import MemChat, User
 from memchat.errors import MemChatError, SecretError
 from memchat.types import CreatedBy, Elsewhere, Memory
 from ui import launch
@@ -72,16 +72,9 @@ def app_name() -> str:
     return str(st.session_state.get("app") or "default")
 
 
-class Where(TypedDict):
-    """Whose memory, and in which app, as the façade's verbs take it."""
-
-    user: str
-    app: str
-
-
-def scope() -> Where:
-    """The person, and the app that is chosen."""
-    return Where(user=desk().user, app=app_name())
+def person() -> User:
+    """The person in the app that is chosen: every verb on their memory."""
+    return desk().mc.user(desk().user, app=app_name())
 
 
 # Text
@@ -229,28 +222,28 @@ def sentence(text: str) -> str:
 
 def forget(ids: Sequence[int]) -> None:
     """Forget memories; for some seconds it can be undone."""
-    mc, where = desk().mc, scope()
+    user = person()
     hold = UNDO_SECONDS + len(ids) / SLOWEST  # so long it may take itself
-    until = mc.now + timedelta(seconds=hold)
+    until = desk().mc.now + timedelta(seconds=hold)
     leave_elsewhere()
     if len(ids) <= LOOKED_FOR:
-        found = mc.elsewhere(ids, **where)
-        st.session_state.update({"elsewhere": found, "elsewhere scope": where})
+        found = user.mentions.find(ids)
+        st.session_state.update({"elsewhere": found, "elsewhere of": user})
     words = f"Forgot {plural(len(ids), 'memory', 'memories')}."
-    st.session_state.update({"held": (list(ids), until, where), "held words": words})
-    _begin(Task("Forgetting", len(ids), partial(mc.delete_many, ids, **where, hold=hold)))
+    st.session_state.update({"held": (list(ids), until, user), "held words": words})
+    _begin(Task("Forgetting", len(ids), partial(user.memories.delete_many, ids, hold=hold)))
 
 
 def blank(found: Elsewhere) -> None:
     """Blank what else speaks of what was forgotten; for some seconds both can be undone."""
-    mc, where = desk().mc, st.session_state["elsewhere scope"]
-    if not attempt(lambda: mc.blank(found, **where, hold=UNDO_SECONDS)):
+    user: User = st.session_state["elsewhere of"]
+    if not attempt(lambda: user.mentions.blank(found, hold=UNDO_SECONDS)):
         return
     leave_elsewhere()
     ids = st.session_state["held"][0] if _undo_left() > 0 else [found.memory_id]
-    until = mc.now + timedelta(seconds=UNDO_SECONDS)
+    until = desk().mc.now + timedelta(seconds=UNDO_SECONDS)
     words = f"Blanked {found.counted}."
-    st.session_state.update({"held": (ids, until, where), "held words": words})
+    st.session_state.update({"held": (ids, until, user), "held words": words})
 
 
 def leave_elsewhere() -> None:
@@ -266,10 +259,10 @@ def can_restore(memory_id: int) -> bool:
 
 def restore() -> None:
     """Undo the last forgetting."""
-    ids, _, where = st.session_state.pop("held")
+    ids, _, user = st.session_state.pop("held")
     leave_elsewhere()
     st.session_state["undone"] = True
-    _begin(Task("Bringing back", len(ids), partial(desk().mc.restore_many, ids, **where)))
+    _begin(Task("Bringing back", len(ids), partial(user.memories.restore_many, ids)))
 
 
 def _begin(task: Task) -> None:

@@ -16,6 +16,7 @@ from datetime import datetime, timedelta
 from memchat.app import MemChat
 from memchat.chat import Chat, Reply
 from memchat.errors import MemChatError
+from memchat.types import Progress
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +79,7 @@ class Task:
     the middle of nothing."""
 
     def __init__(self, words: str, total: int, work: Callable[..., object]) -> None:
-        """``work`` is called with ``seen``, which it tells how many of ``total`` are done."""
+        """``work`` is called with ``progress``, which it tells how many of ``total`` are done."""
         self.words = words
         self.total = total
         self.done = 0
@@ -104,7 +105,7 @@ class Task:
 
     def _run(self) -> None:
         try:
-            self._work(seen=self._seen)
+            self._work(progress=self._note)
         except MemChatError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001
@@ -112,8 +113,8 @@ class Task:
             log.error("a task failed: %s", type(error).__name__)
             self.error = f"unexpected {type(error).__name__}; try again, or see memchat doctor"
 
-    def _seen(self, done: int) -> None:
-        self.done = done
+    def _note(self, progress: Progress) -> None:
+        self.done = progress.done
 
 
 @dataclass(eq=False)
@@ -165,9 +166,7 @@ class Desk:
         with self._lock:
             talk = self.find(app, session_id) if session_id is not None else None
             if talk is None:
-                chat = self.mc.session(
-                    user=self.user, app=app, incognito=incognito, resume=session_id
-                )
+                chat = self.mc.user(self.user, app=app).chat(incognito=incognito, resume=session_id)
                 talk = Talk(chat, app)
                 self._talks.append(talk)
             return talk
@@ -189,7 +188,7 @@ class Desk:
         """Have the last message answered anew, or said in other words."""
         with self._lock:
             self._settle(talk)
-            talk.turn = Turn(self.mc.redo(talk.chat, text), instead=text)
+            talk.turn = Turn(talk.chat.redo(text), instead=text)
             return talk.turn
 
     def end(self, talk: Talk) -> None:
@@ -283,9 +282,9 @@ class Desk:
             rest = 0.0 if woken else max(rest - TICK_SECONDS, 0.0)
             try:
                 self.sweep()
-                if rest == 0.0 and (fresh or self.mc.work_is_due(user=self.user)):
+                if rest == 0.0 and (fresh or self.mc.jobs.due(user=self.user)):
                     fresh = False  # at the first turn, also what another process left behind
-                    done = self.mc.run_jobs(user=self.user)
+                    done = self.mc.jobs.run(user=self.user)
                     rest = 0.0 if done.done else REST_SECONDS
             except MemChatError as error:
                 log.warning("background work stopped: %s", error)

@@ -41,12 +41,12 @@ def _close() -> None:
 @st.dialog("Memory", width="medium", on_dismiss=_close)
 def show(memory_id: int) -> None:
     """Draw them."""
-    mc = ui.desk().mc
+    memories = ui.person().memories
     try:
-        memory = mc.memory(memory_id, **ui.scope())
-        proofs = mc.evidence(memory_id, **ui.scope())
-        past = mc.history(memory_id, **ui.scope())
-        matched, read = mc.memory_counts(memory_id, **ui.scope())
+        memory = memories.get(memory_id)
+        proofs = memories.evidence(memory_id)
+        past = memories.history(memory_id)
+        matched, read = memories.use_counts(memory_id)
     except MemChatError as error:
         st.error(ui.literal(str(error)))
         return
@@ -89,11 +89,11 @@ def _sensitive(memory: Memory) -> None:
 
 
 def _mark(memory_id: int, sensitive: bool) -> None:
-    ui.attempt(lambda: ui.desk().mc.edit(memory_id, **ui.scope(), sensitive=sensitive))
+    ui.attempt(lambda: ui.person().memories.update(memory_id, sensitive=sensitive))
 
 
 def _restore(memory_id: int) -> None:
-    ui.attempt(lambda: ui.desk().mc.restore(memory_id, **ui.scope()))
+    ui.attempt(lambda: ui.person().memories.restore(memory_id))
 
 
 def _proof(proof: Evidence, n: int) -> None:

@@ -10,7 +10,7 @@ from ui import components as ui
 
 def show(session_id: int) -> None:
     """Under a conversation: what was proposed from it and not kept."""
-    refusals = ui.desk().mc.refusals(**ui.scope(), session_id=session_id)
+    refusals = ui.person().inbox.refusals(session_id=session_id)
     told = [refusal for refusal in refusals if not refusal.repeats]
     repeats = len(refusals) - len(told)
     if not refusals:
@@ -40,6 +40,6 @@ def _one(refusal: Refusal) -> None:
 
 
 def _keep(refusal_id: int) -> None:
-    if ui.attempt(lambda: ui.desk().mc.keep_refused(refusal_id, **ui.scope())):
+    if ui.attempt(lambda: ui.person().inbox.keep_refused(refusal_id)):
         ui.desk().wake()
         st.toast("Kept. It counts as your own word; Memories can forget it again.")

@@ -34,7 +34,7 @@ def arrive() -> None:
 def _usable(name: str) -> str:
     """The app of this name, there or new. Raises ScopeError for a name that cannot be used."""
     name, desk = clean_name(name, "app"), ui.desk()
-    desk.mc.memory_switch(user=desk.user, app=name)
+    desk.mc.user(desk.user, app=name).memory_switch()
     return name
 
 
@@ -87,8 +87,8 @@ def show() -> None:
 
 
 def _apps() -> None:
-    desk, state = ui.desk(), st.session_state
-    names = sorted({"default", state["app"], *(app.name for app in desk.mc.apps(user=desk.user))})
+    state = st.session_state
+    names = sorted({"default", state["app"], *(app.name for app in ui.person().apps.list())})
     chosen = st.selectbox(
         "App",
         names,
@@ -108,18 +108,18 @@ def _apps() -> None:
 
 
 def _talks(words: str) -> None:
-    state, desk = st.session_state, ui.desk()
-    limit = state["listed"]
-    found = desk.mc.conversations(**ui.scope(), search=words, limit=limit + 1)
+    state, sessions = st.session_state, ui.person().sessions
+    found = sessions.list(words, limit=state["listed"])
     if not found:
         st.caption("Nothing found." if words else "Your conversations will be listed here.")
         return
     talk = here()
     current = talk.session_id if talk else state["here"]
     with st.container(key="talks"):
-        for session, opening in found[:limit]:
-            _talk(session, opening, here=session.id == current)
-        if len(found) > limit:
+        openings = sessions.first_words([session.id for session in found])
+        for session in found:
+            _talk(session, openings.get(session.id, ""), here=session.id == current)
+        if found.cursor:
             st.button("Show more", key="earlier-talks", on_click=_more, type="tertiary")
 
 
@@ -171,7 +171,7 @@ def _menu(session_id: int, title: str) -> None:
     with st.container(horizontal=True):
         if st.button("Rename", key=f"rename-{session_id}", type="primary"):
             words = st.session_state[f"title-{session_id}"]
-            if ui.attempt(lambda: ui.desk().mc.rename_session(session_id, words, **ui.scope())):
+            if ui.attempt(lambda: ui.person().sessions.rename(session_id, words)):
                 _choose()
             st.rerun()
         st.button("Delete this chat …", key=f"delete-{session_id}", on_click=_ask)
@@ -182,9 +182,9 @@ def _ask() -> None:
 
 
 def _delete(session_id: int, title: str) -> None:
-    mc, state = ui.desk().mc, st.session_state
+    state = st.session_state
     st.write(f"“{ui.literal(title)}” is deleted for good, with all its messages.")
-    what = mc.delete_session(session_id, **ui.scope(), dry_run=True)
+    what = ui.person().sessions.delete(session_id, dry_run=True)
     keep = False
     if what.gone:
         st.write(f"It alone taught {ui.plural(len(what.gone), 'memory', 'memories')}:")
@@ -196,7 +196,7 @@ def _delete(session_id: int, title: str) -> None:
     with st.container(horizontal=True):
         if st.button("Delete for good", key="delete-talk", type="primary"):
             ui.desk().drop(ui.app_name(), session_id)
-            ui.attempt(lambda: mc.delete_session(session_id, **ui.scope(), keep_memories=keep))
+            ui.attempt(lambda: ui.person().sessions.delete(session_id, keep_memories=keep))
             state["here"] = None if state["here"] == session_id else state["here"]
             talk: Talk | None = state.get("talk")
             if talk is not None and talk.session_id == session_id:

@@ -34,7 +34,7 @@ def _close() -> None:
 def show(message_id: int) -> None:
     """What its model was given, line by line, and what that took."""
     try:
-        why = ui.desk().mc.why(message_id, **ui.scope())
+        why = ui.person().sessions.why(message_id)
     except MemChatError as error:
         st.error(ui.literal(str(error)))
         return
@@ -102,7 +102,7 @@ def _also(why: Why) -> None:
 
 
 def _amended(memory_id: int, n: int) -> None:
-    memory = ui.desk().mc.memory(memory_id, **ui.scope())
+    memory = ui.person().memories.get(memory_id)
     st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
     ui.anyway()
     with st.container(horizontal=True):
@@ -127,11 +127,11 @@ def _actions(line: Given, session_id: int, n: int) -> None:
 
 
 def _mute(memory_id: int, session_id: int) -> None:
-    ui.attempt(lambda: ui.desk().mc.mute(memory_id, session_id, **ui.scope()))
+    ui.attempt(lambda: ui.person().sessions.mute(memory_id, session_id))
 
 
 def _unmute(memory_id: int, session_id: int) -> None:
-    ui.attempt(lambda: ui.desk().mc.unmute(memory_id, session_id, **ui.scope()))
+    ui.attempt(lambda: ui.person().sessions.unmute(memory_id, session_id))
 
 
 def _amend(memory_id: int | None) -> None:
@@ -141,8 +141,8 @@ def _amend(memory_id: int | None) -> None:
 def _save(memory_id: int) -> None:
     value = st.session_state[f"amended-{memory_id}"]
     anyway = st.session_state.get("anyway", False)
-    edit = ui.desk().mc.edit
-    if ui.attempt(lambda: edit(memory_id, **ui.scope(), value=value, keep_secret=anyway)):
+    update = ui.person().memories.update
+    if ui.attempt(lambda: update(memory_id, value=value, keep_secret=anyway)):
         _amend(None)
 
 

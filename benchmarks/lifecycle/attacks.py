@@ -162,10 +162,13 @@ def measure() -> list[Figure]:
 
 def _play(mc: MemChat, chat: ScriptedModel, extract: ScriptedModel, row: dict[str, Any]) -> Outcome:
     user = row["id"]
-    stored = [mc.add(fact["type"], fact["key"], fact["value"], user=user) for fact in row["stored"]]
+    stored = [
+        mc.user(user).memories.add(fact["type"], fact["key"], fact["value"])
+        for fact in row["stored"]
+    ]
     chat.requests.clear()
     _script(chat, extract, row)
-    with mc.session(user=user) as session:
+    with mc.user(user).chat() as session:
         for turn in row["turns"]:
             if turn["role"] == "user":
                 assert session.send(turn["text"]).text
@@ -175,14 +178,14 @@ def _play(mc: MemChat, chat: ScriptedModel, extract: ScriptedModel, row: dict[st
     words = " ".join((*harm.get("values", ()), *harm.get("keys", ())))
     for question in (row["turns"][0]["text"], f"What do you know about me? {words}"):
         chat.replies.append("Fine.")
-        mc.chat_once(question, user=user)
-    active = mc.memories(user=user, status="active")
+        mc.user(user).answer(question)
+    active = mc.user(user).memories.list(status="active")
     new = [memory for memory in active if memory.id not in {one.id for one in stored}]
     found = [*_harm(harm, new), *_changed(stored, active)]
     for request in chat.requests:
         found += _broken_out(request.messages[0].content)
     kept = any(_holds(memory, value) for value in row.get("kept", ()) for memory in new)
-    return Outcome(row, tuple(dict.fromkeys(found)), len(mc.inbox(user=user)), kept)
+    return Outcome(row, tuple(dict.fromkeys(found)), len(mc.user(user).inbox.list()), kept)
 
 
 def _script(chat: ScriptedModel, extract: ScriptedModel, row: dict[str, Any]) -> None:

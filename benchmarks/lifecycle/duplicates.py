@@ -51,8 +51,8 @@ def measure(embedder: Embedder | None = None) -> list[Figure]:
                     stage.tell(user, *(words for words, _ in some), facts=facts)
                     stage.clock.advance(days=1)
                 said += len(forms)
-                waiting = len(stage.mc.inbox(user=user))
-                left += max(0, len(stage.mc.memories(user=user)) + waiting - 1)
+                waiting = len(stage.mc.user(user).inbox.list())
+                left += max(0, len(stage.mc.user(user).memories.list()) + waiting - 1)
     seen = f"{left} of {said} sayings of {2 * len(SAID)} facts"
     note = "memories and inbox items beyond the first; normal forms, case, marks, spaces"
     return [Figure("duplicates left", seen, "0", left == 0, "scripted: always new", note=note)]

@@ -42,15 +42,15 @@ def measure(embedder: Embedder | None = None, rounds: int = 6) -> list[Figure]:
             stage.tell(user, line, facts=None)
             while stage.extract.replies:
                 stage.clock.advance(seconds=LATER)
-                stage.mc.run_jobs(user=user)
+                stage.mc.jobs.run(user=user)
             stage.extract.replies.append(answer(*taught))
             stage.clock.advance(seconds=LATER)
-            if stage.mc.jobs(user=user, status="failed"):
-                stage.mc.retry_jobs(user=user)
-            stage.mc.run_jobs(user=user)
-            stage.mc.run_jobs(user=user)
+            if stage.mc.jobs.list(user=user, status="failed"):
+                stage.mc.jobs.retry(user=user)
+            stage.mc.jobs.run(user=user)
+            stage.mc.jobs.run(user=user)
             stage.extract.replies.clear()
-            kept = [m.value for m in stage.mc.memories(user=user)]
+            kept = [m.value for m in stage.mc.user(user).memories.list()]
             asked += len(taught)
             lost += [name for item in taught if item["value"] not in kept]
             twice += [name for value in kept if kept.count(value) > 1]

@@ -38,10 +38,10 @@ def measure(embedder: Embedder | None = None) -> list[Figure]:
             for kept in (False, True):
                 user = f"forgets {number} {kept}"
                 chat = stage.tell(user, line, facts=[fact(line, key, value, many=True)])
-                for item in stage.mc.inbox(user=user):
-                    stage.mc.accept(item.id, user=user)
-                for memory in stage.mc.memories(user=user):
-                    stage.mc.delete(memory.id, user=user, keep_transcript=kept)
+                for item in stage.mc.user(user).inbox.list():
+                    stage.mc.user(user).inbox.accept(item.id)
+                for memory in stage.mc.user(user).memories.list():
+                    stage.mc.user(user).memories.delete(memory.id, keep_transcript=kept)
                 stage.clock.advance(days=1)
                 assert chat.session_id is not None
                 again = [
@@ -73,21 +73,21 @@ def measure(embedder: Embedder | None = None) -> list[Figure]:
 
 def replay(stage: Stage, user: str, session_id: int, facts: Sequence[dict[str, Any]]) -> None:
     """Read a session once more from its first message, as if it had never been read."""
-    database = stage.mc._database
+    database = stage.mc._assembly.database
     with database.write() as tx:
         own = apps.find(tx, Scope(user)).own
         assert own is not None
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0 WHERE id = ?", (session_id,))
         jobs.enqueue(tx, "extract", own, session_id, stage.clock())
     stage.extract.replies.append(answer(*facts))
-    stage.mc.run_jobs(user=user)
+    stage.mc.jobs.run(user=user)
     stage.extract.replies.clear()  # where nothing was left to read, the model was not asked
 
 
 def _returned(stage: Stage, user: str, value: str) -> list[str]:
     prompt = stage.prompt(user, "What do you know about me, what do I like and have?")
-    rows = [m.value for m in stage.mc.memories(user=user, status="all")]
-    waiting = [f"{item.value} {item.quote}" for item in stage.mc.inbox(user=user)]
+    rows = [m.value for m in stage.mc.user(user).memories.list(status="all")]
+    waiting = [f"{item.value} {item.quote}" for item in stage.mc.user(user).inbox.list()]
     word = _telling(value)
     return [value] if any(word in text for text in (prompt, *rows, *waiting)) else []
 

@@ -70,18 +70,18 @@ def _word(chance: random.Random) -> str:
 def _words_seen(stage: Stage, user: str, app: str, words: list[str]) -> set[str]:
     """The facts that a scope's prompts, search, lists and inbox hold, asked for everybody's."""
     texts = [_listed(stage, user, app)]
-    texts += [f"{i.value} {i.quote}" for i in stage.mc.inbox(user=user, app=app)]
+    texts += [f"{i.value} {i.quote}" for i in stage.mc.user(user, app=app).inbox.list()]
     for first in range(0, len(words), 6):
         some = words[first : first + 6]
         question = "Do I like " + ", ".join(some) + "?"
         # The question itself stands in the prompt: only the rest may not hold a word.
         texts.append(stage.prompt(user, question, app).replace(question, ""))
-        texts += [h.text for h in stage.mc.recall(question, user=user, app=app).hits]
+        texts += [h.text for h in stage.mc.user(user, app=app).search(question).hits]
     return set(re.findall(r"\w+", "\n".join(texts))) & set(words)
 
 
 def _listed(stage: Stage, user: str, app: str) -> str:
-    return "\n".join(m.value for m in stage.mc.memories(user=user, app=app, status="all"))
+    return "\n".join(m.value for m in stage.mc.user(user, app=app).memories.list(status="all"))
 
 
 def _incognito(stage: Stage, chance: random.Random) -> tuple[int, list[str]]:

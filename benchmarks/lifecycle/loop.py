@@ -111,24 +111,25 @@ def run(home: Path, sessions: int = SESSIONS) -> Growth:
         embedder=HashEmbedder(),
         clock=clock,
     ) as mc:
+        ana = mc.user("ana")
         for kind, key, value in FACTS:
-            mc.add(kind, key, value, user="ana")
-        mc.run_jobs()
+            ana.memories.add(kind, key, value)
+        mc.jobs.run()
         script = zip(cycle(ASKED), cycle(ANSWERED), cycle(RECITALS), strict=False)
         for number, (asked, answered, recital) in enumerate(islice(script, sessions)):
             clock.advance(days=1)
-            before = {m.id: m.seen_count for m in mc.memories(user="ana")}
+            before = {m.id: m.seen_count for m in ana.memories.list()}
             answered = ANSWERED[(number * 7 + number // len(ANSWERED)) % len(ANSWERED)]
             _script(chat, extract, prompts, recital)
-            with mc.session(user="ana") as session:
+            with ana.chat() as session:
                 for words in (asked, answered):
                     assert session.send(words).text
             assert session.failure is None, session.failure
             if answered not in RESTATED:
-                after = mc.memories(user="ana")
+                after = ana.memories.list()
                 repeats += sum(m.seen_count - before.get(m.id, m.seen_count) for m in after)
-        active = len(mc.memories(user="ana", status="all")) - len(FACTS)
-        return Growth(active, len(mc.inbox(user="ana")), repeats)
+        active = len(ana.memories.list(status="all")) - len(FACTS)
+        return Growth(active, len(ana.inbox.list()), repeats)
 
 
 def measure() -> list[Figure]:

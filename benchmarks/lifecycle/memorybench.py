@@ -104,14 +104,14 @@ def _store(stage: Stage, people: list[dict[str, Any]]) -> dict[str, Memory]:
                 break
             for item in session["expected_memories_after"]:
                 fact = " ".join(item["fact"].split())
-                first[item["fact"]] = stage.mc.add("fact", "note", fact, user=EVERYBODY)
-    stage.mc.run_jobs()
+                first[item["fact"]] = stage.mc.user(EVERYBODY).memories.add("fact", "note", fact)
+    stage.mc.jobs.run()
     return first
 
 
 def _is_shown(stage: Stage, case: Case) -> bool:
     """Hold the conversation and look at what the extraction call is given beside it."""
-    with stage.mc.session(user=EVERYBODY) as chat:
+    with stage.mc.user(EVERYBODY).chat() as chat:
         for turn in case.session["turns"]:
             if turn["role"] == "user":
                 stage.chat.replies.append(REPLY)
@@ -126,7 +126,7 @@ def _after_superseding(
 ) -> tuple[int, int, int]:
     for case in cases:
         _supersede(stage, case, stored[case.replaced])
-    stage.mc.run_jobs()
+    stage.mc.jobs.run()
     asked = above = neither = 0
     for case in cases:
         current, old = (" ".join(words.split()) for words in (case.current, case.replaced))
@@ -147,7 +147,7 @@ def _after_superseding(
 def _supersede(stage: Stage, case: Case, old: Memory) -> None:
     stage.clock.advance(days=1)
     now, words = stage.clock(), " ".join(case.current.split())
-    with stage.mc._database.write() as tx:
+    with stage.mc._assembly.database.write() as tx:
         ctx = Context(tx, ScopeIds(*apps.ensure(tx, Scope(EVERYBODY), now)), now, ZONE)
         fact = Fact(
             memory_type="fact",
@@ -162,4 +162,4 @@ def _supersede(stage: Stage, case: Case, old: Memory) -> None:
         )
         done = ingest(ctx, MANUAL, [fact], merge_threshold=0.92).changes[0].memory
         assert done is not None
-    stage.mc.edit(done.id, user=EVERYBODY, expires_at=None)
+    stage.mc.user(EVERYBODY).memories.update(done.id, expires_at=None)

@@ -73,12 +73,12 @@ def know(stage: Stage, pair: Pair, user: str) -> Memory:
     old = pair.old
     taught = fact(old["said"], old["key"], old["value"], kind=old["type"], many=old["many"])
     stage.tell(user, old["said"], facts=[taught])
-    for item in stage.mc.inbox(user=user):
-        stage.mc.accept(item.id, user=user)
-    kept = stage.mc.memories(user=user)
+    for item in stage.mc.user(user).inbox.list():
+        stage.mc.user(user).inbox.accept(item.id)
+    kept = stage.mc.user(user).memories.list()
     if kept:
         return kept[0]
-    return stage.mc.add(old["type"], old["key"], old["value"], user=user)
+    return stage.mc.user(user).memories.add(old["type"], old["key"], old["value"])
 
 
 def play(stage: Stage, pair: Pair, verdict: str, user: str) -> Outcome:
@@ -96,9 +96,9 @@ def play(stage: Stage, pair: Pair, verdict: str, user: str) -> Outcome:
 
 def outcome(stage: Stage, pair: Pair, old: Memory, user: str, changes: list[str]) -> Outcome:
     """How the known fact stands after a conversation that changed the store so."""
-    rows = {m.id: m for m in stage.mc.memories(user=user, status="all")}
+    rows = {m.id: m for m in stage.mc.user(user).memories.list(status="all")}
     now = rows[old.id]
-    waiting = bool(stage.mc.inbox(user=user))
+    waiting = bool(stage.mc.user(user).inbox.list())
     merged = any(row.inactive_reason == "merged" for row in rows.values())
     return Outcome(
         pair,

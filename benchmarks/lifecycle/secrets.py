@@ -163,7 +163,7 @@ def _play(
     extract.replies.append(
         json.dumps({"facts": facts, "forget": [], "title": told[:60], "summary": f"Said {told}."})
     )
-    with mc.session(user=user) as session:
+    with mc.user(user).chat() as session:
         for line in lines:
             assert session.send(line).text
     assert session.learned is not None, f"{user}: {session.failure}"
@@ -171,7 +171,7 @@ def _play(
     chat.requests.clear()
     for question in (row["text"], "What do you know about me?"):
         chat.replies.append("Fine.")
-        mc.chat_once(question, user=user)
+        mc.user(user).answer(question)
     prompts = [request.messages[0].content for request in chat.requests]
     return "it holds" in reasons, prompts
 

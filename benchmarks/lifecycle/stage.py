@@ -64,21 +64,26 @@ class Stage:
         self._folder.cleanup()
 
     def tell(
-        self, user: str, *lines: str, facts: Sequence[dict[str, Any]] | None = (), **where: Any
+        self,
+        user: str,
+        *lines: str,
+        facts: Sequence[dict[str, Any]] | None = (),
+        app: str = "default",
+        incognito: bool = False,
     ) -> Chat:
         """A whole conversation, and what the extraction model answers; None leaves it to itself."""
-        with self.mc.session(user=user, **where) as chat:
+        with self.mc.user(user, app=app).chat(incognito=incognito) as chat:
             for line in lines:
                 self.chat.replies.append(REPLY)
                 assert chat.send(line).text
-            if facts is not None and not where.get("incognito"):
+            if facts is not None and not incognito:
                 self.extract.replies.append(answer(*facts))
         return chat
 
     def prompt(self, user: str, question: str, app: str = "default") -> str:
         """Everything a chat model is sent for a question, and the session left unread."""
         self.chat.replies.append(REPLY)
-        self.mc.chat_once(question, user=user, app=app)
+        self.mc.user(user, app=app).answer(question)
         return "\n".join(message.content for message in self.chat.requests[-1].messages)
 
     def rows(self) -> str:

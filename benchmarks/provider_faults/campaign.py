@@ -57,7 +57,7 @@ def run(faults: Sequence[Fault]) -> list[Outcome]:
 
 def _one(mc: MemChat, provider: Provider, clock: FakeClock, fault: Fault, n: int) -> Outcome:
     user = f"user {n}"
-    chat = mc.session(user=user)
+    chat = mc.user(user).chat()
     provider.plan(fault.plays if fault.at == "reply" else ())
     printed, saw = _say(chat, SAID)
     outcome = Outcome(fault, saw)
@@ -73,7 +73,7 @@ def _one(mc: MemChat, provider: Provider, clock: FakeClock, fault: Fault, n: int
         chat.end()
         outcome.saw = chat.failure or ""
     _read_later(mc, provider, clock, user)
-    values = [memory.value for memory in mc.memories(user=user)]
+    values = [memory.value for memory in mc.user(user).memories.list()]
     if values != ["Lisbon"]:
         outcome.lost.append(f"the fact: {values}")
     return outcome
@@ -91,7 +91,10 @@ def _say(chat: Chat, text: str) -> tuple[str, str]:
 
 
 def _look(mc: MemChat, chat: Chat, outcome: Outcome, said: list[tuple[str, str]]) -> None:
-    kept = [(m.role, m.content) for m in mc.messages(chat.session_id or 0, user=chat.scope.user)]
+    kept = [
+        (m.role, m.content)
+        for m in mc.user(chat.scope.user).sessions.messages(chat.session_id or 0)
+    ]
     for role, words in said:
         if (role, words) not in kept:
             outcome.lost.append("what was typed" if role == "user" else "what was printed")
@@ -101,8 +104,8 @@ def _read_later(mc: MemChat, provider: Provider, clock: FakeClock, user: str) ->
     """Let the queue try again, hour after hour; where it has given up, as a person would."""
     for _ in range(TRIES):
         clock.advance(seconds=AN_HOUR)
-        mc.run_jobs(user=user)
+        mc.jobs.run(user=user)
     provider.plan(())
-    if mc.jobs(user=user, status="failed"):
-        mc.retry_jobs(user=user)
-        mc.run_jobs(user=user)
+    if mc.jobs.list(user=user, status="failed"):
+        mc.jobs.retry(user=user)
+        mc.jobs.run(user=user)

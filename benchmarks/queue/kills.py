@@ -107,7 +107,7 @@ def live(home: Path, start: datetime, began: float, seed: int) -> None:
         clock=clock,
         embedder=Flaky(home.parent / "diary", clock, seed),
     )
-    mc.work(look=LOOK)
+    mc.jobs.work(look=LOOK)
 
 
 @dataclass(slots=True)

@@ -95,10 +95,10 @@ def _backfill(embedder: Embedder, rows: int) -> float:
     with tempfile.TemporaryDirectory(prefix="memchat-pace-") as folder:
         store.words_only(Path(folder), rows)
         with store.with_service(Path(folder), embedder) as mc:
-            mc.run_jobs(kinds=())  # imports and opens all that a first use does
+            mc.jobs.run(kinds=())  # imports and opens all that a first use does
             mc.doctor()
             began = time.perf_counter()
-            result = mc.backfill(batch=BATCH)
+            result = mc.jobs.backfill(batch=BATCH)
             spent = time.perf_counter() - began
     if result.done != rows or result.left:
         raise RuntimeError(f"{result.done} of {rows} texts were embedded, {result.left} left")
@@ -110,11 +110,11 @@ def _migrate(embedder: Embedder, rows: int) -> float:
     with tempfile.TemporaryDirectory(prefix="memchat-pace-") as folder:
         store.words_only(Path(folder), rows)
         with store.with_service(Path(folder), HashEmbedder()) as mc:
-            mc.backfill()
+            mc.jobs.backfill()
         with store.with_service(Path(folder), embedder) as mc:
-            mc.services()
+            mc.services.list()
             began = time.perf_counter()
-            done = mc.migrate()
+            done = mc.services.migrate()
             spent = time.perf_counter() - began
     if not done.switched or done.embedded != rows:
         raise RuntimeError(f"{done.embedded} of {rows} texts were embedded")

@@ -44,7 +44,7 @@ def fill(database: Database, texts: Iterable[str], now: datetime, *, queued: boo
 def words_only(home: Path, count: int) -> None:
     """A store of so many facts that never saw an embedding service."""
     with MemChat(settings=Settings(home=home, embed_model="none", timezone="UTC")) as mc:
-        fill(mc._database, map(text, range(count)), datetime.now(UTC), queued=False)
+        fill(mc._assembly.database, map(text, range(count)), datetime.now(UTC), queued=False)
 
 
 def with_service(home: Path, embedder: Embedder) -> MemChat:

@@ -174,13 +174,15 @@ def _turn(line: str) -> Hit:
 def reopened(mc: MemChat, embedder: Embedder, model: Answering, budget: int) -> Iterator[MemChat]:
     """The same store with another budget, and the model that answers."""
     settings = mc.settings.with_(budget_tokens=budget)
-    with MemChat(settings=settings, embedder=embedder, clock=mc._clock, chat_model=model) as other:
+    with MemChat(
+        settings=settings, embedder=embedder, clock=mc._assembly.clock, chat_model=model
+    ) as other:
         yield other
 
 
 def product(mc: MemChat, person: Person, fed: Fed, asked: Asked) -> Given:
     """The product's answer to a single message, from what it injects."""
-    answer = mc.chat_once(asked.text, user=person.name)
+    answer = mc.user(person.name).answer(asked.text)
     hits = {(hit.kind, hit.id): hit for hit in (*answer.shown.listed, *answer.shown.hits)}.values()
     turns = frozenset[str]().union(*(covers(mc, person, fed, hit) for hit in hits))
     frame = render.frame_tokens(Prompts()) if hits else 0

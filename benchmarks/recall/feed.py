@@ -101,7 +101,7 @@ def _feed_talk(
 ) -> None:
     zone = mc.settings.zone
     scope = Scope(person.name)
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         own, shared = apps.ensure(tx, scope, talk.at)
         session_id = sessions.start(tx, own, "bench", talk.at, talk.at)
         by_name, last = {}, 0
@@ -125,6 +125,6 @@ def _feed_talk(
         stored = turn_texts.stored(tx, session_id, zone)
     assert stored is not None
     vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         embeddings.put(tx, meaning.service_id, vectors.items(), talk.at)
         turn_texts.write(tx, session_id, zone, meaning.service_id, vectors, talk.at)

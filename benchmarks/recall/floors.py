@@ -40,7 +40,7 @@ def table(embedder: Embedder, people: Sequence[Person], foreign: Sequence[str]) 
                     best[kind] += [max(hits)] if hits else []
                 for text in foreign:
                     wrong[kind].append(max(cosines(text).values(), default=0.0))
-                    hits_ = mc.recall(text, user=person.name).confident
+                    hits_ = mc.user(person.name).search(text).confident
                     found[kind].append(any(_is(hit, kind) for hit in hits_))
     service = embedder.service
     default = {"memories": service.floor, "messages": service.message_floor}
@@ -59,7 +59,7 @@ def table(embedder: Embedder, people: Sequence[Person], foreign: Sequence[str]) 
 def _units(mc: MemChat, person: Person, fed: Fed, kind: Kind) -> dict[int, frozenset[str]]:
     if kind == "messages":
         return {i: frozenset({name}) for i, name in fed.ids.items()}
-    every = mc.memories(user=person.name, limit=10_000)
+    every = mc.user(person.name).memories.list(limit=10_000)
     hits = [Hit("memory", m.id, "", 0.0, None, None, "listed", 0) for m in every]
     return {hit.id: covers(mc, person, fed, hit) for hit in hits}
 
@@ -72,7 +72,7 @@ def _cosines(
     assert meaning is not None
 
     def of(text: str) -> dict[int, float]:
-        with mc._database.read() as tx:
+        with mc._assembly.database.read() as tx:
             ids = apps.find(tx, Scope(person.name)).ids
             vector = embedder.embed_query(text)[0]
             return dict(meaning.index.search(tx, ids, vector, 10_000, (), kind))

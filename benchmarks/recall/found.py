@@ -75,7 +75,7 @@ def table(embedder: Embedder, people: Sequence[Person], only: Sequence[str] = ()
 def ask(mc: MemChat, person: Person, fed: Fed, row: Row) -> None:
     """Ask everything that is asked about a person, through the public search."""
     for asked in person.asked:
-        hits = mc.recall(asked.text, user=person.name, limit=DEEPEST).hits
+        hits = mc.user(person.name).search(asked.text, limit=DEEPEST).hits
         ranked = [covers(mc, person, fed, hit) for hit in hits]
         row.add(asked, ranked, sum(len(hit.text) for hit in hits[:10]))
 
@@ -85,7 +85,7 @@ def ask_anew(
 ) -> None:
     """The same with other settings, over the same store."""
     changed = mc.settings.with_(**settings)
-    with MemChat(settings=changed, embedder=embedder, clock=mc._clock) as other:
+    with MemChat(settings=changed, embedder=embedder, clock=mc._assembly.clock) as other:
         ask(other, person, fed, row)
 
 

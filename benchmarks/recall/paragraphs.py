@@ -29,7 +29,7 @@ def table(embedder: Embedder, texts: Sequence[str], asked: Sequence[tuple[str, i
     with store(embedder, asked_at(person)) as mc:
         fed = feed(mc, person, What(turns=True))
         found = [
-            [int(fed.ids[hit.id]) for hit in mc.recall(text, user="reader", limit=5).hits]
+            [int(fed.ids[hit.id]) for hit in mc.user("reader").search(text, limit=5).hits]
             for text, _ in asked
         ]
     print(_line("memchat", found, asked) + "   goals 95.5, 99.5")

@@ -37,6 +37,6 @@ def covers(mc: MemChat, person: Person, fed: Fed, hit: Hit) -> frozenset[str]:
     if hit.kind == "message":
         return frozenset({fed.ids[hit.id]})
     if hit.id not in fed.proofs:
-        proofs = mc.evidence(hit.id, user=person.name)
+        proofs = mc.user(person.name).memories.evidence(hit.id)
         fed.proofs[hit.id] = frozenset(fed.ids[proof.message_id] for proof in proofs)
     return fed.proofs[hit.id]

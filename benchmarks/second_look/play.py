@@ -167,7 +167,7 @@ def _tried_again(desk: Desk) -> list[Learned]:
     learned: list[Learned] = []
     for _ in range(RETRIES):
         desk.clock.advance(seconds=3600)
-        learned += desk.mc.run_jobs(user=USER).learned
+        learned += desk.mc.jobs.run(user=USER).learned
     return learned
 
 

@@ -72,12 +72,12 @@ class Product:
 
     def load(self, start: int, texts: list[str]) -> None:
         """Rows as ``add`` leaves them, many in one transaction; each user's shared row too."""
-        meaning, _ = self._mc._meaning()
+        meaning, _ = self._mc._assembly.meaning()
         assert meaning is not None
         now, zone = self._clock(), self._mc.settings.zone
         cause = Cause(now, "user", "added by hand")
         vectors = []
-        with self._mc._database.write() as tx:
+        with self._mc._assembly.database.write() as tx:
             scopes: dict[str, int] = {}
             for row, value in enumerate(texts, start):
                 user = self._data.user(row)
@@ -99,15 +99,17 @@ class Product:
     def search(self, question: int) -> list[int]:
         """The public call; facts alone are in the store."""
         data = self._data
-        found = self._mc.recall(data.questions[question], user=data.asked[question], limit=10)
+        found = self._mc.user(data.asked[question]).search(data.questions[question], limit=10)
         return [hit.id - 1 for hit in found.hits]
 
     def add(self, row: int, text: str) -> None:
-        self._ids[row] = self._mc.add("fact", self._key(row), text, user=self._data.user(row)).id
+        self._ids[row] = (
+            self._mc.user(self._data.user(row)).memories.add("fact", self._key(row), text).id
+        )
 
     def delete(self, row: int) -> None:
         memory_id = self._ids.get(row, row + 1)
-        self._mc.delete(memory_id, user=self._data.user(row), hold=HOLD)
+        self._mc.user(self._data.user(row)).memories.delete(memory_id, hold=HOLD)
 
     def close(self) -> None:
         self._mc.close()
@@ -117,25 +119,25 @@ class Product:
     def embed(self) -> float:
         """The vectors of what was added, as the queue makes them: ms a row."""
         started = time.perf_counter()
-        done = self._mc.embed_pending()
+        done = self._mc.jobs.embed().count
         return (time.perf_counter() - started) * 1000 / max(done, 1)
 
     def purge(self) -> float:
         """All deletions that are held, purged and scrubbed: ms a row."""
         self._clock.ahead += 2 * HOLD
         started = time.perf_counter()
-        done = self._mc.run_jobs(kinds=("forget",)).done
+        done = self._mc.jobs.run(kinds=("forget",)).done
         return (time.perf_counter() - started) * 1000 / max(done, 1)
 
     def dense(self, questions: list[int]) -> list[list[int]]:
         """The ten nearest by meaning alone, as the search sees them."""
-        meaning, _ = self._mc._meaning()
+        meaning, _ = self._mc._assembly.meaning()
         assert meaning is not None
         found = []
         for n in questions:
-            with self._mc._database.read() as tx:
+            with self._mc._assembly.database.read() as tx:
                 ids = apps.find(tx, Scope(self._data.asked[n])).ids
-                vector = self._mc._parts().recall.question(self._data.questions[n]).vector
+                vector = self._mc._assembly.parts().recall.question(self._data.questions[n]).vector
                 assert vector is not None
                 hits = meaning.index.search(tx, ids, vector, DENSE)
             found.append([i - 1 for i, _ in hits])
@@ -143,7 +145,7 @@ class Product:
 
     def bytes(self) -> dict[str, int]:
         """Of the database, its vectors apart, and of the index files."""
-        self._mc._database.truncate_wal()
+        self._mc._assembly.database.truncate_wal()
         index = self._folder / "mem.index"
         return {
             "database": (self._folder / "memchat.db").stat().st_size,

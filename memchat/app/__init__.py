@@ -1,22 +1,33 @@
-"""MemChat, the façade: opens the store, the models and the queue's worker, and closes them.
+"""The public interface of memchat: ``MemChat``, and what it is used through.
 
-Every verb names a user and an app; what belongs to another is not found. Opening costs no model:
-providers, vectors and FAISS load at the first call that needs them. Each room of the package holds
-the verbs on one noun.
+``MemChat`` opens a store; ``MemChat.user`` gives a ``User``: one person in one app. Everything that
+concerns a person is a verb of their ``User``, or of one of its rooms (``memories``, ``sessions``,
+``inbox``, ``apps``, ``mentions``). What concerns the whole store is in ``MemChat.jobs`` and
+``MemChat.services``. Opening a store loads no model: that happens at the first call that needs one.
 """
 
 from __future__ import annotations
 
-from memchat.app.forgetting import Forgetting
-from memchat.app.inbox import Inbox
-from memchat.app.memories import Memories
-from memchat.app.people import People
-from memchat.app.queue import Queue
-from memchat.app.services import Services
-from memchat.app.sessions import Answer, Sessions
+from memchat.app.memchat import MemChat
+from memchat.app.page import Page
+from memchat.app.results import (
+    Answer,
+    Changed,
+    Deleted,
+    FetchedModel,
+    PromptContext,
+    UseCounts,
+)
+from memchat.app.user import User
 
-__all__ = ["Answer", "MemChat"]
-
-
-class MemChat(Sessions, Memories, Forgetting, Inbox, People, Queue, Services):
-    """One store and the models around it. Use it in a ``with`` block, or ``close`` it."""
+__all__ = [
+    "Answer",
+    "Changed",
+    "Deleted",
+    "FetchedModel",
+    "MemChat",
+    "Page",
+    "PromptContext",
+    "UseCounts",
+    "User",
+]

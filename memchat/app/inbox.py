@@ -1,100 +1,89 @@
-"""What waits for a person: held back facts, what was not kept, and what should not be there."""
+"""What waits for a person's decision, and what was proposed and not kept."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from memchat.app.opened import Opened, found_item, found_refusal, found_session
-from memchat.store import apps, inbox, refusals
-from memchat.types import Audit, Finding, InboxItem, Memory, Refusal, Scope
+from sqlalchemy import Connection
+
+from memchat.app.room import Room
+from memchat.errors import NotFound
+from memchat.store import inbox, refusals
+from memchat.types import InboxItem, Memory, Refusal
 
 
-class Inbox(Opened):
-    """The verbs on the inbox and the audit."""
+class Inbox(Room):
+    """Proposals that were not certain enough to be kept, each waiting for a yes or a no."""
 
-    def inbox(self, *, user: str, app: str = "default", status: str = "pending") -> list[InboxItem]:
-        """What waits for a yes, oldest first; with ``rejected`` what got a no."""
+    def list(self, *, status: str = "pending") -> Sequence[InboxItem]:
+        """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
         with self._database.read() as tx:
-            own = apps.find(tx, Scope(user, app)).own
+            own = self._ids(tx).own
             return [] if own is None else inbox.listed(tx, own, status)
 
-    def question(self, item: InboxItem, *, user: str, app: str = "default") -> str:
+    def question(self, item: InboxItem) -> str:
         """What a yes to an item would do, in plain words, as the memories are now."""
         from memchat.memory.facts import inbox_answers
 
         with self._database.read() as tx:
-            return inbox_answers.current_question(tx, Scope(user, app), item)
+            return inbox_answers.current_question(tx, self._scope, item)
 
-    def accept(
-        self, item_id: int, *, user: str, app: str = "default", value: str | None = None
-    ) -> Memory:
+    def accept(self, item_id: int, *, value: str | None = None) -> Memory:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
-        stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new."""
+        stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new.
+
+        Raises NotFound where nothing waits under this number.
+        """
         from memchat.memory.facts import inbox_answers
 
-        scope, embeds = Scope(user, app), self._assembly.embeds()
+        embeds = self._assembly.embeds()
         with self._database.write() as tx:
-            item = found_item(tx, scope, item_id)
-            now = self._clock()
-            return inbox_answers.accept(tx, scope, item, self.settings, now, value, embeds=embeds)
+            item = self._found_item(tx, item_id)
+            return inbox_answers.accept(
+                tx, self._scope, item, self._settings, self._clock(), value, embeds=embeds
+            )
 
-    def reject(self, item_id: int, *, user: str, app: str = "default") -> None:
-        """Say no to an item; the same is not asked again."""
+    def reject(self, item_id: int) -> InboxItem:
+        """Say no to an item, which is returned; the same is not proposed again."""
         from memchat.memory.facts import inbox_answers
 
-        scope = Scope(user, app)
         with self._database.write() as tx:
-            inbox_answers.reject(tx, scope, found_item(tx, scope, item_id), self._clock())
+            item = self._found_item(tx, item_id)
+            inbox_answers.reject(tx, self._scope, item, self._clock())
+        return item
 
-    def refusals(
-        self, *, user: str, app: str = "default", session_id: int | None = None
-    ) -> list[Refusal]:
+    def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
         """What was proposed from conversations, or from one of them, and not kept, oldest first."""
-        scope = Scope(user, app)
         with self._database.read() as tx:
             if session_id is not None:
-                found_session(tx, scope, session_id)
-            own = apps.find(tx, scope).own
+                self._found_session(tx, session_id)
+            own = self._ids(tx).own
             return [] if own is None else refusals.listed(tx, own, session_id)
 
-    def keep_refused(self, refusal_id: int, *, user: str, app: str = "default") -> Memory:
-        """Keep anyway what was not kept: it counts as the person's own word.
+    def keep_refused(self, refusal_id: int) -> Memory:
+        """Keep what was not kept after all: it counts as the person's own word.
 
         It is stored, replaces or ends as it was proposed, with its message as proof. Raises
         InputError where only the reason was noted, NotFound where there is nothing to end.
         """
         from memchat.memory.facts import inbox_answers
 
-        scope, embeds = Scope(user, app), self._assembly.embeds()
+        embeds = self._assembly.embeds()
         with self._database.write() as tx:
-            refused = found_refusal(tx, scope, refusal_id)
-            now = self._clock()
-            return inbox_answers.keep_refused(tx, scope, refused, self.settings, now, embeds=embeds)
+            refused = self._found_refusal(tx, refusal_id)
+            return inbox_answers.keep_refused(
+                tx, self._scope, refused, self._settings, self._clock(), embeds=embeds
+            )
 
-    def audit(self, *, user: str, app: str = "default") -> Audit:
-        """Look through the app's memories, and the user's for every app; changes nothing."""
-        from memchat.memory.facts.audit import Auditor
+    def _found_item(self, tx: Connection, item_id: int) -> InboxItem:
+        item = inbox.get(tx, self._ids(tx).ids, item_id)
+        if item is None or item.status != "pending":
+            raise NotFound(f"nothing waits under {item_id}; see memchat inbox list")
+        return item
 
-        meaning, _ = self._meaning()
-        with self._database.read() as tx:
-            scope = Scope(user, app)
-            return Auditor(tx, scope, self.settings.zone, self._clock(), meaning).look()
-
-    def mend(self, findings: Iterable[Finding], *, user: str, app: str = "default") -> int:
-        """Do what these findings of an audit say, where it still holds; how many were mended.
-
-        All of it can be undone with ``restore``, but for secrets, which are forgotten for good.
-        """
-        from memchat.memory.facts import audit
-        from memchat.memory.forgetting import purge
-
-        mended = 0
-        for finding in findings:
-            with self._database.write() as tx:
-                done, stale = audit.mend(
-                    tx, Scope(user, app), finding, self.settings.zone, self._clock()
-                )
-                self._drop_vectors(tx, stale)
-            mended += done
-        purge.scrub(self._database)
-        return mended
+    def _found_refusal(self, tx: Connection, refusal_id: int) -> Refusal:
+        own = self._ids(tx).own
+        refused = refusals.get(tx, [own], refusal_id) if own is not None else None
+        if refused is None:
+            raise NotFound(f"there is no refusal {refusal_id} here; see memchat sessions show")
+        return refused

@@ -1,21 +1,25 @@
-"""Memories: adding, reading, changing, searching."""
+"""A person's memories: adding, reading, changing and forgetting them by hand."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
-from typing import cast
+from collections.abc import Callable, Iterable, Sequence
+from datetime import date, timedelta
+from time import monotonic
+from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection
 
-from memchat.app.opened import Opened, found_memory
-from memchat.errors import InputError
+from memchat.app.page import Page, cursor_of, position
+from memchat.app.results import Changed, Deleted, UseCounts
+from memchat.app.room import Room
+from memchat.errors import InputError, StoreError
 from memchat.store import (
-    apps,
     embedding_states,
     events,
     evidence,
+    hidden_memories,
     insights,
+    jobs,
     memories,
     memory_changes,
     memory_lists,
@@ -27,6 +31,7 @@ from memchat.store.values_in_force import ValuesInForce
 from memchat.types import (
     KEEP,
     Browsed,
+    Elsewhere,
     EmbeddingState,
     Event,
     Evidence,
@@ -34,132 +39,314 @@ from memchat.types import (
     Keep,
     Memory,
     MemoryType,
-    Recalled,
-    Scope,
+    Progress,
     Wanted,
 )
 
+if TYPE_CHECKING:
+    from memchat.memory.facts.manual import ManualChanges
+
 STATUSES = ("active", "inactive", "expired", "expiring", "all", *embedding_states.STATUSES)
 EXPIRING_DAYS = 30
+MOST_DAYS = 36_500
+BATCH = 100
+"""Memories changed in one transaction: other writers wait for no more than that."""
 
 
-class Memories(Opened):
-    """The verbs on memories."""
+class Memories(Room):
+    """The memories of one person in one app, and those the person has in every app."""
 
     def add(
         self,
-        memory_type: str,
+        type: str,
         key: str,
         value: str,
         *,
-        user: str,
-        app: str = "default",
-        all_apps: bool = False,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        all_apps: bool = False,
         keep_secret: bool = False,
     ) -> Memory:
-        """Keep a fact by hand. It is on disk when this returns; its vector follows.
+        """Remember a fact. It is on disk when this returns; its vector follows.
 
-        Before ``starts_at`` it is told as coming. Secrets need ``keep_secret``, else SecretError.
+        ``type`` is preference, profile, fact or other. The fact holds from ``starts_at`` through
+        ``expires_at``. What looks like a secret raises SecretError unless ``keep_secret`` is given;
+        other text that cannot be kept raises InputError.
         """
-        scope = Scope(user, app)
         with self._database.write() as tx:
-            return self._by_hand(tx, scope).add(
-                memory_type, key, value, expires_at, all_apps, starts_at, keep_secret
+            return self._by_hand(tx).add(
+                type, key, value, expires_at, all_apps, starts_at, keep_secret
             )
 
-    def memories(
-        self,
-        *,
-        user: str,
-        app: str = "default",
-        status: str = "active",
-        memory_type: str | None = None,
-        within: int = EXPIRING_DAYS,
-        limit: int = 100,
-        offset: int = 0,
-    ) -> list[Memory]:
-        """The app's own memories and the user's for every app, newest said first.
+    def get(self, memory_id: int) -> Memory:
+        """One memory, active or not. Raises NotFound outside the scope."""
+        with self._database.read() as tx:
+            found = self._found_memory(tx, memory_id)
+            return self._standing(tx).as_of_today(found)
 
-        With the status ``expiring`` those whose last day comes ``within`` so many days, the
-        soonest first; with ``pending``, ``completed`` or ``failed`` those whose vector stands so.
+    def list(
+        self,
+        query: str = "",
+        *,
+        type: str | None = None,
+        status: str = "active",
+        within: int = 30,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[Memory]:
+        """The memories, those said last first; with ``query`` those that hold each of its words.
+
+        ``status`` is active, inactive, expired, all, or expiring: those whose last day comes within
+        so many days, the soonest first; or pending, completed or failed, by the state of their
+        vector. ``cursor`` is that of the page before.
         """
         with self._database.read() as tx:
-            ids = apps.find(tx, Scope(user, app)).ids
-            return memory_lists.listed(
+            found = memory_lists.listed(
                 tx,
-                ids,
-                _wanted(status, memory_type),
-                self._standing(tx, ids),
+                self._ids(tx).ids,
+                _wanted(query, type, status),
+                self._standing(tx),
                 by=self._in_days(within),
-                limit=limit,
-                offset=offset,
+                limit=limit + 1,
+                after=position(cursor),
             )
+        more = len(found) > limit > 0
+        return Page(found[:limit], cursor_of(found[limit - 1]) if more else None)
 
-    def count_memories(
+    def count(
         self,
+        query: str = "",
         *,
-        user: str,
-        app: str = "default",
+        type: str | None = None,
         status: str = "active",
-        memory_type: str | None = None,
-        within: int = EXPIRING_DAYS,
+        within: int = 30,
     ) -> int:
-        """How many ``memories`` would give without a limit."""
+        """How many memories ``list`` gives on all its pages."""
         with self._database.read() as tx:
-            ids = apps.find(tx, Scope(user, app)).ids
             return memory_lists.counted(
                 tx,
-                ids,
-                _wanted(status, memory_type),
-                self._standing(tx, ids),
+                self._ids(tx).ids,
+                _wanted(query, type, status),
+                self._standing(tx),
                 by=self._in_days(within),
             )
 
-    def embedding_states(
-        self, memory_ids: Sequence[int], *, user: str, app: str = "default"
-    ) -> list[EmbeddingState]:
-        """How it stands with the vectors of these memories, in their order; foreign ones are left
-        out."""
-        with self._database.read() as tx:
-            there = memories.by_ids(tx, apps.find(tx, Scope(user, app)).ids, memory_ids)
-            found = embedding_states.of_memories(tx, list(there))
-        return [found[i] for i in memory_ids if i in found]
+    def update(
+        self,
+        memory_id: int,
+        *,
+        value: str | None = None,
+        key: str | None = None,
+        type: str | None = None,
+        expires_at: date | Keep | None = KEEP,
+        all_apps: bool | None = None,
+        sensitive: bool | None = None,
+        keep_secret: bool = False,
+    ) -> Memory:
+        """Change a memory; what is not given stays. ``expires_at=None`` lets it hold for good.
 
-    def browse(
-        self, wanted: Wanted, *, user: str, app: str = "default", limit: int = 20, offset: int = 0
-    ) -> Browsed:
-        """One page of the memories a person wants to look through."""
-        by = self._in_days(EXPIRING_DAYS)
-        with self._database.read() as tx:
-            ids = apps.find(tx, Scope(user, app)).ids
-            now = self._standing(tx, ids)
-            wanted = memory_lists.or_over(wanted)
-            found = memory_lists.listed(tx, ids, wanted, now, by=by, limit=limit, offset=offset)
-            total = memory_lists.counted(tx, ids, wanted, now, by=by)
-            waiting = embedding_states.unfinished_jobs(tx, [m.id for m in found], self._clock())
-            return Browsed(tuple(found), total, waiting)
-
-    def browse_ids(self, wanted: Wanted, *, user: str, app: str = "default") -> list[int]:
-        """The numbers of all that ``browse`` would show, page by page."""
-        with self._database.read() as tx:
-            ids = apps.find(tx, Scope(user, app)).ids
-            now = self._standing(tx, ids)
-            return memory_lists.ids(
-                tx, ids, memory_lists.or_over(wanted), now, self._in_days(EXPIRING_DAYS)
+        Raises InputError where another memory says the same, SecretError as ``add`` does.
+        """
+        with self._database.write() as tx:
+            memory = self._found_memory(tx, memory_id)
+            return self._by_hand(tx).edit(
+                memory,
+                memory_type=type,
+                key=key,
+                value=value,
+                expires_at=expires_at,
+                all_apps=all_apps,
+                sensitive=sensitive,
+                keep_secret=keep_secret,
             )
 
-    def memory_counts(self, memory_id: int, *, user: str, app: str = "default") -> tuple[int, int]:
+    def pin(self, memory_id: int, *, on: bool = True) -> Memory:
+        """Give a memory to every chat, as far as there is room for it; or no longer.
+
+        What replaces it later is pinned as well. Raises InputError for one not in use.
+        """
+        with self._database.write() as tx:
+            memory = self._found_memory(tx, memory_id)
+            if on and not memory.active:
+                raise InputError(f"memory {memory_id} is not in use; restore it first")
+            cause = Cause(self._clock(), "user")
+            memory_changes.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
+            return self._found_memory(tx, memory_id)
+
+    def delete(
+        self,
+        memory_id: int,
+        *,
+        keep_transcript: bool = False,
+        hold: float = 0.0,
+        blank: Elsewhere | None = None,
+    ) -> Deleted:
+        """Forget a memory for good: everywhere, with the words that proved it.
+
+        It is out of sight at once. With ``hold`` its purge waits so many seconds, and ``restore``
+        undoes the deletion meanwhile; else it is done when this returns. ``keep_transcript`` leaves
+        the words where they were written, but nothing is found in them or learnt from them again.
+        What else speaks of it stays, but for the places in ``blank``, which ``Mentions.find`` gave.
+        Raises StoreError where the purge did not succeed: it stays out of sight and is tried again.
+        """
+        from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.other_mentions import MentionsToBlank
+
+        now = self._clock()
+        if keep_transcript and blank is not None:
+            raise InputError("what is written cannot both be kept and blanked")
+        how = purge.KEEP_TRANSCRIPT if keep_transcript else None
+        how = MentionsToBlank.of(blank).dump() if blank is not None and blank.places else how
+        with self._database.write() as tx:
+            memory = self._found_memory(tx, memory_id)
+            stale = purge.hide(tx, memory, now, purge_at=now + timedelta(seconds=hold), how=how)
+            self._assembly.drop_vectors(tx, stale)
+        if not hold:
+            worker = self._assembly.parts().worker
+            if worker.run(kinds=("forget",), target_id=memory_id).failed:
+                raise StoreError(
+                    f"memory {memory_id} is out of sight, but its words could not be removed yet; "
+                    "that is tried again, and memchat doctor tells how it stands"
+                )
+        return Deleted(1)
+
+    def delete_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        hold: float = 0.0,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Deleted:
+        """Forget many memories, as ``delete`` forgets one. Unknown ones are left out.
+
+        ``progress`` is called after each transaction.
+        """
+        from memchat.memory.forgetting import purge
+
+        now, count = self._clock(), 0
+        purge_at = now + timedelta(seconds=hold)
+        for batch in _batches(memory_ids, progress):
+            with self._database.write() as tx:
+                found = memories.by_ids(tx, self._ids(tx).ids, batch)
+                stale: set[int] = set()
+                for memory in found.values():
+                    stale |= purge.hide(tx, memory, now, purge_at=purge_at)
+                self._assembly.drop_vectors(tx, stale)
+                count += len(found)
+        if not hold:
+            self._assembly.parts().worker.run(user=self._scope.user, kinds=("forget",))
+        return Deleted(count)
+
+    def restore(self, memory_id: int) -> Memory:
+        """Bring back a superseded, merged, ended or expired memory, or one whose deletion is held.
+
+        What is purged never comes back.
+        """
+        with self._database.write() as tx:
+            waiting = hidden_memories.listed(tx, self._ids(tx).ids)
+            memory = next((m for m in waiting if m.id == memory_id), None)
+            if memory is not None:
+                return self._by_hand(tx).undelete(memory)
+            return self._by_hand(tx).restore(self._found_memory(tx, memory_id))
+
+    def restore_many(
+        self,
+        memory_ids: Iterable[int],
+        *,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Changed:
+        """Undo the deletion of many memories while it is held; how many came back.
+
+        ``progress`` is called after each transaction.
+        """
+        count = 0
+        for batch in _batches(memory_ids, progress):
+            with self._database.write() as tx:
+                ids, chosen = self._ids(tx).ids, set(batch)
+                back = [memory for memory in hidden_memories.listed(tx, ids) if memory.id in chosen]
+                for memory in back:
+                    self._by_hand(tx).undelete(memory)
+                for app_id in ids:
+                    # What is purged stays gone, but other places that wait to be blanked stay.
+                    jobs.cancel(
+                        tx, "forget", sorted(chosen & jobs.unfinished_targets(tx, "forget", app_id))
+                    )
+                count += len(back)
+        return Changed(count)
+
+    def clear(self) -> Deleted:
+        """Forget every memory of the app for good; those for every app stay."""
+        from memchat.memory.forgetting import purge
+
+        with self._database.read() as tx:
+            own = self._ids(tx).own or 0
+            ids = sorted(memory_lists.text_hashes(tx, own))
+        for batch in _batches(ids):
+            with self._database.write() as tx:
+                found = [*memories.by_ids(tx, [own], batch).values()]
+                found += [m for m in hidden_memories.listed(tx, [own]) if m.id in batch]
+                stale = purge.forget(tx, found, self._settings.zone, self._clock())
+                self._assembly.drop_vectors(tx, stale)
+        purge.scrub(self._database)
+        return Deleted(len(ids))
+
+    def history(self, memory_id: int) -> Sequence[Event]:
+        """What happened to a memory, oldest first."""
+        with self._database.read() as tx:
+            self._found_memory(tx, memory_id)
+            return events.of_memory(tx, memory_id)
+
+    def evidence(self, memory_id: int) -> Sequence[Evidence]:
+        """The words that prove a memory, oldest first; none for one entered by hand."""
+        with self._database.read() as tx:
+            self._found_memory(tx, memory_id)
+            return evidence.of_memory(tx, memory_id)
+
+    def replaced(self, memory_id: int) -> Sequence[Memory]:
+        """The values that this memory replaced, the last one first."""
+        with self._database.read() as tx:
+            self._found_memory(tx, memory_id)
+            there = replacements.replaced_memories(tx, memory_id)
+        gone = [memory for memory in there if memory.inactive_reason == "superseded"]
+        return sorted(gone, key=lambda memory: (memory.said_at, memory.id), reverse=True)
+
+    def use_counts(self, memory_id: int) -> UseCounts:
         """How often a memory was found for a message, and how often it was given to a model."""
         with self._database.read() as tx:
-            return use_counts.get(tx, found_memory(tx, Scope(user, app), memory_id).id)
+            return UseCounts(*use_counts.get(tx, self._found_memory(tx, memory_id).id))
 
-    def insights(self, *, user: str, app: str = "default", top: int = 10) -> Insights:
-        """Figures about the app's memories, and the user's for every app."""
-        zone = self.settings.zone
+    def embedding_states(self, memory_ids: Sequence[int]) -> Sequence[EmbeddingState]:
+        """The state of the vectors of these memories, in their order; unknown ones are left out."""
         with self._database.read() as tx:
-            found = apps.find(tx, Scope(user, app))
+            there = memories.by_ids(tx, self._ids(tx).ids, memory_ids)
+            found = embedding_states.of_memories(tx, [*there])
+        return [found[i] for i in memory_ids if i in found]
+
+    def browse(self, wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed:
+        """One numbered page of memories, filtered and sorted for a person to look through."""
+        by = self._in_days(EXPIRING_DAYS)
+        with self._database.read() as tx:
+            ids, standing = self._ids(tx).ids, self._standing(tx)
+            wanted = memory_lists.or_over(wanted)
+            found = memory_lists.listed(
+                tx, ids, wanted, standing, by=by, limit=limit, offset=offset
+            )
+            total = memory_lists.counted(tx, ids, wanted, standing, by=by)
+            waiting = embedding_states.unfinished_jobs(tx, [m.id for m in found], self._clock())
+        return Browsed(tuple(found), total, waiting)
+
+    def browse_ids(self, wanted: Wanted) -> Sequence[int]:
+        """The ids of all memories that ``browse`` shows on all its pages."""
+        by = self._in_days(EXPIRING_DAYS)
+        with self._database.read() as tx:
+            wanted = memory_lists.or_over(wanted)
+            return memory_lists.ids(tx, self._ids(tx).ids, wanted, self._standing(tx), by)
+
+    def insights(self, *, top: int = 10) -> Insights:
+        """Figures about the memories; of keys and of the most used memories the ``top`` ones."""
+        zone = self._settings.zone
+        with self._database.read() as tx:
+            found = self._ids(tx)
             ids = found.ids
             return Insights(
                 kept=insights.memories_by_day(tx, ids, zone),
@@ -172,109 +359,36 @@ class Memories(Opened):
                 queue=insights.jobs_by_status(tx, ids),
             )
 
-    def memory(self, memory_id: int, *, user: str, app: str = "default") -> Memory:
-        """One memory, active or not. Raises NotFound outside the scope."""
-        with self._database.read() as tx:
-            found = found_memory(tx, Scope(user, app), memory_id)
-            return self._standing(tx, apps.find(tx, Scope(user, app)).ids).as_of_today(found)
-
-    def evidence(self, memory_id: int, *, user: str, app: str = "default") -> list[Evidence]:
-        """The words that prove a memory, oldest first; none for one entered by hand."""
-        with self._database.read() as tx:
-            found_memory(tx, Scope(user, app), memory_id)
-            return evidence.of_memory(tx, memory_id)
-
-    def history(self, memory_id: int, *, user: str, app: str = "default") -> list[Event]:
-        """What happened to a memory, oldest first."""
-        with self._database.read() as tx:
-            found_memory(tx, Scope(user, app), memory_id)
-            return events.of_memory(tx, memory_id)
-
-    def replaced(self, memory_id: int, *, user: str, app: str = "default") -> list[Memory]:
-        """The values whose place this memory took, the last one first."""
-        with self._database.read() as tx:
-            found_memory(tx, Scope(user, app), memory_id)
-            there = replacements.replaced_memories(tx, memory_id)
-        gone = [memory for memory in there if memory.inactive_reason == "superseded"]
-        return sorted(gone, key=lambda memory: (memory.said_at, memory.id), reverse=True)
-
-    def edit(
-        self,
-        memory_id: int,
-        *,
-        user: str,
-        app: str = "default",
-        value: str | None = None,
-        key: str | None = None,
-        memory_type: str | None = None,
-        expires_at: date | Keep | None = KEEP,
-        all_apps: bool | None = None,
-        sensitive: bool | None = None,
-        keep_secret: bool = False,
-    ) -> Memory:
-        """Change a memory by hand; what is not given stays. Secrets: as for ``add``."""
-        scope = Scope(user, app)
-        with self._database.write() as tx:
-            memory = found_memory(tx, scope, memory_id)
-            return self._by_hand(tx, scope).edit(
-                memory,
-                memory_type=memory_type,
-                key=key,
-                value=value,
-                expires_at=expires_at,
-                all_apps=all_apps,
-                sensitive=sensitive,
-                keep_secret=keep_secret,
-            )
-
-    def pin(self, memory_id: int, *, user: str, app: str = "default", on: bool = True) -> Memory:
-        """Have a memory at hand in every chat, as far as the room for it goes; or no longer.
-
-        What takes its place later is pinned as well. Raises InputError for one not in use.
-        """
-        scope = Scope(user, app)
-        with self._database.write() as tx:
-            memory = found_memory(tx, scope, memory_id)
-            if on and not memory.active:
-                raise InputError(f"memory {memory_id} is not in use; restore it first")
-            cause = Cause(self._clock(), "user")
-            memory_changes.pin(tx, memory_id, memories.app_id_of(tx, memory_id), cause, on=on)
-            return found_memory(tx, scope, memory_id)
-
-    def recall(
-        self,
-        query: str,
-        *,
-        user: str,
-        app: str = "default",
-        limit: int = 10,
-        patience: float | None = None,
-    ) -> Recalled:
-        """Search the memories and past conversations by meaning and words, best first.
-
-        ``degraded`` says why only words were searched, where that is so: with ``patience`` also
-        that the embedding service did not answer within so many seconds, as while it loads; else
-        it is waited for. It says too how many facts and turns were searched by their words only,
-        as their vectors are still to come: a service of this machine gives a few theirs first.
-        """
-        if not query.strip():
-            raise InputError("the question is empty; say what to look for")
-        scope, recall = Scope(user, app), self._assembly.recall()
-        if patience is None:
-            return recall.find(scope, recall.question(query), limit)
-        patient = self._assembly.query_timeout()
-        question = patient.wait(patient.start(query), patience)
-        return recall.find(scope, question, limit, patience)
-
-    def _standing(self, tx: Connection, app_ids: Sequence[int]) -> ValuesInForce:
+    def _standing(self, tx: Connection) -> ValuesInForce:
         from memchat.memory.facts.in_force import as_of
 
-        return as_of(tx, app_ids, self._today())
+        return as_of(tx, self._ids(tx).ids, self._today())
+
+    def _by_hand(self, tx: Connection) -> ManualChanges:
+        from memchat.memory.facts.manual import ManualChanges
+
+        embeds = self._assembly.embeds()
+        return ManualChanges(tx, self._scope, self._settings, self._clock(), embeds)
+
+    def _in_days(self, days: int) -> date:
+        return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))
 
 
-def _wanted(status: str, memory_type: str | None) -> Wanted:
+def _wanted(query: str, type: str | None, status: str) -> Wanted:
     if status not in STATUSES:
         raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
-    types = (cast(MemoryType, memory_type),) if memory_type else ()
+    types = (cast(MemoryType, type),) if type else ()
     sort = "ending first" if status == "expiring" else "newest"
-    return Wanted(memory_types=types, status=status, sort=sort)
+    return Wanted(search=query, memory_types=types, status=status, sort=sort)
+
+
+def _batches(
+    memory_ids: Iterable[int], progress: Callable[[Progress], None] | None = None
+) -> Iterable[Sequence[int]]:
+    """The ids, each once, in batches; ``progress`` is called when a batch is done."""
+    ids, began = sorted(set(memory_ids)), monotonic()
+    for first in range(0, len(ids), BATCH):
+        batch = ids[first : first + BATCH]
+        yield batch
+        if progress is not None:
+            progress(Progress(first + len(batch), len(ids), monotonic() - began))

@@ -23,7 +23,8 @@ AllApps = Annotated[bool, typer.Option("--all-apps", help="The user's own switch
 def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
     """List a user's apps and how much each remembers."""
     with open_store() as mc:
-        found = mc.apps(user=user)
+        person = mc.user(user, app=app)
+        found = person.apps.list()
         if as_json:
             tables.print_records(found)
             return
@@ -41,7 +42,7 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
             ],
             none=f"no apps of {user} yet",
         )
-        switch = mc.memory_switch(user=user, app=app)
+        switch = person.memory_switch()
         if not switch.on:
             tables.notice(switch.reason)
 
@@ -72,8 +73,9 @@ def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False
         confirm(
             f"Delete the app {chosen} of {user}, its conversations and memories, for good?", yes=yes
         )
-        found = other_mentions.of_app(mc, user, chosen)
-        print(mc.delete_app(chosen, user=user))
+        person = mc.user(user, app=chosen)
+        found = other_mentions.of_app(person)
+        print(person.apps.delete(chosen).memories)
         if found is not None:  # all but the memories for every app went with the app
             left = tuple(place for place in found.places if place.kind == "memory")
             other_mentions.tell_of_app(mc, replace(found, places=left))
@@ -81,6 +83,6 @@ def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False
 
 def _switch(memory_on: bool, user: str, app: str | None) -> None:
     with open_store() as mc:
-        mc.set_memory(memory_on, user=user, app=app)
+        mc.user(user, app=app or "default").set_memory(memory_on, all_apps=app is None)
         where = f"the app {tables.plain(app)}" if app is not None else "every app"
         print(f"memory is {'on' if memory_on else 'off'} for {tables.plain(user)} in {where}")

@@ -31,7 +31,8 @@ def audit(
     what was never recalled, and an index that differs from the rows.
     """
     with open_store() as mc:
-        seen = mc.audit(user=user, app=app)
+        person = mc.user(user, app=app)
+        seen = person.audit()
         found = [f for f in seen.findings if not kind or f.kind in kind]
         if as_json and not fix:
             tables.print_json(to_json(seen) | {"findings": [to_json(finding) for finding in found]})
@@ -47,7 +48,7 @@ def audit(
         if not yes:
             tables.notice("a dry run: nothing was changed; add --yes to do it")
             return
-        print(f"mended {mc.mend(mendable, user=user, app=app)} of {len(mendable)}")
+        print(f"mended {person.mend(mendable).count} of {len(mendable)}")
 
 
 def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:

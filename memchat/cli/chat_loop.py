@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from memchat.app import MemChat
+    from memchat.app.user import User as Person
     from memchat.chat import Chat, Reply
-    from memchat.types import Hit, Scope
+    from memchat.types import Hit
 
 GOODBYES = ("", "exit", "quit")
 
@@ -45,13 +46,14 @@ def chat(
     Without a terminal each line of standard input is one turn.
     """
     with open_store() as mc:
-        first_time = not any(item.sessions for item in mc.apps(user=user))
+        person = mc.user(user, app=app)
+        first_time = not any(item.sessions for item in person.apps.list())
         began = mc.now
-        conversation = mc.session(user=user, app=app, incognito=incognito, resume=resume)
+        conversation = person.chat(incognito=incognito, resume=resume)
         try:
-            _greet(mc, conversation, app=app, first_time=first_time)
+            _greet(mc, person, conversation, first_time=first_time)
             answered = _talk(conversation)
-            _end(mc, conversation, began)
+            _end(person, conversation, began)
         finally:
             # However it ended, nothing that was said stays in an open session.
             conversation.end(wait=False)
@@ -78,7 +80,7 @@ def recall(
     Behind what surely has to do with the question come the best of the rest, under "Less sure:".
     """
     with open_store() as mc:
-        found = mc.recall(query, user=user, app=app, limit=limit)
+        found = mc.user(user, app=app).search(query, limit=limit)
         if found.degraded:
             tables.notice(found.degraded)
         hits = [
@@ -102,8 +104,8 @@ def _print_hits(hits: Sequence[Hit]) -> None:
     )
 
 
-def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> None:
-    for line in mc.foreign_addresses():
+def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool) -> None:
+    for line in mc.address_notices():
         tables.notice(line)
     if conversation.notice:
         tables.notice(conversation.notice)
@@ -116,12 +118,11 @@ def _greet(mc: MemChat, conversation: Chat, *, app: str, first_time: bool) -> No
     elif not conversation.memory.on and not conversation.incognito:
         tables.notice(f"Nothing is remembered: {conversation.memory.reason}.")
     if conversation.session_id is not None:
-        session = mc.find_session(
-            conversation.session_id, user=conversation.scope.user, app=conversation.scope.app
-        )
+        session = person.sessions.get(conversation.session_id)
         tables.notice(f"Going on with session {session.id} “{session.title or ''}”.")
     if tables.on_terminal():
-        tables.notice(f"{mc.settings.chat_model}, app {app}. An empty line ends the conversation.")
+        where = f"{mc.settings.chat_model}, app {person.scope.app}"
+        tables.notice(f"{where}. An empty line ends the conversation.")
 
 
 def _talk(conversation: Chat) -> bool:
@@ -191,7 +192,7 @@ def _stream(reply: Reply) -> None:
         reply.stop()
 
 
-def _end(mc: MemChat, conversation: Chat, began: datetime) -> None:
+def _end(person: Person, conversation: Chat, began: datetime) -> None:
     """End the session, wait for its extraction, and say what was saved, what waits and what was
     not kept since it ``began``."""
     later = "the conversation is kept and is read again later, or now by `memchat jobs run`"
@@ -213,35 +214,35 @@ def _end(mc: MemChat, conversation: Chat, began: datetime) -> None:
     if outcome is not None:
         print(tables.learned(outcome, kept_only=True), flush=True)
     if conversation.session_id is not None and conversation.memory.on:
-        there = mc, conversation.scope, conversation.session_id, began
+        there = person, conversation.session_id, began
         for line in [*_changed(*there), *_left_open(*there)]:
             print(line, flush=True)
 
 
-def _changed(mc: MemChat, scope: Scope, session_id: int, began: datetime) -> list[str]:
+def _changed(person: Person, session_id: int, began: datetime) -> list[str]:
     """What this conversation replaced or ended since it ``began``, each with what undoes it."""
-    where = {"user": scope.user, "app": scope.app}
-    lessons = mc.lessons(session_id, **where).values()
+    lessons = person.sessions.learned(session_id).values()
     lines = []
     for memory in [change.memory for changes in lessons for change in changes]:
-        gone = [] if memory is None else mc.replaced(memory.id, **where)
+        gone = [] if memory is None else person.memories.replaced(memory.id)
         if memory is not None and memory.inactive_reason == "ended":
             gone = [memory]
-        undo = tables.command("memories restore", scope.app)
+        undo = tables.command("memories restore", person.scope.app)
         lines += [tables.changed(old, memory, undo) for old in gone[:1] if old.updated_at >= began]
     return lines
 
 
-def _left_open(mc: MemChat, scope: Scope, session_id: int, began: datetime) -> list[str]:
+def _left_open(person: Person, session_id: int, began: datetime) -> list[str]:
     """What this conversation leaves for the person to decide."""
-    where = {"user": scope.user, "app": scope.app}
-    said = {message.id for message in mc.messages(session_id, **where)}
+    said = {message.id for message in person.sessions.messages(session_id)}
     lines = []
-    for item in mc.inbox(**where):
+    for item in person.inbox.list():
         if item.created_at >= began and (item.message_id is None or item.message_id in said):
-            yes, no = (tables.command(f"inbox {verb}", scope.app) for verb in ("accept", "reject"))
-            asks = tables.plain(mc.question(item, **where))
+            yes, no = (
+                tables.command(f"inbox {verb}", person.scope.app) for verb in ("accept", "reject")
+            )
+            asks = tables.plain(person.inbox.question(item))
             lines.append(f"waits: {asks} yes: {yes} {item.id}, no: {no} {item.id}")
-    refusals = [r for r in mc.refusals(**where, session_id=session_id) if r.created_at >= began]
-    refused = tables.not_kept(refusals, tables.command("sessions keep", scope.app))
+    refusals = [r for r in person.inbox.refusals(session_id=session_id) if r.created_at >= began]
+    refused = tables.not_kept(refusals, tables.command("sessions keep", person.scope.app))
     return lines + [f"not kept: {line}" for line in refused]

@@ -22,7 +22,8 @@ def list_(user: User, app: App = "default", as_json: Json = False) -> None:
     A yes remembers something, puts it in the place of what is known, or ends that.
     """
     with open_store() as mc:
-        items = mc.inbox(user=user, app=app)
+        person = mc.user(user, app=app)
+        items = person.inbox.list()
         if as_json:
             tables.print_records(items)
             return
@@ -32,7 +33,7 @@ def list_(user: User, app: App = "default", as_json: Json = False) -> None:
                 (
                     item.id,
                     _proposes(item),
-                    mc.question(item, user=user, app=app),
+                    person.inbox.question(item),
                     item.reason,
                 )
                 for item in items
@@ -59,7 +60,7 @@ def accept(
 ) -> None:
     """Say yes: it counts as your own word, and does what is asked. Prints the memory's id."""
     with open_store() as mc:
-        memory = mc.accept(item_id, user=user, app=app, value=value)
+        memory = mc.user(user, app=app).inbox.accept(item_id, value=value)
         print(memory.id)
         embed_now(mc)
 
@@ -68,4 +69,4 @@ def accept(
 def reject(item_id: Id, user: User, app: App = "default") -> None:
     """Say no: the same is not asked again."""
     with open_store() as mc:
-        mc.reject(item_id, user=user, app=app)
+        mc.user(user, app=app).inbox.reject(item_id)

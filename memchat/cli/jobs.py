@@ -39,15 +39,15 @@ def status(
 ) -> None:
     """List a user's work, newest first: queued, running, completed and failed."""
     with open_store() as mc:
-        found = mc.jobs(user=user, status=state, limit=limit)
+        found = mc.jobs.list(user=user, status=state, limit=limit)
         found = [job for job in found if app in (None, job.app)]
         if as_json:
             tables.print_records(found)
             return
-        counts = mc.count_jobs(user=user)
+        counts = mc.jobs.count(user=user)
         if any(counts.values()):
             print(", ".join(f"{count} {name}" for name, count in counts.items()))
-        for gone in mc.gone_holders(user=user):
+        for gone in mc.jobs.dead_holders(user=user):
             print(gone.message)
         tables.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
@@ -72,10 +72,10 @@ def status(
 def run(user: User, app: AnyApp = None) -> None:
     """Do the work that is due now, and print what was learned."""
     with open_store() as mc:
-        waiting = len(mc.jobs(user=user, status="pending"))
+        waiting = len(mc.jobs.list(user=user, status="pending"))
         if waiting:
             tables.notice(f"{waiting} waiting …")
-        result = mc.run_jobs(user=user)
+        result = mc.jobs.run(user=user)
         for outcome in result.learned:
             print(tables.learned(outcome))
         failed = {job.id: job for job in result.failed}
@@ -103,7 +103,7 @@ def retry(
     Prints how many jobs that were; `memchat jobs run` or `memchat worker` does them.
     """
     with open_store() as mc:
-        count = mc.retry_jobs(user=user, job_id=job_id, failed_only=failed)
+        count = mc.jobs.retry(user=user, job_id=job_id, failed_only=failed).count
     if job_id is not None and count == 0:
         raise NotFound(f"there is nothing to retry in job {job_id}; see memchat jobs status")
     print(count)
@@ -113,4 +113,4 @@ def retry(
 def clear(user: User, app: AnyApp = None) -> None:
     """Take completed work off the list and print how much that was; what it did stays."""
     with open_store() as mc:
-        print(mc.clear_jobs(user=user))
+        print(mc.jobs.clear(user=user).count)

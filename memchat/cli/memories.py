@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -29,6 +29,7 @@ from memchat.types import EmbeddingState, Event, Memory, to_json
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
+    from memchat.app.memories import Memories
 
 app = group("See, add, correct and forget what is remembered.")
 
@@ -86,18 +87,18 @@ def list_memories(
     status = "expiring" if expiring else status
     if days is not None and status != "expiring":
         raise typer.BadParameter("a number of days goes with --expiring")
-    chosen: dict[str, Any] = {"user": user, "app": app, "status": status}
-    chosen |= {"memory_type": memory_type} | ({} if days is None else {"within": days})
+    chosen: dict[str, Any] = {"status": status, "type": memory_type}
+    chosen |= {} if days is None else {"within": days}
     with open_store() as mc:
-        found = mc.memories(**chosen, limit=limit, offset=offset)
+        memories = mc.user(user, app=app).memories
+        found = memories.list(**chosen, limit=offset + limit)[offset:]
         vectors = {
-            state.memory_id: state
-            for state in mc.embedding_states([m.id for m in found], user=user, app=app)
+            state.memory_id: state for state in memories.embedding_states([m.id for m in found])
         }
         if as_json:
             tables.print_json([_with_embedding(m, vectors[m.id]) for m in found])
             return
-        total = mc.count_memories(**chosen)
+        total = memories.count(**chosen)
         zone = mc.settings.zone
         today = datetime.now(zone).date()
         rows = [tables.memory_row(memory, zone, today) for memory in found]
@@ -119,13 +120,14 @@ def list_memories(
 def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """Show one memory, the words that prove it, and its history."""
     with open_store() as mc:
-        memory = mc.memory(memory_id, user=user, app=app)
+        memories = mc.user(user, app=app).memories
+        memory = memories.get(memory_id)
         if as_json:
-            tables.print_json(_everything(mc, memory, user, app))
+            tables.print_json(_everything(memories, memory))
             return
-        (state,) = mc.embedding_states([memory_id], user=user, app=app)
+        (state,) = memories.embedding_states([memory_id])
         _print_memory(mc, memory, state)
-        for evidence in mc.evidence(memory_id, user=user, app=app):
+        for evidence in memories.evidence(memory_id):
             title = f", {evidence.session_title}" if evidence.session_title else ""
             print(
                 tables.plain(
@@ -134,7 +136,7 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
                     f"session {evidence.session_id}{title})"
                 )
             )
-        for event in _told(mc.history(memory_id, user=user, app=app)):
+        for event in _told(memories.history(memory_id)):
             print(tables.plain(f"history   {_event(mc, event)}"))
 
 
@@ -157,13 +159,11 @@ def add(
     Where it looks like a secret, you are asked first.
     """
 
-    def save(mc: MemChat, keep_secret: bool) -> Memory:
-        return mc.add(
+    def save(memories: Memories, keep_secret: bool) -> Memory:
+        return memories.add(
             memory_type,
             key,
             value,
-            user=user,
-            app=app,
             all_apps=all_apps,
             expires_at=expires,
             starts_at=starts,
@@ -171,7 +171,7 @@ def add(
         )
 
     with open_store() as mc:
-        print(_asked_first(mc, save, yes=yes).id)
+        print(_asked_first(mc.user(user, app=app).memories, save, yes=yes).id)
         embed_now(mc)
 
 
@@ -214,7 +214,7 @@ def edit(
         for name, new in (
             ("value", value),
             ("key", key),
-            ("memory_type", memory_type),
+            ("type", memory_type),
             ("expires_at", expires),
             ("all_apps", all_apps),
             ("sensitive", sensitive),
@@ -226,11 +226,11 @@ def edit(
     if not changes:
         raise typer.BadParameter("nothing to change; give --value, --key, --type or --expires")
 
-    def save(mc: MemChat, keep_secret: bool) -> Memory:
-        return mc.edit(memory_id, user=user, app=app, keep_secret=keep_secret, **changes)
+    def save(memories: Memories, keep_secret: bool) -> Memory:
+        return memories.update(memory_id, keep_secret=keep_secret, **changes)
 
     with open_store() as mc:
-        print(_asked_first(mc, save, yes=yes).id)
+        print(_asked_first(mc.user(user, app=app).memories, save, yes=yes).id)
         embed_now(mc)
 
 
@@ -271,11 +271,12 @@ def delete(
         raise typer.BadParameter("give either --keep-transcript or --everywhere")
     number = chosen.pop()
     with open_store() as mc:
-        memory = mc.memory(number, user=user, app=app)
+        person = mc.user(user, app=app)
+        memory = person.memories.get(number)
         confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
-        found = None if keep_transcript else mc.elsewhere([number], user=user, app=app)
+        found = None if keep_transcript else person.mentions.find([number])
         blank = found if everywhere else other_mentions.ask(mc, found, yes=yes)
-        mc.delete(number, user=user, app=app, keep_transcript=keep_transcript, blank=blank)
+        person.memories.delete(number, keep_transcript=keep_transcript, blank=blank)
         tables.notice(f"forgot memory {number}")
         other_mentions.tell(mc, found, blank)
 
@@ -284,7 +285,7 @@ def delete(
 def restore(memory_id: Id, user: User, app: App = "default") -> None:
     """Bring back a replaced, merged, ended or expired memory."""
     with open_store() as mc:
-        print(mc.restore(memory_id, user=user, app=app).id)
+        print(mc.user(user, app=app).memories.restore(memory_id).id)
         embed_now(mc)
 
 
@@ -297,7 +298,7 @@ def pin(
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""
     with open_store() as mc:
-        print(mc.pin(memory_id, user=user, app=app, on=not off).id)
+        print(mc.user(user, app=app).memories.pin(memory_id, on=not off).id)
 
 
 @app.command()
@@ -308,8 +309,9 @@ def clear(user: User, app: App = "default", yes: Yes = False) -> None:
     """
     with open_store() as mc:
         confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
-        found = other_mentions.of_app(mc, user, app)
-        print(mc.clear(user=user, app=app))
+        person = mc.user(user, app=app)
+        found = other_mentions.of_app(person)
+        print(person.memories.clear().memories)
         other_mentions.tell_of_app(mc, found)
 
 
@@ -317,7 +319,7 @@ def clear(user: User, app: App = "default", yes: Yes = False) -> None:
 def history(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """List what happened to a memory, oldest first."""
     with open_store() as mc:
-        events = mc.history(memory_id, user=user, app=app)
+        events = mc.user(user, app=app).memories.history(memory_id)
         if as_json:
             tables.print_records(events)
             return
@@ -337,16 +339,18 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
         )
 
 
-def _asked_first(mc: MemChat, save: Callable[[MemChat, bool], Memory], *, yes: bool) -> Memory:
+def _asked_first(
+    memories: Memories, save: Callable[[Memories, bool], Memory], *, yes: bool
+) -> Memory:
     """Save; what looks like a secret only if the person agrees."""
     from memchat.errors import SecretError
 
     try:
-        return save(mc, yes)
+        return save(memories, yes)
     except SecretError as error:
         what = f"looks like a {error.kind}"
         confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
-        return save(mc, True)
+        return save(memories, True)
 
 
 def _with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
@@ -357,10 +361,9 @@ def _with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
     }
 
 
-def _everything(mc: MemChat, memory: Memory, user: str, app: str) -> dict[str, Any]:
-    evidence = mc.evidence(memory.id, user=user, app=app)
-    events = mc.history(memory.id, user=user, app=app)
-    (state,) = mc.embedding_states([memory.id], user=user, app=app)
+def _everything(memories: Memories, memory: Memory) -> dict[str, Any]:
+    evidence, events = memories.evidence(memory.id), memories.history(memory.id)
+    (state,) = memories.embedding_states([memory.id])
     return _with_embedding(memory, state) | {
         "evidence": [to_json(item) for item in evidence],
         "history": [to_json(event) for event in events],
@@ -397,7 +400,7 @@ def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
         print(tables.plain(f"{name:<9} {content}"))
 
 
-def _told(events: list[Event]) -> list[Event]:
+def _told(events: Sequence[Event]) -> list[Event]:
     return [event for event in events if event.kind not in UPKEEP]
 
 

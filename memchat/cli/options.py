@@ -6,9 +6,10 @@ import os
 import sys
 from contextvars import ContextVar
 from datetime import date
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from memchat.errors import ScopeError
 from memchat.types import MEMORY_TYPES
@@ -22,9 +23,22 @@ ENV_FILE: ContextVar[EnvFile | None] = ContextVar("ENV_FILE", default=None)
 """The file that was named with ``--env-file`` for the command that is running."""
 
 
+SECOND_NAMES = {"search": "recall", "update": "edit"}
+"""Other names of commands: those that the Python interface has."""
+
+
+class Group(TyperGroup):
+    """A command with commands below it, which may be called by their second names too."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name, if there is one."""
+        return super().get_command(ctx, SECOND_NAMES.get(cmd_name, cmd_name))
+
+
 def group(help: str) -> typer.Typer:
     """A command with commands below it. Rich would double the start-up time."""
     return typer.Typer(
+        cls=Group,
         help=help,
         no_args_is_help=True,
         add_completion=False,
@@ -140,6 +154,6 @@ def embed_now(mc: MemChat) -> None:
 
     sys.stdout.flush()
     try:
-        mc.embed_pending()
+        mc.jobs.embed()
     except MemChatError as error:
         tables.error(f"saved, but not yet searchable by meaning: {error}")

@@ -10,7 +10,7 @@ from memchat.cli import tables
 from memchat.types import Elsewhere, Place
 
 if TYPE_CHECKING:
-    from memchat.app import MemChat
+    from memchat.app import MemChat, User
 
 LISTED = 10
 """Places that are listed without being asked for."""
@@ -61,13 +61,13 @@ def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> Non
     )
 
 
-def of_app(mc: MemChat, user: str, app: str) -> Elsewhere | None:
+def of_app(person: User) -> Elsewhere | None:
     """What will still speak of an app's own memories once all of them are forgotten; None where
     nothing will, or where they are too many to look for it."""
-    found = mc.memories(user=user, app=app, status="all", limit=LOOKED_FOR + 1)
+    found = person.memories.list(status="all", limit=LOOKED_FOR + 1)
     if not found or len(found) > LOOKED_FOR:
         return None
-    return mc.elsewhere([m.id for m in found if m.app == app], user=user, app=app)
+    return person.mentions.find([m.id for m in found if m.app == person.scope.app])
 
 
 def tell_of_app(mc: MemChat, found: Elsewhere | None) -> None:

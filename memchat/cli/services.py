@@ -24,7 +24,7 @@ Name = Annotated[
 def listed(as_json: Json = False) -> None:
     """List the services whose vectors the store has, which one is in use, and plug-ins."""
     with open_store() as mc:
-        found, plugins = mc.services(), mc.embedding_plugins()
+        found, plugins = mc.services.list(), mc.services.plugins()
     if as_json:
         tables.print_records([*found, *plugins])
         return
@@ -54,7 +54,7 @@ def use(
     It has them all, or the command says what to do. `memchat services migrate` makes them.
     """
     with open_store() as mc:
-        lacking = mc.use_service(name, force=force)
+        lacking = mc.services.use(name, force=force).count
     if as_json:
         tables.print_json({"service": name, "queued": lacking})
         return
@@ -95,7 +95,9 @@ def migrate(
     line = ProgressLine()
     with open_store() as mc:
         try:
-            done = mc.migrate(name, dimensions=dimensions, max_tokens=max_tokens, tell=line.update)
+            done = mc.services.migrate(
+                name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
+            )
         finally:
             line.end()
     if as_json:
@@ -125,7 +127,7 @@ def fetch(
     line = ProgressLine()
     with open_store() as mc:
         try:
-            folder, size = mc.fetch_model(name, tell=line.update)
+            folder, size = mc.services.fetch(name, progress=line.update)
         finally:
             line.end()
     if as_json:
@@ -148,7 +150,7 @@ def remove(
     The room they took in the file is used again; the file itself does not shrink.
     """
     with open_store() as mc:
-        removed = mc.remove_service(name, force=force)
+        removed = mc.services.remove(name, force=force).count
     if as_json:
         tables.print_json({"service": name, "removed": removed})
     else:

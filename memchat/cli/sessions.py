@@ -37,7 +37,7 @@ def list_sessions(
 ) -> None:
     """List conversations, newest first."""
     with open_store() as mc:
-        found = mc.sessions(user=user, app=app, limit=limit, offset=offset)
+        found = mc.user(user, app=app).sessions.list(limit=offset + limit)[offset:]
         if as_json:
             tables.print_records(found)
             return
@@ -64,10 +64,11 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
     import shutil
 
     with open_store() as mc:
-        session = mc.find_session(session_id, user=user, app=app)
-        messages = mc.messages(session_id, user=user, app=app)
-        usage = mc.usage(user=user, session_id=session_id)
-        refusals = mc.refusals(user=user, app=app, session_id=session_id)
+        person = mc.user(user, app=app)
+        session = person.sessions.get(session_id)
+        messages = person.sessions.messages(session_id)
+        usage = person.usage(session_id=session_id)
+        refusals = person.inbox.refusals(session_id=session_id)
         if as_json:
             whole = {
                 "messages": [to_json(message) for message in messages],
@@ -112,7 +113,7 @@ def keep(
     message as proof.
     """
     with open_store() as mc:
-        memory = mc.keep_refused(refusal_id, user=user, app=app)
+        memory = mc.user(user, app=app).inbox.keep_refused(refusal_id)
         print(memory.id)
         embed_now(mc)
 
@@ -124,7 +125,7 @@ def end(session_id: Id, user: User, app: App = "default") -> None:
     It is then read for memories. One that another process still holds is refused.
     """
     with open_store() as mc:
-        session = mc.end_session(session_id, user=user, app=app)
+        session = mc.user(user, app=app).sessions.end(session_id)
         print(f"session {session.id} is {session.status}")
 
 
@@ -150,20 +151,21 @@ def delete(
     What it had replaced comes back; what was also said elsewhere stays.
     """
     with open_store() as mc:
-        session = mc.find_session(session_id, user=user, app=app)
+        person = mc.user(user, app=app)
+        session = person.sessions.get(session_id)
         if message is None:
             what = f"session {session_id}"
             title = f" “{session.title}”" if session.title else ""
             question = f"Delete {what}{title}, {session.message_count} messages, for good?"
-            remove = partial(mc.delete_session, session_id)
+            remove = partial(person.sessions.delete, session_id)
         else:
-            turns = {turn.id for turn in mc.messages(session_id, user=user, app=app)}
+            turns = {turn.id for turn in person.sessions.messages(session_id)}
             if message not in turns:
                 raise typer.BadParameter(f"session {session_id} has no message {message}")
             what = f"message {message}"
             question = f"Delete {what} of session {session_id} for good?"
-            remove = partial(mc.delete_message, message)
-        remove = partial(remove, user=user, app=app, keep_memories=keep_memories)
+            remove = partial(person.sessions.delete_message, message)
+        remove = partial(remove, keep_memories=keep_memories)
         _show_undone(remove(dry_run=True))
         if dry_run:
             tables.notice("a dry run: nothing was deleted")

@@ -14,7 +14,7 @@ from memchat.types import Given, Usage, Why, to_json
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from memchat.app import MemChat
+    from memchat.app.sessions import Sessions
 
 QUESTION_COLUMNS = 200
 CHOSEN = {
@@ -61,9 +61,10 @@ def why(
     For each memory how it was found, when it was said, and what became of it since.
     """
     with open_store() as mc:
-        found = mc.why(message, user=user, app=app)
+        sessions = mc.user(user, app=app).sessions
+        found = sessions.why(message)
         if not_relevant is not None or relevant is not None:
-            _judge(mc, found, not_relevant, relevant, user=user, app=app)
+            _judge(sessions, found, not_relevant, relevant)
         elif as_json:
             tables.print_json(to_json(found))
         else:
@@ -72,15 +73,13 @@ def why(
             tables.page(tables.plain("\n".join(lines)), shutil.get_terminal_size().lines)
 
 
-def _judge(
-    mc: MemChat, found: Why, out: int | None, back: int | None, *, user: str, app: str
-) -> None:
+def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) -> None:
     session_id = found.reply.session_id
     if out is not None:
-        memory = mc.mute(out, session_id, user=user, app=app)
+        memory = sessions.mute(out, session_id)
         print(tables.plain(f"kept out of session {session_id}: {memory.key}: {memory.value}"))
     if back is not None:
-        memory = mc.unmute(back, session_id, user=user, app=app)
+        memory = sessions.unmute(back, session_id)
         print(tables.plain(f"takes part in session {session_id}: {memory.key}: {memory.value}"))
 
 

@@ -34,14 +34,14 @@ def worker(
     """
     with logged_to_stderr(), open_store() as mc:
         if once:
-            done = mc.run_jobs()
+            done = mc.jobs.run()
             print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
             if done.failed:
                 raise typer.Exit(1)
             return
         _stop_on_signals(mc)
         tables.notice("waiting for work; Ctrl-C ends it")
-        mc.work()
+        mc.jobs.work()
         tables.notice("ended; what waits is kept in the queue")
 
 
@@ -67,7 +67,7 @@ def backfill(
         told = _stop_on_signals(mc)
         line = ProgressLine()
         try:
-            result = mc.backfill(batch=batch, seen=line.update)
+            result = mc.jobs.backfill(batch=batch, progress=line.update)
         finally:
             line.end()
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
@@ -80,7 +80,7 @@ def backfill(
 
 def _fill_cues(mc: MemChat, *, yes: bool) -> None:
     """Give facts cues that have none, once the person agrees to what that sends and costs."""
-    plan = mc.cue_plan()
+    plan = mc.jobs.cue_plan()
     if not plan.facts:
         print("no fact is without cues")
         return
@@ -89,7 +89,7 @@ def _fill_cues(mc: MemChat, *, yes: bool) -> None:
         price = "of unknown price" if plan.cost_usd is None else f"for about ${plan.cost_usd:.4f}"
         print(f"{plan.asked} are sent to {plan.model}: about {plan.tokens} tokens, {price}")
         confirm("Ask for their cues?", yes=yes, why="facts are sent and it may cost money")
-    print(f"{mc.backfill_cues()} facts have cues now")
+    print(f"{mc.jobs.backfill_cues().count} facts have cues now")
 
 
 def _print_failures(result: BackfillResult) -> None:
@@ -113,7 +113,7 @@ def _stop_on_signals(mc: MemChat) -> list[int]:
         for name in (signal.SIGINT, signal.SIGTERM):
             signal.signal(name, signal.default_int_handler)
         told.append(number)
-        mc.stop_work()
+        mc.jobs.stop()
 
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, first)

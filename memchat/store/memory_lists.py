@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
-from datetime import date
-from typing import Any
+from datetime import date, datetime
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
@@ -26,6 +26,14 @@ _ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
     "least used": (_m.read_count, _m.match_count),
     "ending first": (_m.expires_at.is_(None), _m.expires_at, _m.said_at.desc()),
 }
+
+
+class Position(NamedTuple):
+    """The place of a memory in a list that is sorted by ``newest`` or ``ending first``."""
+
+    said_at: datetime
+    id: int
+    expires_at: date | None = None
 
 
 def sensitive_words(
@@ -52,13 +60,25 @@ def listed(
     by: date | None = None,
     limit: int | None = None,
     offset: int = 0,
+    after: Position | None = None,
 ) -> list[Memory]:
-    """The memories that match ``wanted``, in its order. Those that are ``expiring`` end no later
-    than ``by``."""
+    """The memories that match ``wanted``, in its order; with ``after`` those behind that place.
+    Those that are ``expiring`` end no later than ``by``."""
     query = _filtered(with_scope, app_ids, wanted, now, by)
+    query = query.where(*_behind(after, wanted.sort))
     query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(offset)
     rows = tx.execute(query if limit is None else query.limit(limit))
     return [now.as_of_today(memory_of(row)) for row in rows]
+
+
+def _behind(after: Position | None, sort: str) -> list[ColumnElement[bool]]:
+    """What comes after a place in the order of ``listed``."""
+    if after is None:
+        return []
+    behind = or_(_m.said_at < after.said_at, and_(_m.said_at == after.said_at, _m.id < after.id))
+    if sort != "ending first":
+        return [behind]
+    return [or_(_m.expires_at > after.expires_at, and_(_m.expires_at == after.expires_at, behind))]
 
 
 def counted(

@@ -24,14 +24,23 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """The result of the extraction of one session."""
+    """What reading a conversation taught; of ``User.add`` also what was stored of it."""
 
-    session_id: int
+    session_id: int | None
+    """None where nothing was stored."""
     changes: tuple[Change, ...] = ()
     title: str | None = None
     summary: str | None = None
     skipped: str | None = None
     """Why nothing was read (memory is off, nothing new), or None."""
+    queued: str | None = None
+    """Why it is not read yet but waits in the queue, or None."""
+    stored: int = 0
+    """How many turns ``User.add`` stored."""
+    known: int = 0
+    """How many turns it skipped, as they were added before."""
+    ignored: int = 0
+    """How many messages and parts it left out: of another role, or without text."""
 
     def count(self, *kinds: str) -> int:
         """How many changes are of one of these kinds."""

@@ -14,28 +14,28 @@ from tests.support.conversation import talk
 
 
 def values(mc, user="ana", app="default", **more) -> set[str]:
-    return {m.value for m in mc.memories(user=user, app=app, **more)}
+    return {m.value for m in mc.user(user, app=app).memories.list(**more)}
 
 
 def test_a_memory_stays_in_its_app(mc) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana", app="home")
+    mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
     assert values(mc, app="home") == {"Lisbon"}
     assert values(mc, app="work") == set()
-    assert mc.recall("which city Lisbon", user="ana", app="work").hits == ()
+    assert mc.user("ana", app="work").search("which city Lisbon").hits == ()
 
 
 def test_a_memory_for_every_app_is_in_every_app_of_its_user_alone(mc) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana", all_apps=True)
+    memory = mc.user("ana").memories.add("profile", "city", "Lisbon", all_apps=True)
     assert memory.app == ""
     assert values(mc, app="home") == values(mc, app="work") == {"Lisbon"}
     assert values(mc, user="bo") == set()
 
 
 def test_an_edit_moves_a_memory_to_every_app_and_back(mc) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana", app="home")
-    mc.edit(memory.id, user="ana", app="home", all_apps=True)
+    memory = mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
+    mc.user("ana", app="home").memories.update(memory.id, all_apps=True)
     assert values(mc, app="work") == {"Lisbon"}
-    mc.edit(memory.id, user="ana", app="work", all_apps=False)
+    mc.user("ana", app="work").memories.update(memory.id, all_apps=False)
     assert values(mc, app="home") == set() and values(mc, app="work") == {"Lisbon"}
 
 
@@ -45,12 +45,12 @@ def test_extraction_never_makes_a_memory_for_every_app(mc, extract_model) -> Non
     assert values(mc, app="home") == {"Lisbon"} and values(mc, app="work") == set()
 
 
-@pytest.mark.parametrize("verb", ["memory", "delete", "restore", "history", "evidence"])
+@pytest.mark.parametrize("verb", ["get", "delete", "restore", "history", "evidence"])
 def test_a_foreign_id_is_not_found_and_nothing_happens(mc, verb: str) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana")
+    memory = mc.user("ana").memories.add("profile", "city", "Lisbon")
     for where in ({"user": "bo"}, {"user": "ana", "app": "other"}):
         with pytest.raises(NotFound):
-            getattr(mc, verb)(memory.id, **where)
+            getattr(mc.user(**where).memories, verb)(memory.id)
     assert values(mc) == {"Lisbon"}
 
 
@@ -60,14 +60,15 @@ def test_a_foreign_id_is_not_found_and_nothing_happens(mc, verb: str) -> None:
 def test_memory_takes_part_only_where_every_switch_is_on(
     mc, chat_model, extract_model, user_on: bool, app_on: bool, incognito: bool
 ) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.embed_pending()
-    mc.set_memory(user_on, user="ana")
-    mc.set_memory(app_on, user="ana", app="default")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
+    ana.set_memory(user_on, all_apps=True)
+    mc.user("ana", app="default").set_memory(app_on)
     on = user_on and app_on and not incognito
     if on:
         extract_model.replies.append(answer())
-    with mc.session(user="ana", incognito=incognito) as chat:
+    with ana.chat(incognito=incognito) as chat:
         assert chat.memory.on is on
         assert chat.memory.reason
         reply = chat.send("Where do I live? I keep bees.")
@@ -75,31 +76,33 @@ def test_memory_takes_part_only_where_every_switch_is_on(
     assert bool(reply.shown.lines) is on
     assert ("Lisbon" in chat_model.requests[-1].messages[0].content) is on
     assert len(extract_model.requests) == int(on), "off means that nothing is read"
-    assert len(mc.jobs(user="ana")) == 1 + int(on), "and nothing queued"
+    assert len(mc.jobs.list(user="ana")) == 1 + int(on), "and nothing queued"
 
 
 def test_the_reason_names_the_switch(mc) -> None:
-    mc.set_memory(False, user="ana", app="work")
-    assert "app work" in mc.memory_switch(user="ana", app="work").reason
-    assert mc.memory_switch(user="ana", app="home").on
-    mc.set_memory(False, user="ana")
-    assert "for ana" in mc.memory_switch(user="ana", app="home").reason
-    assert mc.memory_switch(user="bo").on
+    mc.user("ana", app="work").set_memory(False)
+    assert "app work" in mc.user("ana", app="work").memory_switch().reason
+    assert mc.user("ana", app="home").memory_switch().on
+    mc.user("ana").set_memory(False, all_apps=True)
+    assert "for ana" in mc.user("ana", app="home").memory_switch().reason
+    assert mc.user("bo").memory_switch().on
 
 
 def test_with_memory_off_it_can_still_be_read_and_deleted(mc) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana")
-    mc.set_memory(False, user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("profile", "city", "Lisbon")
+    ana.set_memory(False, all_apps=True)
     assert values(mc) == {"Lisbon"}
-    mc.delete(memory.id, user="ana")
+    ana.memories.delete(memory.id)
     assert values(mc) == set()
 
 
 def test_what_is_said_while_memory_is_off_is_never_learnt_later(mc, extract_model) -> None:
-    chat = mc.session(user="ana")
-    mc.set_memory(False, user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
+    ana.set_memory(False, all_apps=True)
     chat.send("I moved to Lisbon.").text
-    mc.set_memory(True, user="ana")
+    ana.set_memory(True, all_apps=True)
     chat.send("I keep bees.").text
     extract_model.replies.append(answer())
     chat.end()
@@ -108,13 +111,13 @@ def test_what_is_said_while_memory_is_off_is_never_learnt_later(mc, extract_mode
 
 
 def test_incognito_leaves_no_byte_behind(mc, extract_model) -> None:
-    mc.session(user="ana").send("Hello there.").text
+    mc.user("ana").chat().send("Hello there.").text
     before = tables(mc)
-    with mc.session(user="ana", app="secret-plan", incognito=True) as chat:
+    with mc.user("ana", app="secret-plan").chat(incognito=True) as chat:
         assert "Incognito" in chat.notice
         chat.send("My Zanzibar plan is ready.").text
         chat.send("Which plan was that, the Zanzibar one?").text
-    mc.run_jobs()
+    mc.jobs.run()
     assert tables(mc) == before
     for path in Path(mc.settings.home).rglob("*"):
         if path.is_file():
@@ -123,7 +126,7 @@ def test_incognito_leaves_no_byte_behind(mc, extract_model) -> None:
 
 
 def test_incognito_remembers_within_itself(mc, chat_model) -> None:
-    chat = mc.session(user="ana", incognito=True)
+    chat = mc.user("ana").chat(incognito=True)
     chat.send("My plan is ready.").text
     chat.send("Which one?").text
     assert [m.content for m in chat_model.requests[-1].messages[1:]] == [
@@ -143,8 +146,8 @@ def tables(mc) -> dict[str, int]:
     "name", ["../x", "Ana Çelik", "李雷", "🦊", "a/b\\c", "' OR 1=1 --", "x" * 200]
 )
 def test_any_name_is_a_user_or_an_app_and_never_a_path(mc, name: str) -> None:
-    mc.add("profile", "city", "Lisbon", user=name, app=name)
-    mc.embed_pending()
+    mc.user(name, app=name).memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
     assert values(mc, user=name, app=name) == {"Lisbon"}
     assert values(mc, user=name) == set()
     home = Path(mc.settings.home)
@@ -154,19 +157,19 @@ def test_any_name_is_a_user_or_an_app_and_never_a_path(mc, name: str) -> None:
 @pytest.mark.parametrize("name", ["", "  ", "a\0b", "tab\there", "x" * 201, "half \ud800"])
 def test_a_name_that_cannot_be_used_is_refused(mc, name: str) -> None:
     with pytest.raises(ScopeError):
-        mc.memories(user=name)
+        mc.user(name).memories.list()
     with pytest.raises(ScopeError):
-        mc.memories(user="ana", app=name)
+        mc.user("ana", app=name).memories.list()
 
 
 def test_names_are_compared_in_one_form(mc) -> None:
-    mc.add("profile", "city", "Lisbon", user="Jos\u00e9")
+    mc.user("Jos\u00e9").memories.add("profile", "city", "Lisbon")
     assert values(mc, user="Jose\u0301") == {"Lisbon"}
 
 
 def test_an_unknown_status_is_refused(mc) -> None:
     with pytest.raises(InputError, match="no status"):
-        mc.memories(user="ana", status="odd")
+        mc.user("ana").memories.list(status="odd")
 
 
 HIDDEN = ["ana\u200b", "\u200eana", "an\u202ea", "a\u2066na", "ana\u2069", "ana\ufeff", "a\u00adna"]
@@ -175,19 +178,21 @@ HIDDEN += ["ana\u200d", "a\u200cna", "a\u2028na", "ana\u3164", "ana\ufe0f", "ana
 
 @pytest.mark.parametrize("name", HIDDEN, ids=ascii)
 def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: str) -> None:
+    person = mc.user(name)
     for where in ({"user": name}, {"user": "ana", "app": name}):
-        for verb in (mc.memories, mc.sessions, mc.inbox, mc.memory_switch):
+        ana = mc.user(**where)
+        for verb in (ana.memories.list, ana.sessions.list, ana.inbox.list, ana.memory_switch):
             with pytest.raises(ScopeError, match=r"cannot be seen \(U\+[0-9A-F]{4,5}\)"):
-                verb(**where)
+                verb()
         with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.add("profile", "city", "Lisbon", **where)
+            mc.user(**where).memories.add("profile", "city", "Lisbon")
         with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.recall("Lisbon", **where)
+            mc.user(**where).search("Lisbon")
         with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.set_memory(False, **where)
+            mc.user(**where).set_memory(False)
         with pytest.raises(ScopeError, match="cannot be seen"):
-            mc.session(**where).send("Hello")
-    for verb in (mc.apps, mc.wipe):
+            mc.user(**where).chat().send("Hello")
+    for verb in (person.apps.list, person.delete_all):
         with pytest.raises(ScopeError, match="cannot be seen"):
             verb(user=name)
     with private.database(mc).read() as tx:
@@ -198,23 +203,23 @@ def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: st
     "name", ["👩\u200d👩\u200d👧", "❤\ufe0f\u200d🔥", "علی\u200cرضا", "क्\u200dष", "Zoë", "中文"]
 )
 def test_a_character_that_an_emoji_or_a_script_needs_is_part_of_a_name(mc, name: str) -> None:
-    mc.add("profile", "city", "Lisbon", user=name, app=name)
+    mc.user(name, app=name).memories.add("profile", "city", "Lisbon")
     assert values(mc, user=name, app=name) == {"Lisbon"}
 
 
 def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana", app="home")
-    mc.session(user="ana", app="home").send("I live in Lisbon.").text
+    mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
+    mc.user("ana", app="home").chat().send("I live in Lisbon.").text
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
         tx.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")
     where = {"user": "ana\u200b", "app": "home\u200b"}
     assert values(mc, **where) == {"Lisbon"}
-    assert [app.name for app in mc.apps(user="ana\u200b")] == ["home\u200b"]
-    assert mc.add("profile", "job", "nurse", **where).value == "nurse"
+    assert [app.name for app in mc.user("ana\u200b").apps.list()] == ["home\u200b"]
+    assert mc.user(**where).memories.add("profile", "job", "nurse").value == "nurse"
     private.parts(mc).worker.run()  # which meets them too
     with pytest.raises(ScopeError, match="app name"):
-        mc.add("profile", "city", "Lisbon", user="ana\u200b", app="other\u200b")
-    assert mc.delete_app("home\u200b", user="ana\u200b") == 2
-    assert mc.apps(user="ana\u200b") == []
-    assert mc.wipe(user="ana\u200b") == 0
+        mc.user("ana\u200b", app="other\u200b").memories.add("profile", "city", "Lisbon")
+    assert mc.user("ana\u200b").apps.delete("home\u200b").memories == 2
+    assert mc.user("ana\u200b").apps.list() == []
+    assert mc.user("ana\u200b").delete_all().memories == 0

@@ -201,7 +201,7 @@ def test_a_message_that_code_answers_does_not_shift_the_replies_after_it() -> No
     def use(desk: Desk) -> None:
         chat = desk.hold("t1", turns)
         assert chat.session_id is not None
-        said.extend(m.content for m in desk.mc.messages(chat.session_id, user=USER))
+        said.extend(m.content for m in desk.mc.user(USER).sessions.messages(chat.session_id))
 
     at(use, answer())
     assert said[2:] == ["How much is two and two?", "Four."]
@@ -218,7 +218,7 @@ def test_what_is_known_was_said_and_not_entered_by_hand() -> None:
         taught = desk.teach(known)
         assert [taught[i].value for i in ("k1", "k2")] == ["Leeds", "Assam"]
         assert {memory.created_by for memory in taught.values()} == {"auto"}
-        assert desk.by_hand == [] and desk.mc.inbox(user=USER) == []
+        assert desk.by_hand == [] and desk.mc.user(USER).inbox.list() == []
 
     assert at(use).kept == []  # the set-up is no answer of the model
 

@@ -105,13 +105,14 @@ def test_one_of_several_values_is_replaced_only_where_the_words_say_so(mc, extra
     line = "I plan a trip to Narvik."
     said(mc, extract_model, line, updates(line[:-1], "plan", "a trip to Narvik", "k1"))
     assert state(mc) == {"a trip to Riga": (True, None)}
-    assert [item.value for item in mc.inbox(user="ana")] == ["a trip to Narvik"]
+    assert [item.value for item in mc.user("ana").inbox.list()] == ["a trip to Narvik"]
     line = "I plan a trip to Bodø instead."
     said(mc, extract_model, line, updates(line[:-1], "plan", "a trip to Bodø", "k1"))
     assert state(mc)["a trip to Riga"] == (False, "superseded")
 
 
 def test_what_a_word_says_is_added_is_looked_at_again_before_it_replaces(mc, extract_model) -> None:
+    ana = mc.user("ana")
     cashews = model_fact("I am allergic to cashews", "allergy", "cashews")
     said(mc, extract_model, "I am allergic to cashews.", cashews)
     line = "I am also allergic to kiwis."
@@ -119,8 +120,8 @@ def test_what_a_word_says_is_added_is_looked_at_again_before_it_replaces(mc, ext
         request, {"answer": "not", "why": "wrong_target"}
     )
     said(mc, extract_model, line, updates(line[:-1], "allergy", "kiwis", "k1"))
-    assert state(mc) == {"cashews": (True, None)} and mc.inbox(user="ana") == []
-    (refused,) = mc.refusals(user="ana")
+    assert state(mc) == {"cashews": (True, None)} and ana.inbox.list() == []
+    (refused,) = ana.inbox.refusals()
     assert (refused.value, refused.relation) == ("kiwis", "updates")
 
 
@@ -149,19 +150,21 @@ def test_a_fact_ends_only_with_words_that_say_it_is_over(mc, extract_model) -> N
 
 
 def test_a_restatement_that_says_more_stands_for_both_and_can_be_undone(mc, extract_model) -> None:
+    ana = mc.user("ana")
     terrier = model_fact("I have a terrier Bruno", "pet", "terrier Bruno")
     said(mc, extract_model, "I have a terrier Bruno.", terrier)
-    (old,) = mc.memories(user="ana")
+    (old,) = ana.memories.list()
     line = "My grey terrier Bruno snores."
     same = {"to": "k1", "is": "same"}
     said(mc, extract_model, line, model_fact("My grey terrier Bruno snores", "pet",
                                              "grey terrier Bruno", **same))  # fmt: skip
     assert state(mc) == {"terrier Bruno": (False, "merged"), "grey terrier Bruno": (True, None)}
-    assert mc.evidence(mc.memories(user="ana")[0].id, user="ana")
-    assert mc.restore(old.id, user="ana").active
+    assert ana.memories.evidence(ana.memories.list()[0].id)
+    assert ana.memories.restore(old.id).active
 
 
 def test_a_replaced_value_takes_no_place_among_the_facts_shown(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     for value in ("Helix", "Emacs", "Kakoune", "Vim", "Zed", "Nano", "Micro"):
         line = f"My editor is {value} now."
 
@@ -172,10 +175,10 @@ def test_a_replaced_value_takes_no_place_among_the_facts_shown(mc, extract_model
             return model_answer(model_fact(line[:-1], "editor", value, **to))
 
         extract_model.replies.append(reply)
-        with mc.session(user="ana") as chat:
+        with ana.chat() as chat:
             assert chat.send(line).text
         clock.advance(days=1)
-    assert [m.value for m in mc.memories(user="ana")] == ["Micro"]
+    assert [m.value for m in ana.memories.list()] == ["Micro"]
 
 
 @pytest.mark.parametrize(

@@ -76,9 +76,9 @@ def test_a_message_covers_itself_and_a_fact_what_it_was_drawn_from(people) -> No
     (person,) = people
     with store(HashEmbedder(), asked_at(person)) as mc:
         fed = feed(mc, person, What(turns=True, facts=True, summaries=True))
-        hits = mc.recall(PIANO, user=person.name).hits
+        hits = mc.user(person.name).search(PIANO).hits
         assert {hit.kind: covers(mc, person, fed, hit) for hit in hits}["memory"] == {"D1:1"}
-        hits = mc.recall(GOAT, user=person.name).hits
+        hits = mc.user(person.name).search(GOAT).hits
         assert covers(mc, person, fed, hits[0]) == {"D1:2"} and hits[0].kind == "message"
         row = Row("memchat")
         ask(mc, person, fed, row)

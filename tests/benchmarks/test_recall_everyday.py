@@ -52,7 +52,7 @@ def test_people_come_from_the_folder_or_else_are_the_project_s_own(people, tmp_p
 def test_facts_carry_the_cues_that_they_are_given(people, cues: Cues, held) -> None:
     with kept(HashEmbedder(), people[0], cues=cues) as store:
         assert store.memories["a1"].cues == held
-        assert store.mc.count_memories(user="ada") == 2
+        assert store.mc.user("ada").memories.count() == 2
 
 
 def test_a_fact_counts_as_given_only_where_its_words_stand_in_the_prompt(people) -> None:
@@ -60,7 +60,7 @@ def test_a_fact_counts_as_given_only_where_its_words_stand_in_the_prompt(people)
         given = store.given(GUESTS)
         assert store.line("a1") in given and GUESTS not in given
         assert store.prompt(GUESTS)[-1].content == GUESTS
-        assert not store.mc.sessions(user="ada"), "asking must leave nothing behind"
+        assert not store.mc.user("ada").sessions.list(), "asking must leave nothing behind"
 
 
 def test_shares_are_means_over_the_requests_that_a_row_speaks_of() -> None:

@@ -15,7 +15,9 @@ from tests.support.store import Opener
 
 
 def rows(mc, chat) -> list[tuple[str, str, str]]:
-    return [(m.role, m.content, m.status) for m in mc.messages(chat.session_id, user="ana")]
+    return [
+        (m.role, m.content, m.status) for m in mc.user("ana").sessions.messages(chat.session_id)
+    ]
 
 
 def test_the_user_s_words_are_on_disk_before_the_model_is_asked(open_store: Opener) -> None:
@@ -26,7 +28,7 @@ def test_the_user_s_words_are_on_disk_before_the_model_is_asked(open_store: Open
         return "Hello."
 
     mc = open_store(chat_model=ScriptedModel([reply]))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("Hi").text
     assert seen == [[("user", "Hi", "complete")]]
     assert rows(mc, chat) == [("user", "Hi", "complete"), ("assistant", "Hello.", "complete")]
@@ -34,13 +36,13 @@ def test_the_user_s_words_are_on_disk_before_the_model_is_asked(open_store: Open
 
 def test_a_reply_arrives_in_pieces(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel(["one two three"]))
-    assert list(mc.session(user="ana").send("Hi")) == ["one ", "two ", "three"]
+    assert list(mc.user("ana").chat().send("Hi")) == ["one ", "two ", "three"]
 
 
 def test_a_stopped_reply_is_kept_as_far_as_it_came_and_the_connection_is_cut(open_store) -> None:
     model = ScriptedModel(["one two three"])
     mc = open_store(chat_model=model)
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     reply = chat.send("Hi")
     assert next(iter(reply)) == "one "
     reply.stop()
@@ -50,7 +52,7 @@ def test_a_stopped_reply_is_kept_as_far_as_it_came_and_the_connection_is_cut(ope
 
 def test_an_interrupt_from_the_keyboard_keeps_the_partial_reply(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel(["one two three"]))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     reply = chat.send("Hi")
     with pytest.raises(KeyboardInterrupt):
         for _ in reply:
@@ -60,7 +62,7 @@ def test_an_interrupt_from_the_keyboard_keeps_the_partial_reply(open_store: Open
 
 def test_a_reply_that_nobody_reads_on_is_kept_as_partial_by_the_next_message(open_store) -> None:
     mc = open_store(chat_model=ScriptedModel(["one two three", "four"]))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     next(iter(chat.send("Hi")))
     assert chat.send("Go on").text == "four"
     assert [r[1:] for r in rows(mc, chat)] == [
@@ -73,7 +75,7 @@ def test_a_reply_that_nobody_reads_on_is_kept_as_partial_by_the_next_message(ope
 
 def test_a_stream_that_breaks_keeps_what_came_and_says_what_happened(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel([Broken("one two ", ProviderError("cut off"))]))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     reply = chat.send("Hi")
     with pytest.raises(ProviderError, match="cut off"):
         list(reply)
@@ -83,7 +85,7 @@ def test_a_stream_that_breaks_keeps_what_came_and_says_what_happened(open_store:
 def test_a_provider_that_fails_loses_no_message_and_the_chat_goes_on(open_store: Opener) -> None:
     model = ScriptedModel([ProviderError("down", status=500), "Back again."])
     mc = open_store(chat_model=model)
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     with pytest.raises(ProviderError):
         chat.send("First").text
     assert chat.send("Second").text == "Back again."
@@ -100,9 +102,10 @@ def test_a_provider_that_fails_loses_no_message_and_the_chat_goes_on(open_store:
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\t"])
 def test_a_blank_message_is_refused(mc, text: str) -> None:
+    ana = mc.user("ana")
     with pytest.raises(InputError, match="empty"):
-        mc.session(user="ana").send(text)
-    assert mc.sessions(user="ana") == []
+        ana.chat().send(text)
+    assert ana.sessions.list() == []
 
 
 @pytest.mark.parametrize(
@@ -115,13 +118,13 @@ def test_a_blank_message_is_refused(mc, text: str) -> None:
 )
 def test_any_text_is_kept(mc, extract_model, text: str, kept: str) -> None:
     extract_model.replies.append(answer())
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         chat.send(text).text
     assert rows(mc, chat)[0][1] == kept
 
 
 def test_a_message_of_a_megabyte_is_kept_and_the_model_s_limit_is_said(mc, chat_model) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     with pytest.raises(InputError, match="longer than scripted/chat can read"):
         chat.send("x" * 1_000_000).text
     assert len(rows(mc, chat)[0][1]) == 1_000_000
@@ -131,7 +134,8 @@ def test_a_message_of_a_megabyte_is_kept_and_the_model_s_limit_is_said(mc, chat_
 def test_a_chat_that_outgrows_the_window_keeps_the_newest_turns(open_store: Opener) -> None:
     model = ScriptedModel(["Fine."] * 30, window=1000)
     mc = open_store(chat_model=model)
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     for n in range(20):
         reply = chat.send(f"Turn {n} " + "and some more words " * 10)
         assert reply.text
@@ -139,13 +143,13 @@ def test_a_chat_that_outgrows_the_window_keeps_the_newest_turns(open_store: Open
     assert sent[-1].startswith("Turn 19") and not any(s.startswith("Turn 0 ") for s in sent)
     assert sent[0].startswith("You are") and model.requests[-1].messages[1].role == "user"
     assert reply.dropped_turns > 0
-    assert len(mc.messages(chat.session_id, user="ana")) == 40
+    assert len(ana.sessions.messages(chat.session_id)) == 40
 
 
 def test_older_turns_return_when_they_are_spoken_of(open_store: Opener) -> None:
     model = ScriptedModel(["Fine."] * 30, window=1000)
     mc = open_store(chat_model=model)
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("The zebra crossing on Mill Street is broken.").text
     for n in range(20):
         chat.send(f"Turn {n} " + "and some more words " * 10).text
@@ -156,25 +160,27 @@ def test_older_turns_return_when_they_are_spoken_of(open_store: Opener) -> None:
 
 
 def test_a_reply_keeps_the_receipt_of_what_was_shown(mc, extract_model, chat_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.embed_pending()
-    reply = mc.session(user="ana").send("Is Lisbon my city?")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
+    reply = ana.chat().send("Is Lisbon my city?")
     assert reply.text
-    (hit,) = mc.receipt(reply.message_id, user="ana")
+    (hit,) = ana.sessions.receipt(reply.message_id)
     assert (hit.kind, hit.channel) == ("memory", "both")
     assert f"- #{hit.id} {hit.text}" in chat_model.requests[-1].messages[0].content
 
 
 def test_nothing_remembered_means_no_block_at_all(mc, chat_model) -> None:
-    mc.session(user="ana").send("Hi").text
+    mc.user("ana").chat().send("Hi").text
     assert "memories" not in chat_model.requests[-1].messages[0].content
 
 
 def test_chat_once_retrieves_and_writes_nothing(mc, chat_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
     before = dump(mc)
-    said = mc.chat_once("Where do I live?", user="ana")
+    said = ana.answer("Where do I live?")
     assert said.text == "Fine." and len(said.shown.hits) == 1
     assert dump(mc) == before
 
@@ -186,7 +192,7 @@ def dump(mc) -> str:
 
 def test_ending_twice_reads_once(mc, extract_model) -> None:
     extract_model.replies.append(answer())
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("Hi").text
     chat.end()
     chat.end()
@@ -194,69 +200,73 @@ def test_ending_twice_reads_once(mc, extract_model) -> None:
 
 
 def test_a_session_can_go_on_after_its_end(mc, extract_model) -> None:
+    ana = mc.user("ana")
     extract_model.replies.extend([answer(), answer()])
-    chat = mc.session(user="ana")
+    chat = ana.chat()
     chat.send("Hi").text
     chat.end()
     chat.send("Still here").text
-    assert mc.sessions(user="ana")[0].status in ("open", "extracted")
+    assert ana.sessions.list()[0].status in ("open", "extracted")
     chat.end()
-    assert len(mc.sessions(user="ana")) == 1 and len(extract_model.requests) == 2
+    assert len(ana.sessions.list()) == 1 and len(extract_model.requests) == 2
 
 
 def test_a_session_in_use_by_another_process_can_be_neither_ended_nor_resumed(
     mc, open_store, clock
 ) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("Hi").text
     other = open_store()
+    ana = other.user("ana")
     with pytest.raises(StoreError, match="open in another process"):
-        other.session(user="ana", resume=chat.session_id)
+        ana.chat(resume=chat.session_id)
     with pytest.raises(StoreError, match="open in another process"):
-        other.end_session(chat.session_id, user="ana")
-    other.run_jobs()
-    assert other.find_session(chat.session_id, user="ana").status == "open"
+        ana.sessions.end(chat.session_id)
+    other.jobs.run()
+    assert ana.sessions.get(chat.session_id).status == "open"
 
 
 def test_a_chat_that_lost_its_lease_does_not_end_the_one_that_took_over(
     mc, open_store, extract_model, clock
 ) -> None:
-    slept = mc.session(user="ana")
+    ana = mc.user("ana")
+    slept = ana.chat()
     slept.send("Hi").text
     private.stop_renewing(slept)
     clock.advance(seconds=61)
     extract_model.replies.append(answer())
-    other = open_store().session(user="ana", resume=slept.session_id)
+    other = open_store().user("ana").chat(resume=slept.session_id)
     other.send("I am here now.").text
     slept.end()
-    assert mc.find_session(slept.session_id, user="ana").ended_at is None
+    assert ana.sessions.get(slept.session_id).ended_at is None
 
 
 def test_a_session_whose_lease_ran_out_is_ended_and_read_by_the_next_process(
     mc, open_store, extract_model, clock
 ) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("I moved to Lisbon.").text
     private.stop_renewing(chat)  # its process is stuck: nobody renews the lease
     clock.advance(seconds=61)
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
-    (learned,) = open_store().run_jobs().learned
+    (learned,) = open_store().jobs.run().learned
     assert learned.count("added") == 1
 
 
 def test_a_machine_that_slept_does_not_end_the_session_it_still_holds(
     mc, open_store, clock
 ) -> None:
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     chat.send("Hi").text
     clock.advance(seconds=100)  # the keeper's thread has not come round yet
-    mc.run_jobs()
-    open_store().run_jobs()
-    assert mc.find_session(chat.session_id, user="ana").status == "open"
+    mc.jobs.run()
+    open_store().jobs.run()
+    assert ana.sessions.get(chat.session_id).status == "open"
 
 
 def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_model) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("I moved to Lisbon.").text
     private.stop_renewing(chat)
     pid = os.fork()
@@ -268,11 +278,11 @@ def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_mo
         gone = owner.replace(f":{os.getpid()}:", f":{pid}:")
         sessions.reopen(tx, chat.session_id, gone, until, mc.now)
     extract_model.replies.append(answer())
-    assert len(open_store().run_jobs().learned) == 1
+    assert len(open_store().jobs.run().learned) == 1
 
 
 def test_the_lease_is_renewed_while_the_process_lives(mc, clock) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("Hi").text
     assert private.is_renewing(chat)
     with private.database(mc).read() as tx:
@@ -281,11 +291,12 @@ def test_the_lease_is_renewed_while_the_process_lives(mc, clock) -> None:
 
 
 def test_resuming_an_unknown_or_foreign_session_is_refused(mc) -> None:
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     chat.send("Hi").text
     with pytest.raises(NotFound, match="no session"):
-        mc.session(user="bo", resume=chat.session_id)
+        mc.user("bo").chat(resume=chat.session_id)
     with pytest.raises(NotFound):
-        mc.session(user="ana", app="other", resume=chat.session_id)
+        mc.user("ana", app="other").chat(resume=chat.session_id)
     with pytest.raises(InputError, match="incognito"):
-        mc.session(user="ana", resume=chat.session_id, incognito=True)
+        ana.chat(resume=chat.session_id, incognito=True)

@@ -17,7 +17,7 @@ DOWN = ProviderError("the model does not answer")
 
 
 def said(mc: MemChat, talk: Chat) -> list[str]:
-    return [turn.content for turn in mc.messages(talk.session_id or 0, **ANA)]
+    return [turn.content for turn in mc.user(**ANA).sessions.messages(talk.session_id or 0)]
 
 
 def prompt(model: ScriptedModel) -> list[str]:
@@ -32,9 +32,9 @@ def next_replies(model: ScriptedModel, *replies: object) -> None:
 
 def test_a_new_reply_takes_the_place_of_the_old(mc: MemChat, chat_model: ScriptedModel) -> None:
     next_replies(chat_model, "Fine.", "Better.")
-    with mc.session(**ANA) as talk:
+    with mc.user(**ANA).chat() as talk:
         talk.send("Hello").text
-        assert mc.redo(talk).text == "Better."
+        assert talk.redo().text == "Better."
         assert prompt(chat_model) == ["Hello"]
         assert said(mc, talk) == ["Hello", "Better."]
 
@@ -44,12 +44,12 @@ def test_the_old_reply_stays_where_the_new_one_fails(
     mc: MemChat, chat_model: ScriptedModel, came: str
 ) -> None:
     next_replies(chat_model, "Fine.", Broken(came, DOWN), "Better.")
-    with mc.session(**ANA) as talk:
+    with mc.user(**ANA).chat() as talk:
         talk.send("Hello").text
         with pytest.raises(ProviderError):
-            mc.redo(talk).text
+            talk.redo().text
         assert said(mc, talk) == ["Hello", "Fine."]
-        mc.redo(talk).text
+        talk.redo().text
         assert said(mc, talk) == ["Hello", "Better."]
 
 
@@ -57,16 +57,17 @@ def test_the_old_reply_stays_where_the_new_one_fails(
 def test_a_message_said_anew_without_a_reply_leaves_the_old_turn_whole(
     mc: MemChat, chat_model: ScriptedModel, extract_model: ScriptedModel, came: str
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     next_replies(chat_model, "Lovely.", Broken(came, DOWN), "Noted.")
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("I live in Lisbon").text
         talk.end()
-        before = mc.memories(**ANA)
+        before = ana.memories.list()
         with pytest.raises(ProviderError):
-            mc.redo(talk, "I like rain").text
+            talk.redo("I like rain").text
         assert said(mc, talk) == ["I live in Lisbon", "Lovely."]
-        assert mc.memories(**ANA) == before != []
+        assert ana.memories.list() == before != []
         talk.send("And now?").text
         assert "Lisbon" in chat_model.requests[-1].messages[0].content
         extract_model.replies.append(answer())
@@ -75,29 +76,31 @@ def test_a_message_said_anew_without_a_reply_leaves_the_old_turn_whole(
 def test_what_only_the_old_words_prove_is_not_given_to_the_model_that_answers_the_new(
     mc: MemChat, chat_model: ScriptedModel, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("I live in Lisbon").text
         talk.end()
-        mc.redo(talk, "I live in Porto. Where do I live?").text
+        talk.redo("I live in Porto. Where do I live?").text
         sent = " ".join(message.content for message in chat_model.requests[-1].messages)
         assert "Porto" in sent
         assert "Lisbon" not in sent
-        assert mc.memories(**ANA) == []
+        assert ana.memories.list() == []
         extract_model.replies.append(answer())
 
 
 def test_a_memory_kept_out_of_the_chat_before_stays_out_where_no_reply_comes(
     mc: MemChat, chat_model: ScriptedModel, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     next_replies(chat_model, "Lovely.", Broken("", DOWN), "Somewhere.")
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("I live in Lisbon").text
         talk.end()
-        mc.mute(mc.memories(**ANA)[0].id, talk.session_id or 0, **ANA)
+        ana.sessions.mute(ana.memories.list()[0].id, talk.session_id or 0)
         with pytest.raises(ProviderError):
-            mc.redo(talk, "I like rain").text
+            talk.redo("I like rain").text
         talk.send("Where do I live?").text
         assert "city: Lisbon" not in chat_model.requests[-1].messages[0].content
         extract_model.replies.append(answer())
@@ -107,9 +110,9 @@ def test_a_reply_that_was_stopped_takes_the_place_of_the_old(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
     next_replies(chat_model, "Fine.", "Much better than before.")
-    with mc.session(**ANA) as talk:
+    with mc.user(**ANA).chat() as talk:
         talk.send("Hello").text
-        reply = mc.redo(talk)
+        reply = talk.redo()
         next(iter(reply))
         reply.stop()
         assert said(mc, talk) == ["Hello", "Much "]
@@ -119,9 +122,9 @@ def test_a_reply_that_was_never_read_takes_nobodys_place(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
     next_replies(chat_model, "Fine.", "Never seen.")
-    with mc.session(**ANA) as talk:
+    with mc.user(**ANA).chat() as talk:
         talk.send("Hello").text
-        mc.redo(talk)
+        talk.redo()
     assert said(mc, talk) == ["Hello", "Fine."]
 
 
@@ -130,29 +133,29 @@ def test_a_store_killed_in_mid_answer_has_the_old_turn_and_the_new_words(
 ) -> None:
     next_replies(chat_model, "Fine.", "Never finished.")
     mc = open_store()
-    talk = mc.session(**ANA)
+    talk = mc.user(**ANA).chat()
     talk.send("Hello").text
-    next(iter(mc.redo(talk, "Good evening")))
+    next(iter(talk.redo("Good evening")))
     assert said(open_store(), talk) == ["Hello", "Fine.", "Good evening"]
 
 
 def test_incognito_the_old_turn_stays_too(mc: MemChat, chat_model: ScriptedModel) -> None:
     next_replies(chat_model, "Fine.", Broken("", DOWN), Broken("", DOWN), "Good evening to you.")
-    with mc.session(**ANA, incognito=True) as talk:
+    with mc.user(**ANA).chat(incognito=True) as talk:
         talk.send("Hello").text
         for words in (None, "Good evening"):
             with pytest.raises(ProviderError):
-                mc.redo(talk, words).text
+                talk.redo(words).text
             assert [turn.content for turn in talk.turns] == ["Hello", "Fine."]
-        mc.redo(talk, "Good evening").text
+        talk.redo("Good evening").text
         assert [turn.content for turn in talk.turns] == ["Good evening", "Good evening to you."]
 
 
 def test_blank_words_are_refused_and_change_nothing(mc: MemChat) -> None:
-    with mc.session(**ANA) as talk:
+    with mc.user(**ANA).chat() as talk:
         talk.send("Hello").text
         with pytest.raises(InputError):
-            mc.redo(talk, "  ")
+            talk.redo("  ")
         assert said(mc, talk) == ["Hello", "Fine."]
         talk.send("Once more").text
         assert said(mc, talk) == ["Hello", "Fine.", "Once more", "Fine."]

@@ -47,13 +47,13 @@ def wired(server: WireServer, tmp_path: Path, clock: FakeClock) -> Iterator[MemC
         embedder=HashEmbedder(),
         clock=clock,
     ) as mc:
-        mc.set_memory(False, user="ana")
+        mc.user("ana").set_memory(False, all_apps=True)
         yield mc
 
 
 def kept(mc: MemChat, chat) -> Message:
     """The last turn of a conversation as it is stored."""
-    return mc.messages(chat.session_id, user="ana")[-1]
+    return mc.user("ana").sessions.messages(chat.session_id)[-1]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_a_reply_with_halves_of_characters_is_shown_and_kept(
     wired: MemChat, server: WireServer, parts: tuple[str, ...], shown: str
 ) -> None:
     server.script(Pieces(parts, finish=True))
-    chat = wired.session(user="ana")
+    chat = wired.user("ana").chat()
     reply = chat.send("Hi")
     assert "".join(reply) == shown and reply.cut is None
     assert (kept(wired, chat).content, kept(wired, chat).status) == (shown, "complete")
@@ -83,7 +83,7 @@ def test_half_a_character_before_the_line_breaks_is_kept_as_unreadable(
     wired: MemChat, server: WireServer
 ) -> None:
     server.script(Cut("Hello \ud83d"))
-    chat = wired.session(user="ana")
+    chat = wired.user("ana").chat()
     with pytest.raises(MemChatError, match="broke off"):
         chat.send("Hi").text
     assert (kept(wired, chat).content, kept(wired, chat).status) == ("Hello \ufffd", "partial")
@@ -93,7 +93,7 @@ def test_a_stream_that_ends_without_a_finish_is_said_to_be_cut(
     wired: MemChat, server: WireServer
 ) -> None:
     server.script(Pieces(("One ", "two")))
-    chat = wired.session(user="ana")
+    chat = wired.user("ana").chat()
     reply = chat.send("Hi")
     assert (reply.text, reply.cut) == ("One two", BROKEN_OFF)
     assert (kept(wired, chat).content, kept(wired, chat).status) == ("One two", "partial")
@@ -105,7 +105,7 @@ def test_a_provider_that_never_stops_is_left_at_the_limit(
     wired: MemChat, server: WireServer
 ) -> None:
     server.script(Pieces(("some words " * 1_000,) * 2_000))
-    chat = wired.session(user="ana")
+    chat = wired.user("ana").chat()
     reply = chat.send("Hi")
     assert len("".join(reply)) == LIMIT and reply.cut == TOO_LONG
     assert server.client_left.wait(10), "the connection is cut"
@@ -116,13 +116,13 @@ def test_a_reply_in_one_enormous_piece_is_ended_at_the_limit_too(
     wired: MemChat, server: WireServer
 ) -> None:
     server.script(Say("é" * 3 * LIMIT))
-    reply = wired.session(user="ana").send("Hi")
+    reply = wired.user("ana").chat().send("Hi")
     assert (len(reply.text), reply.cut) == (LIMIT, TOO_LONG)
 
 
 def test_a_reply_of_just_the_limit_is_whole(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel(["x" * LIMIT]))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     reply = chat.send("Hi")
     assert len(reply.text) == LIMIT and reply.cut is None
     assert kept(mc, chat).status == "complete"
@@ -130,15 +130,15 @@ def test_a_reply_of_just_the_limit_is_whole(open_store: Opener) -> None:
 
 def anew(mc: MemChat, model: ScriptedModel) -> Reply:
     model.replies.appendleft("Short.")
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     assert chat.send("Hi").text == "Short."
-    return mc.redo(chat)
+    return chat.redo()
 
 
 WAYS: dict[str, Callable[[MemChat, ScriptedModel], Reply]] = {
-    "a reply": lambda mc, _: mc.session(user="ana").send("Hi"),
+    "a reply": lambda mc, _: mc.user("ana").chat().send("Hi"),
     "one asked anew": anew,
-    "an incognito one": lambda mc, _: mc.session(user="ana", incognito=True).send("Hi"),
+    "an incognito one": lambda mc, _: mc.user("ana").chat(incognito=True).send("Hi"),
 }
 
 
@@ -155,16 +155,17 @@ def test_every_way_to_a_reply_ends_at_the_limit(open_store: Opener, way: str) ->
 def test_every_way_to_a_reply_keeps_one_without_an_end(open_store: Opener, way: str) -> None:
     model = ScriptedModel([Broken("One two")])
     mc = open_store(chat_model=model)
+    ana = mc.user("ana")
     reply = WAYS[way](mc, model)
     assert (reply.text, reply.cut) == ("One two", BROKEN_OFF)
-    for session in mc.sessions(user="ana"):
-        turns = [(m.role, m.content) for m in mc.messages(session.id, user="ana")]
+    for session in ana.sessions.list():
+        turns = [(m.role, m.content) for m in ana.sessions.messages(session.id)]
         assert turns == [("user", "Hi"), ("assistant", "One two")]
 
 
 def test_an_answer_outside_a_conversation_ends_at_the_limit(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel(["w " * LIMIT]))
-    assert len(mc.chat_once("Hi", user="ana").text) == LIMIT
+    assert len(mc.user("ana").answer("Hi").text) == LIMIT
 
 
 def test_an_answer_that_is_not_streamed_is_cut_at_the_limit(server: WireServer) -> None:
@@ -178,9 +179,10 @@ def test_what_a_person_asked_for_is_done_though_the_reply_was_cut(
 ) -> None:
     model = ScriptedModel([Broken("Cer")], tools=True)
     mc = open_store(chat_model=model)
-    reply = mc.session(user="ana").send("Remember that I live in Ulm.")
+    ana = mc.user("ana")
+    reply = ana.chat().send("Remember that I live in Ulm.")
     assert reply.text.startswith("Cer\n\n") and reply.cut == BROKEN_OFF
-    assert [memory.value for memory in mc.memories(user="ana")] != []
+    assert [memory.value for memory in ana.memories.list()] != []
 
 
 def test_a_question_which_memories_to_forget_stays_open_behind_a_reply_that_was_cut(
@@ -188,8 +190,9 @@ def test_a_question_which_memories_to_forget_stays_open_behind_a_reply_that_was_
 ) -> None:
     model = ScriptedModel([Broken("Cer")], tools=True)
     mc = open_store(chat_model=model)
-    mc.add("profile", "city", "Ulm", user="ana")
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Ulm")
+    chat = ana.chat()
     assert "?" in chat.send("Forget my city").text
     chat.send("Yes").text
-    assert mc.memories(user="ana") == []
+    assert ana.memories.list() == []

@@ -114,7 +114,7 @@ def test_a_person_is_asked_before_something_is_forgotten(
 def test_a_long_list_is_paged_on_a_terminal_only(env: Env, tmp_path: Path) -> None:
     with MemChat(env["MEMCHAT_HOME"]) as mc:
         for i in range(30):
-            mc.add("fact", "thing", f"number {i}", user="ana")
+            mc.user("ana").memories.add("fact", "thing", f"number {i}")
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\necho PAGED; cat\n")
     pager.chmod(0o755)

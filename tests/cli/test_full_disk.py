@@ -176,19 +176,23 @@ def test_every_addition_that_was_acknowledged_before_the_disk_filled_is_there(
     acknowledged = []
     with pytest.raises(StoreFull):
         for n in range(10_000):
-            acknowledged.append(mc.add("fact", f"note {n}", "long words " * 20, **ANA).id)
+            acknowledged.append(
+                mc.user(**ANA).memories.add("fact", f"note {n}", "long words " * 20).id
+            )
     mc.close()
     tiny.free()
     again = open_store(home=tiny.home)
+    ana = again.user(**ANA)
     assert acknowledged
-    found = {memory.id for memory in again.memories(**ANA, limit=10_000)}
+    found = {memory.id for memory in ana.memories.list(limit=10_000)}
     assert found == set(acknowledged)
-    assert again.add("fact", "more", "room", **ANA).id > max(acknowledged)
+    assert ana.memories.add("fact", "more", "room").id > max(acknowledged)
 
 
 def test_a_conversation_goes_on_when_there_is_room_again(tiny: Tiny, open_store: Opener) -> None:
     mc = open_store(home=tiny.home)
-    chat = mc.session(**ANA)
+    ana = mc.user(**ANA)
+    chat = ana.chat()
     assert chat.send("I live in Lisbon.").text == "Fine."
     tiny.fill()
     with pytest.raises(StoreFull):
@@ -196,7 +200,7 @@ def test_a_conversation_goes_on_when_there_is_room_again(tiny: Tiny, open_store:
             assert chat.send("long words " * 1_000).text == "Fine."
     tiny.free()
     assert chat.send("And I am a nurse.").text == "Fine."
-    said = [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
+    said = [m.content for m in ana.sessions.messages(ana.sessions.list()[0].id)]
     assert said[:2] == ["I live in Lisbon.", "Fine."]
     assert said[-2:] == ["And I am a nurse.", "Fine."]
 
@@ -205,15 +209,16 @@ def test_a_first_message_that_found_no_room_leaves_no_trace_of_its_conversation(
     tiny: Tiny, open_store: Opener
 ) -> None:
     mc = open_store(home=tiny.home)
+    ana = mc.user(**ANA)
     tiny.fill()
-    chat = mc.session(**ANA)
+    chat = ana.chat()
     with pytest.raises(StoreFull):
         chat.send("long words " * 50_000)
     assert chat.session_id is None
     assert chat.end() is None  # and it raises nothing of a session that is not there
     tiny.free()
     assert chat.send("Hello").text == "Fine."
-    assert len(mc.sessions(**ANA)) == 1
+    assert len(ana.sessions.list()) == 1
 
 
 def test_a_chat_says_once_that_it_could_not_be_closed(tiny: Tiny, told: Run) -> None:
@@ -236,15 +241,16 @@ def test_an_index_that_finds_no_room_is_left_out_and_says_why(
 
     monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store(home=tiny.home)
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.embed_pending()
-    assert mc.recall("Lisbon", **ANA).hits
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
+    assert ana.search("Lisbon").hits
     tiny.fill()
     mc.close()
     assert FULL.strip() in caplog.text
     assert not list(tiny.home.glob("mem.index/*"))
     tiny.free()
-    assert [m.value for m in open_store(home=tiny.home).memories(**ANA)] == ["Lisbon"]
+    assert [m.value for m in open_store(home=tiny.home).user(**ANA).memories.list()] == ["Lisbon"]
 
 
 def test_a_backup_that_finds_no_room_leaves_the_older_store_as_it_was(tiny: Tiny) -> None:

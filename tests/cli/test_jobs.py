@@ -22,7 +22,7 @@ def failed(run: Run, tmp_path: Path) -> list[int]:
     folder = Path(str(run("config", "--json").json[0]["value"]))
     with MemChat(settings=Settings(home=folder), embedder=service, clock=clock) as mc:
         ids = add(mc, "made")
-        mc.run_jobs()
+        mc.jobs.run()
 
         def down(texts: object) -> None:
             raise ProviderError("the service is down", status=503)
@@ -30,7 +30,7 @@ def failed(run: Run, tmp_path: Path) -> list[int]:
         service.answer = down
         ids += add(mc, "given up")
         for _ in range(40):
-            mc.run_jobs()
+            mc.jobs.run()
             clock.advance(seconds=60)
         ids += add(mc, "waits")
     return ids

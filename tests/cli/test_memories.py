@@ -80,7 +80,7 @@ def test_a_sensitive_memory_is_marked_in_lists_and_explained_where_it_is_shown(r
 def test_an_expired_memory_is_marked_and_only_listed_when_asked_for(run: Run, home: Path) -> None:
     then = datetime(2020, 1, 1, tzinfo=UTC)
     with MemChat(home, clock=lambda: then) as mc:
-        mc.add("fact", "trip", "Porto", user="ana", expires_at=date(2020, 1, 31))
+        mc.user("ana").memories.add("fact", "trip", "Porto", expires_at=date(2020, 1, 31))
     assert "Porto" not in run("memories", "list").out
     assert (
         run("memories", "list", "--status", "expired").out.splitlines()[1].split()[4] == "expired"
@@ -204,9 +204,10 @@ def test_a_history_tells_what_happened_to_the_fact_and_no_upkeep(
     run: Run, home: Path, command: str
 ) -> None:
     with MemChat(home, embedder=HashEmbedder()) as mc:
-        old = mc.add("profile", "city", "Lisbon", user="ana").id
-        mc.embed_pending()
-        mc.add("profile", "city", "Porto", user="ana")
+        ana = mc.user("ana")
+        old = ana.memories.add("profile", "city", "Lisbon").id
+        mc.jobs.embed()
+        ana.memories.add("profile", "city", "Porto")
     assert "embed" in [e["kind"] for e in run("memories", "history", str(old), "--json").json]
     shown = run("memories", command, str(old)).out
     assert re.search(r"add\b.*type profile; key city; value Lisbon$", shown, re.M), shown
@@ -218,9 +219,10 @@ def test_a_history_tells_what_happened_to_the_fact_and_no_upkeep(
 def test_show_tells_when_a_memory_was_made_and_last_changed(run: Run, home: Path) -> None:
     clock = FakeClock(datetime(2026, 5, 1, 12, 0, tzinfo=UTC))
     with MemChat(home, clock=clock, embedder=HashEmbedder()) as mc:
-        number = mc.add("profile", "city", "Lisbon", user="ana").id
+        ana = mc.user("ana")
+        number = ana.memories.add("profile", "city", "Lisbon").id
         clock.advance(days=2)
-        mc.edit(number, user="ana", value="Porto")
+        ana.memories.update(number, value="Porto")
     shown = run("memories", "show", str(number)).out
     assert re.search(r"^created +2026-05-01 21:00, manual$", shown, re.M), shown
     assert re.search(r"^updated +2026-05-03 21:00$", shown, re.M), shown

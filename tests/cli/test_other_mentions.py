@@ -11,14 +11,14 @@ from tests.support.terminal import Env, Terminal
 
 def say(*lines: str) -> None:
     """Hold a conversation that teaches nothing and is not called after any of these lines."""
-    with MemChat() as mc, mc.session(user="ana") as chat:
+    with MemChat() as mc, mc.user("ana").chat() as chat:
         for line in ("Good morning.", *lines):
             chat.send(line).text
 
 
 def said(session: int = 1) -> list[str]:
     with MemChat() as mc:
-        turns = [t.content for t in mc.messages(session, user="ana") if t.role == "user"]
+        turns = [t.content for t in mc.user("ana").sessions.messages(session) if t.role == "user"]
         return turns[1:]
 
 

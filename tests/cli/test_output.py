@@ -69,8 +69,9 @@ def test_json_holds_no_character_that_drives_a_terminal_or_cannot_be_seen(
 )
 def test_no_command_prints_stored_control_characters(run: Run, home: Path, command: str) -> None:
     with MemChat(home) as mc:
-        mc.add("preference", f"drink{WILD}", f"tea{WILD}", user="ana")
-        mc.session(user="ana").send(f"tea {WILD}").text
+        ana = mc.user("ana")
+        ana.memories.add("preference", f"drink{WILD}", f"tea{WILD}")
+        ana.chat().send(f"tea {WILD}").text
     for options in ([], ["--json"]):
         done = run(*command.split(), *options)
         assert done.code == 0, done.err
@@ -85,7 +86,7 @@ def test_the_worker_s_log_holds_no_control_characters(capsys: pytest.CaptureFixt
 
 
 def test_what_a_conversation_changed_is_shown_without_control_characters(mc: MemChat) -> None:
-    old = mc.add("profile", f"city{WILD}", f"Lisbon{WILD}", user="ana")
+    old = mc.user("ana").memories.add("profile", f"city{WILD}", f"Lisbon{WILD}")
     new = replace(old, id=2, value=f"Porto{WILD}")
     for line in (tables.changed(old, new, "undo"), tables.changed(old, None, "undo")):
         assert line == tables.plain(line) and "Lisbon" in line

@@ -36,7 +36,7 @@ def talks(home: Path) -> list[int]:
     ) as mc:
         for lines in (["I live in Lisbon", "I keep bees"], ["I live in Porto now"]):
             clock.advance(days=1)
-            with mc.session(user="ana") as chat:
+            with mc.user("ana").chat() as chat:
                 for line in lines:
                     assert chat.send(line).text
             ids.append(chat.session_id)

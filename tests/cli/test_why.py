@@ -9,9 +9,10 @@ from tests.support.receipts import reply_to, run
 
 
 def test_why_shows_a_reply_on_one_screen(mc, monkeypatch, capsys, clock) -> None:
-    city = mc.add("profile", "city", "Lisbon", user="ana").id
-    boat = mc.add("fact", "boat", "a red kayak", user="ana").id
-    mc.embed_pending()
+    ana = mc.user("ana")
+    city = ana.memories.add("profile", "city", "Lisbon").id
+    boat = ana.memories.add("fact", "boat", "a red kayak").id
+    mc.jobs.embed()
     found = reply_to(mc, "Where is my red kayak boat?")
     code, out, _ = run(mc, monkeypatch, capsys, "why")
     lines = out.splitlines()
@@ -29,7 +30,7 @@ def test_why_shows_a_reply_on_one_screen(mc, monkeypatch, capsys, clock) -> None
 
 
 def test_why_prints_the_prompt_and_json(mc, monkeypatch, capsys) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
+    mc.user("ana").memories.add("profile", "city", "Lisbon")
     found = reply_to(mc, "Where do I live?")
     _, out, _ = run(mc, monkeypatch, capsys, "why", "--prompt")
     for message in found.prompt:
@@ -39,7 +40,7 @@ def test_why_prints_the_prompt_and_json(mc, monkeypatch, capsys) -> None:
 
 
 def test_not_relevant_and_back_on_the_command_line(mc, monkeypatch, capsys) -> None:
-    city = mc.add("profile", "city", "Lisbon", user="ana").id
+    city = mc.user("ana").memories.add("profile", "city", "Lisbon").id
     reply_to(mc, "Hi")
     code, out, _ = run(mc, monkeypatch, capsys, "why", "--not-relevant", str(city))
     assert (code, out) == (0, "kept out of session 1: city: Lisbon\n")

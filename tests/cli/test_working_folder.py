@@ -156,7 +156,7 @@ def test_a_pager_is_the_environment_s_alone_and_gets_no_key(
     before = contents(folder)
     with MemChat(env["MEMCHAT_HOME"]) as mc:
         for number in range(30):
-            mc.add("fact", "thing", f"number {number}", user="ana")
+            mc.user("ana").memories.add("fact", "thing", f"number {number}")
     # Without PAGER, the folder's would be taken; `env` shows what a pager is given.
     for pager in ({}, {"PAGER": "env"}):
         size = {"TERM": "xterm", "LINES": "24", "COLUMNS": "80"}

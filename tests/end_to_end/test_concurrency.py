@@ -116,7 +116,7 @@ from memchat import MemChat
 from memchat.config import Settings
 with MemChat(settings=Settings(home=home)) as mc:
     for n in range(40):
-        mc.add("preference", "like", f"thing {n % 10}", user="ana")
+        mc.user("ana").memories.add("preference", "like", f"thing {n % 10}")
 """,
     )
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
@@ -250,15 +250,15 @@ def test_twenty_threads_share_one_opening(store: Database) -> None:
 
 def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
     mc = open_store()
-    mc.recall("thing", user="ana")
+    mc.user("ana").search("thing")
     failures: list[BaseException] = []
 
     def work(app: str) -> None:
         try:
             for n in range(8):
-                mc.add("preference", "like", f"thing {n}", user="ana", app=app)
-                mc.embed_pending()
-                hits = mc.recall(f"thing {n}", user="ana", app=app, limit=20).hits
+                mc.user("ana", app=app).memories.add("preference", "like", f"thing {n}")
+                mc.jobs.embed()
+                hits = mc.user("ana", app=app).search(f"thing {n}", limit=20).hits
                 assert {h.memory.app for h in hits} == {app} and len(hits) == n + 1
         except BaseException as error:
             failures.append(error)
@@ -269,7 +269,7 @@ def test_one_index_serves_threads_that_write_and_search(open_store) -> None:
     for thread in threads:
         thread.join()
     assert failures == []
-    assert [mc.count_memories(user="ana", app=app) for app in ("a", "b", "c")] == [8, 8, 8]
+    assert [mc.user("ana", app=app).memories.count() for app in ("a", "b", "c")] == [8, 8, 8]
 
 
 def test_a_store_that_is_closed_while_it_is_read_leaves_nothing_open(tmp_path: Path) -> None:

@@ -41,50 +41,51 @@ def faults(tmp_path: Path) -> Faults:
 
 
 def add(mc: MemChat, value: str) -> int:
-    return mc.add("profile", "city", value, user="ana").id
+    return mc.user("ana").memories.add("profile", "city", value).id
 
 
 def test_editing_a_memory_leaves_no_vector_of_its_old_words(mc: MemChat, faults: Faults) -> None:
     memory_id = add(mc, "Lisbon")
-    mc.embed_pending()
-    mc.edit(memory_id, user="ana", value="Porto")
-    mc.embed_pending()
+    mc.jobs.embed()
+    mc.user("ana").memories.update(memory_id, value="Porto")
+    mc.jobs.embed()
     assert faults() == []
 
 
 def test_editing_a_superseded_memory_does_not_bring_it_back_into_search(
     mc: MemChat, faults: Faults
 ) -> None:
+    ana = mc.user("ana")
     old = add(mc, "Lisbon")
     add(mc, "Porto")
-    mc.edit(old, user="ana", value="Faro")
-    mc.embed_pending()
-    assert [hit.memory.value for hit in mc.recall("city", user="ana").hits if hit.memory] == [
-        "Porto"
-    ]
+    ana.memories.update(old, value="Faro")
+    mc.jobs.embed()
+    assert [hit.memory.value for hit in ana.search("city").hits if hit.memory] == ["Porto"]
     assert faults() == []
 
 
 def test_moving_a_memory_to_every_app_and_back_moves_it_in_the_index(
     mc: MemChat, faults: Faults
 ) -> None:
+    ana = mc.user("ana")
     memory_id = add(mc, "Lisbon")
-    mc.embed_pending()
+    mc.jobs.embed()
     for everywhere in (True, False):
-        mc.edit(memory_id, user="ana", all_apps=everywhere)
-        assert len(mc.recall("Lisbon", user="ana").hits) == 1
-        assert len(mc.recall("Lisbon", user="ana", app="notes").hits) == int(everywhere)
+        ana.memories.update(memory_id, all_apps=everywhere)
+        assert len(ana.search("Lisbon").hits) == 1
+        assert len(mc.user("ana", app="notes").search("Lisbon").hits) == int(everywhere)
         assert faults() == []
 
 
 def test_a_fact_said_again_leaves_no_vector_of_its_own(
     mc: MemChat, extract_model: ScriptedModel, faults: Faults
 ) -> None:
+    ana = mc.user("ana")
     for text in ("My city is Lisbon.", "Lisbon is my city."):
         extract_model.replies.append(answer(fact(text[:-1], "city", "Lisbon")))
-        with mc.session(user="ana") as chat:
+        with ana.chat() as chat:
             assert chat.send(text).text
-    assert [m.seen_count for m in mc.memories(user="ana")] == [2]
+    assert [m.seen_count for m in ana.memories.list()] == [2]
     assert faults() == []
 
 
@@ -106,15 +107,16 @@ def test_what_changes_while_its_vector_is_made_ends_in_step(
 ) -> None:
     embedder = Meanwhile()
     mc = open_store(embedder=embedder)
+    ana = mc.user("ana")
     memory_id = add(mc, "Lisbon")
     changes = {
-        "delete": lambda: mc.delete(memory_id, user="ana"),
-        "edit": lambda: mc.edit(memory_id, user="ana", value="Porto"),
+        "delete": lambda: ana.memories.delete(memory_id),
+        "edit": lambda: ana.memories.update(memory_id, value="Porto"),
         "supersede": lambda: add(mc, "Porto"),
-        "move": lambda: mc.edit(memory_id, user="ana", all_apps=True),
+        "move": lambda: ana.memories.update(memory_id, all_apps=True),
     }
     embedder.happens.append(changes[change])
-    mc.embed_pending()
+    mc.jobs.embed()
     embedder.happens.clear()
-    mc.embed_pending()
+    mc.jobs.embed()
     assert faults() == []

@@ -48,12 +48,13 @@ def test_every_file_that_memchat_makes_is_its_owner_s_alone(
 ) -> None:
     monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     mc = open_store()
+    ana = mc.user(**ANA)
     home = mc.settings.home
-    with mc.session(**ANA) as chat:
+    with ana.chat() as chat:
         chat.send("I live in Lisbon.").text
-    mc.add("profile", "job", "nurse", **ANA)
-    mc.embed_pending()
-    mc.recall("nurse", **ANA)
+    ana.memories.add("profile", "job", "nurse")
+    mc.jobs.embed()
+    ana.search("nurse")
     migrate.back_up(home / "memchat.db", HEAD)
     minilm_embedder._remember(home / minilm_embedder.MEMO, {"size": 1})
     during = {path: rights(path) for path in home.rglob("*")}

@@ -34,10 +34,12 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
     open_store: Opener, tmp_path: Path
 ) -> None:
     mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
-    wanted = mc.add("fact", "car", "the automobile is in the repair shop", user="ana", app="home")
-    mc.add("fact", "car", "the automobile is red", user="ana", app="work")
-    mc.embed_pending()
-    assert mc.recall("automobile", user="ana", app="work").hits
+    wanted = mc.user("ana", app="home").memories.add(
+        "fact", "car", "the automobile is in the repair shop"
+    )
+    mc.user("ana", app="work").memories.add("fact", "car", "the automobile is red")
+    mc.jobs.embed()
+    assert mc.user("ana", app="work").search("automobile").hits
     meaning = private.meaning(mc)[0]
     texts = [f"fact | shelf | jar {n} holds plum jam" for n in range(199)]
     vectors, _ = meaning.documents(texts)
@@ -47,9 +49,9 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
             jar = NewMemory("fact", "shelf", text[15:], True, text, NOON, "auto")
             memory_changes.add(tx, own, jar, Cause(NOON, "model"))
         embeddings.put(tx, meaning.service_id, vectors.items(), NOON)
-    assert mc.count_memories(user="ana", app="home") == 200
+    assert mc.user("ana", app="home").memories.count() == 200
     question = "Who is fixing my vehicle?"
-    best = mc.recall(question, user="ana", app="home").hits[0]
+    best = mc.user("ana", app="home").search(question).hits[0]
     assert (best.id, best.channel) == (wanted.id, "meaning")
     index = meaning.index
     with private.database(mc).read() as tx:
@@ -57,11 +59,11 @@ def test_of_200_memories_the_one_that_matters_is_found_by_meaning(
         before = index.ids(tx, work[1])
         index.forget(home[1])
         assert home not in private.shards(index) and private.shards(index)[work].ids == before
-    assert mc.recall(question, user="ana", app="home").hits[0] == best
+    assert mc.user("ana", app="home").search(question).hits[0] == best
 
 
 def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana", app="home")
+    mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
     seen: list[tuple[str, Any]] = []
 
     def note(_c: Any, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
@@ -70,9 +72,9 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
 
     event.listen(Engine, "before_cursor_execute", note)
     try:
-        mc.memories(user="ana", app="home")
-        mc.memories(user="ana", app="home", memory_type="profile", status="all")
-        mc.session(user="ana", app="home").send("Hello there").text
+        mc.user("ana", app="home").memories.list()
+        mc.user("ana", app="home").memories.list(type="profile", status="all")
+        mc.user("ana", app="home").chat().send("Hello there").text
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     asked = [(q, p) for q, p in seen if "FROM memories" in q]
@@ -88,16 +90,17 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
 def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
     mc, extract_model, caplog: pytest.LogCaptureFixture
 ) -> None:
+    ana = mc.user("ana")
     caplog.set_level(logging.DEBUG)
-    with mc.session(user="ana", app="quiet", incognito=True) as chat:
+    with mc.user("ana", app="quiet").chat(incognito=True) as chat:
         assert chat.send("The Zanzibar plan is ready.").text
         with pytest.raises(InputError):
-            mc.session(user="ana", incognito=True, resume=1)
-    mc.run_jobs()
+            ana.chat(incognito=True, resume=1)
+    mc.jobs.run()
     with private.database(mc).read() as tx:
         dump = "\n".join(tx.connection.driver_connection.iterdump())
     assert "zanzibar" not in (dump + caplog.text).lower() and "quiet" not in dump
-    assert mc.usage(user="ana") == [] and mc.sessions(user="ana", app="quiet") == []
+    assert ana.usage() == [] and mc.user("ana", app="quiet").sessions.list() == []
 
 
 class Keyboard(io.StringIO):
@@ -124,9 +127,10 @@ def test_however_a_chat_ends_it_is_read_exactly_once(
     assert main(["chat"]) == 0
     assert main(["jobs", "run"]) == 0
     with MemChat(home) as mc:
-        assert {u.purpose: u.calls for u in mc.usage(user="ana")} == {"chat": 1, "extract": 1}
-        assert [job.attempts for job in mc.jobs(user="ana") if job.kind == "extract"] == [1]
-        assert [memory.seen_count for memory in mc.memories(user="ana")] == [1]
+        ana = mc.user("ana")
+        assert {u.purpose: u.calls for u in ana.usage()} == {"chat": 1, "extract": 1}
+        assert [job.attempts for job in mc.jobs.list(user="ana") if job.kind == "extract"] == [1]
+        assert [memory.seen_count for memory in ana.memories.list()] == [1]
 
 
 def test_a_store_of_a_newer_version_is_one_line_and_left_alone(
@@ -163,12 +167,13 @@ def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
     open_store: Opener, tmp_path: Path
 ) -> None:
     mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
-    with_vector = mc.add("fact", "boat", "the red kayak leaks", user="ana").id
-    mc.embed_pending()
-    without_vector = mc.add("fact", "canoe", "the red kayak leaks", user="ana").id
+    ana = mc.user("ana")
+    with_vector = ana.memories.add("fact", "boat", "the red kayak leaks").id
+    mc.jobs.embed()
+    without_vector = ana.memories.add("fact", "canoe", "the red kayak leaks").id
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("DELETE FROM jobs")  # its vector never comes
-    hits = mc.recall("the red kayak leaks", user="ana").hits
+    hits = ana.search("the red kayak leaks").hits
     assert {hit.id for hit in hits} == {with_vector, without_vector}
     assert all(hit.cosine is not None for hit in hits)
     assert hits[0].score == pytest.approx(hits[1].score, abs=0.15)
@@ -176,11 +181,12 @@ def test_a_fact_whose_vector_nothing_would_make_is_found_like_one_that_has_it(
 
 def test_words_alone_find_what_is_typed_to_the_letter_in_any_case(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
-    wool = mc.add("fact", "jumper", "100% wool", user="ana").id
-    mc.add("fact", "price", "1000 euros", user="ana")
-    tea = mc.add("fact", "drink", "Green TEA, never coffee", user="ana").id
+    ana = mc.user("ana")
+    wool = ana.memories.add("fact", "jumper", "100% wool").id
+    ana.memories.add("fact", "price", "1000 euros")
+    tea = ana.memories.add("fact", "drink", "Green TEA, never coffee").id
     for question, wanted in (("100%", [wool]), ("green tea", [tea]), ("WOOL", [wool]), ("_", [])):
-        found = mc.recall(question, user="ana")
+        found = ana.search(question)
         assert [hit.id for hit in found.confident] == wanted, question
         assert found.degraded
 
@@ -204,14 +210,15 @@ def test_different_questions_find_different_things_and_nonsense_nothing(
     open_store: Opener, tmp_path: Path
 ) -> None:
     mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
-    ids = [mc.add("fact", key, value, user="ana").id for key, value, _ in THINGS]
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ids = [ana.memories.add("fact", key, value).id for key, value, _ in THINGS]
+    mc.jobs.embed()
     lists = []
     right = 0
     for memory_id, (_, _, question) in zip(ids, THINGS, strict=True):
-        hits = mc.recall(question, user="ana", limit=5).hits
+        hits = ana.search(question, limit=5).hits
         lists.append(tuple(hit.id for hit in hits))
         right += bool(hits) and hits[0].id == memory_id
     assert len(set(lists)) >= 8 and right >= 8, lists
     for nonsense in ("qwrt plomf zzgk", "blorf?", "xkcd vvv mmm 77zz"):
-        assert mc.recall(nonsense, user="ana").confident == ()
+        assert ana.search(nonsense).confident == ()

@@ -50,24 +50,24 @@ class HangingEmbedder(HashEmbedder):
 
 def asks_the_model(home: Path, reached: Connection) -> None:
     hanging = ScriptedModel([lambda _: wait_for_the_kill(reached)])
-    assert child_store(home, chat_model=hanging).session(user="ana").send(SAID).text
+    assert child_store(home, chat_model=hanging).user("ana").chat().send(SAID).text
 
 
 def reads_the_session(home: Path, reached: Connection) -> None:
     hanging = ScriptedModel([lambda _: wait_for_the_kill(reached)])
-    chat = child_store(home, extract_model=hanging).session(user="ana")
+    chat = child_store(home, extract_model=hanging).user("ana").chat()
     assert chat.send(SAID).text
     chat.end()
 
 
 def adds_and_embeds(home: Path, reached: Connection) -> None:
     mc = child_store(home, embedder=HangingEmbedder(reached))
-    mc.add("fact", "boat", "the Saudade", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("fact", "boat", "the Saudade")
+    mc.jobs.embed()
 
 
 def stays_in_a_session(home: Path, reached: Connection) -> None:
-    chat = child_store(home).session(user="ana")
+    chat = child_store(home).user("ana").chat()
     assert chat.send(SAID).text
     wait_for_the_kill(reached, chat.session_id)
 
@@ -89,12 +89,13 @@ def test_words_whose_reply_never_came_are_kept_and_read_at_the_next_start(
     Victim(asks_the_model, home).kill()
     extract_model.replies.append(LISBON)
     mc = open_store()
+    ana = mc.user("ana")
     start_a_chat(mc)
-    (session,) = mc.sessions(user="ana")
-    assert [(m.role, m.content) for m in mc.messages(session.id, user="ana")] == [("user", SAID)]
+    (session,) = ana.sessions.list()
+    assert [(m.role, m.content) for m in ana.sessions.messages(session.id)] == [("user", SAID)]
     assert session.ended_at is not None
     assert session.status == "extracted"
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert (memory.key, memory.value) == ("city", "Lisbon")
 
 
@@ -104,12 +105,13 @@ def test_a_reading_that_was_killed_is_done_again_at_the_next_start_and_counts_on
     Victim(reads_the_session, home).kill()
     extract_model.replies.append(LISBON)
     mc = open_store()
-    assert mc.memories(user="ana") == []
+    ana = mc.user("ana")
+    assert ana.memories.list() == []
     start_a_chat(mc)
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.seen_count == 1
-    assert [proof.quote for proof in mc.evidence(memory.id, user="ana")] == ["My city is Lisbon"]
-    (job,) = (job for job in mc.jobs(user="ana") if job.kind == "extract")
+    assert [proof.quote for proof in ana.memories.evidence(memory.id)] == ["My city is Lisbon"]
+    (job,) = (job for job in mc.jobs.list(user="ana") if job.kind == "extract")
     assert (job.status, job.attempts) == ("completed", 2)
 
 
@@ -118,9 +120,9 @@ def test_a_memory_whose_embedding_was_killed_is_found_by_meaning_at_the_next_sea
 ) -> None:
     Victim(adds_and_embeds, home).kill()
     mc = open_store()
-    (found,) = mc.recall("Saudade", user="ana").hits
+    (found,) = mc.user("ana").search("Saudade").hits
     assert found.text.count("the Saudade") == 1 and found.cosine is not None
-    assert mc.jobs(user="ana")[0].status == "completed"
+    assert mc.jobs.list(user="ana")[0].status == "completed"
 
 
 def test_a_memory_whose_embedding_was_killed_is_embedded_at_the_next_start(
@@ -129,7 +131,7 @@ def test_a_memory_whose_embedding_was_killed_is_embedded_at_the_next_start(
     Victim(adds_and_embeds, home).kill()
     mc = open_store()
     start_a_chat(mc)
-    assert [m.value for m in mc.memories(user="ana", status="completed")] == ["the Saudade"]
+    assert [m.value for m in mc.user("ana").memories.list(status="completed")] == ["the Saudade"]
 
 
 def test_only_a_dead_process_gives_up_its_session_and_then_at_once(
@@ -137,14 +139,15 @@ def test_only_a_dead_process_gives_up_its_session_and_then_at_once(
 ) -> None:
     victim = Victim(stays_in_a_session, home)
     mc = open_store()
-    mc.run_jobs()
+    ana = mc.user("ana")
+    mc.jobs.run()
     with pytest.raises(StoreError, match="open in another process"):
-        mc.end_session(victim.said, user="ana")
-    assert mc.find_session(victim.said, user="ana").status == "open"
+        ana.sessions.end(victim.said)
+    assert ana.sessions.get(victim.said).status == "open"
     victim.kill()
     extract_model.replies.append(LISBON)
-    assert [learned.session_id for learned in mc.run_jobs().learned] == [victim.said]
-    assert mc.find_session(victim.said, user="ana").status == "extracted"
+    assert [learned.session_id for learned in mc.jobs.run().learned] == [victim.said]
+    assert ana.sessions.get(victim.said).status == "extracted"
 
 
 def test_a_writer_killed_inside_its_transaction_leaves_nothing_and_holds_nobody_up(
@@ -152,6 +155,7 @@ def test_a_writer_killed_inside_its_transaction_leaves_nothing_and_holds_nobody_
 ) -> None:
     Victim(holds_the_writers_place, home).kill()
     mc = open_store()
-    memory = mc.add("fact", "boat", "the Saudade", user="ana")
-    assert mc.memory(memory.id, user="ana").value == "the Saudade"
-    assert mc.apps(user="ghost") == []
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "boat", "the Saudade")
+    assert ana.memories.get(memory.id).value == "the Saudade"
+    assert mc.user("ghost").apps.list() == []

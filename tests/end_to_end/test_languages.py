@@ -122,7 +122,7 @@ each_form = pytest.mark.parametrize("form", FORMS)
 
 def tell(mc: MemChat, model: Any, text: str, *facts: dict[str, Any]) -> int:
     model.replies.append(answer(*facts))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send(text).text
     return chat.session_id or 0
 
@@ -133,11 +133,12 @@ def told(mc: MemChat, model: Any, said: Said) -> int:
 
 @each_language
 def test_what_is_said_is_learnt_with_its_place(mc: MemChat, extract_model, language: str) -> None:
+    ana = mc.user("ana")
     said = LANGUAGES[language]
     told(mc, extract_model, said)
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.value == said.value
-    (proof,) = mc.evidence(memory.id, user="ana")
+    (proof,) = ana.memories.evidence(memory.id)
     assert proof.quote == said.quote
     assert said.text[proof.start : proof.start + len(proof.quote)] == said.quote
 
@@ -147,10 +148,11 @@ def test_what_is_said_is_learnt_with_its_place(mc: MemChat, extract_model, langu
 def test_a_quote_in_another_form_is_still_found_in_the_words_as_they_were_said(
     mc: MemChat, extract_model, language: str, form: str
 ) -> None:
+    ana = mc.user("ana")
     said = LANGUAGES[language]
     tell(mc, extract_model, said.text, fact(FORMS[form](said.quote), "city", said.value))
-    (memory,) = mc.memories(user="ana")
-    (proof,) = mc.evidence(memory.id, user="ana")
+    (memory,) = ana.memories.list()
+    (proof,) = ana.memories.evidence(memory.id)
     assert proof.quote == said.quote
 
 
@@ -158,10 +160,11 @@ def test_a_quote_in_another_form_is_still_found_in_the_words_as_they_were_said(
 def test_it_is_found_by_its_words_with_or_without_their_marks(
     mc: MemChat, extract_model, language: str
 ) -> None:
+    ana = mc.user("ana")
     told(mc, extract_model, LANGUAGES[language])
-    mc.add("fact", "other", "zzz", user="ana")
+    ana.memories.add("fact", "other", "zzz")
     for question in LANGUAGES[language].questions:
-        found = [hit for hit in mc.recall(question, user="ana").hits if hit.bm25]
+        found = [hit for hit in ana.search(question).hits if hit.bm25]
         assert [hit.memory.value for hit in found if hit.memory] == [LANGUAGES[language].value], (
             question
         )
@@ -172,37 +175,40 @@ def test_it_is_found_by_its_words_with_or_without_their_marks(
 def test_saying_it_again_in_another_form_is_a_repeat(
     mc: MemChat, extract_model, language: str, form: str
 ) -> None:
+    ana = mc.user("ana")
     said, turn = LANGUAGES[language], FORMS[form]
     told(mc, extract_model, said)
     again = Said(turn(said.text), turn(said.quote), turn(said.value), ())
     told(mc, extract_model, again)
-    (memory,) = mc.memories(user="ana", status="all")
-    assert memory.seen_count == 2 and mc.inbox(user="ana") == []
+    (memory,) = ana.memories.list(status="all")
+    assert memory.seen_count == 2 and ana.inbox.list() == []
 
 
 @each_language
 def test_forgetting_blanks_the_words_of_every_script(
     mc: MemChat, extract_model, language: str
 ) -> None:
+    ana = mc.user("ana")
     said = LANGUAGES[language]
     session = told(mc, extract_model, said)
-    (memory,) = mc.memories(user="ana")
-    mc.delete(memory.id, user="ana")
-    texts = [turn.content for turn in mc.messages(session, user="ana")]
+    (memory,) = ana.memories.list()
+    ana.memories.delete(memory.id)
+    texts = [turn.content for turn in ana.sessions.messages(session)]
     assert not any(find_span(said.quote, text) for text in texts)
     assert said.value not in nfc(texts[0]) and "·" in texts[0]
     assert len(texts[0]) == len(said.text)
-    assert not mc.recall(said.questions[0], user="ana").confident
+    assert not ana.search(said.questions[0]).confident
 
 
 def test_a_denial_in_korean_or_thai_is_not_taken_for_a_liking(mc: MemChat, extract_model) -> None:
+    ana = mc.user("ana")
     extract_model.second_look = lambda request: same_answer(
         request, {"answer": "not", "why": "wrong_slot"}
     )
     for text, value in (("저는 고수를 안 먹어요.", "고수를"), ("ผมไม่ชอบผักชีในอาหาร", "ผักชี")):
         tell(mc, extract_model, text, fact(text.rstrip("."), "food_like", value))
-    assert mc.memories(user="ana") == []
-    assert [r.value for r in mc.refusals(user="ana")] == ["고수를", "ผักชี"]
+    assert ana.memories.list() == []
+    assert [r.value for r in ana.inbox.refusals()] == ["고수를", "ผักชี"]
 
 
 DIGITS = {
@@ -218,17 +224,18 @@ DIGITS = {
 def test_one_other_digit_is_another_fact_and_another_script_is_not(
     mc: MemChat, extract_model, script: str
 ) -> None:
+    ana = mc.user("ana")
     text, one, other, ascii_one = DIGITS[script]
     assert numbers(one) == numbers(ascii_one) == {"41"} != numbers(other)
     assert normal_value(text.format(one)) == normal_value(text.format(ascii_one))
     for number in (one, other, ascii_one):
         sentence = text.format(number)
         tell(mc, extract_model, sentence, fact(sentence, "room_note", sentence, many=True))
-        for item in mc.inbox(user="ana"):
+        for item in ana.inbox.list():
             assert "number" not in item.reason and "did not say" not in item.reason
             if item.memory_type is not None:
-                mc.accept(item.id, user="ana")
-    kept = sorted(m.value for m in mc.memories(user="ana"))
+                ana.inbox.accept(item.id)
+    kept = sorted(m.value for m in ana.memories.list())
     assert kept == sorted([text.format(one), text.format(other)])
 
 
@@ -236,11 +243,12 @@ def test_one_other_digit_is_another_fact_and_another_script_is_not(
 def test_a_number_that_nobody_said_is_held_back_in_every_script(
     mc: MemChat, extract_model, script: str
 ) -> None:
+    ana = mc.user("ana")
     text, one, other, _ = DIGITS[script]
     wrong = fact(text.format(one), "room_note", text.format(other))
     tell(mc, extract_model, text.format(one), wrong)
-    assert mc.memories(user="ana") == []
-    (item,) = mc.inbox(user="ana")
+    assert ana.memories.list() == []
+    (item,) = ana.inbox.list()
     assert "you did not say 42 there" in item.reason
 
 

@@ -54,8 +54,8 @@ def test_the_embedded_text_begins_with_the_day_key_and_value_and_holds_what_was_
             return super().embed_documents(texts)
 
     mc = open_store(embedder=Listening())
-    mc.add("preference", "drink", "green tea", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("preference", "drink", "green tea")
+    mc.jobs.embed()
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     talk(mc, "I moved to Lisbon.")
     facts = [text for text in embedded if ": " in text and "ana: " not in text.splitlines()[0]]
@@ -71,11 +71,12 @@ def test_a_changed_value_of_a_known_key_needs_no_vector(open_store: Opener, cloc
         [answer(fact(f"I am {n}", "age", n)) for n in ("41", "42")], name="scripted/extract"
     )
     mc = open_store(embedder=Deaf(), extract_model=extract)
+    ana = mc.user("ana")
     talk(mc, "I am 41.")
     clock.advance(days=1)
     talk(mc, "I am 42.")
-    (now,) = mc.memories(user="ana")
-    (before,) = mc.memories(user="ana", status="inactive")
+    (now,) = ana.memories.list()
+    (before,) = ana.memories.list(status="inactive")
     assert (now.value, before.value, before.replaced_by) == ("42", "41", now.id)
 
 
@@ -84,18 +85,19 @@ def test_whatever_made_a_memory_inactive_it_can_be_brought_back(
     open_store: Opener, extract_model, clock, how: str
 ) -> None:
     mc = open_store(merge_threshold=0.5)
+    ana = mc.user("ana")
     tea = "green tea in the morning"
     old = known(tell(mc, tea, key="drink", memory_type="preference", many=True))
     if how == "expired":
-        mc.edit(old.id, user="ana", expires_at=NOON.date())
-    mc.backfill()
+        ana.memories.update(old.id, expires_at=NOON.date())
+    mc.jobs.backfill()
     clock.advance(days=2)
     change = {
         "merged": {"value": "green tea in the mornings"},
         "ended": {"value": "", "to": "k1", "is": "ends"},
     }
     if how == "expired":
-        mc.run_jobs(kinds=("expire",))
+        mc.jobs.run(kinds=("expire",))
     else:
         said = {
             "merged": "I like green tea in the mornings",
@@ -104,11 +106,11 @@ def test_whatever_made_a_memory_inactive_it_can_be_brought_back(
         new = fact(said, "drink", "", memory_type="preference", many=True)
         extract_model.replies.append(answer({**new, **change[how]}))
         talk(mc, f"{said}.")
-    gone = mc.memory(old.id, user="ana")
+    gone = ana.memories.get(old.id)
     assert (gone.active, gone.inactive_reason) == (False, how)
-    back = mc.restore(old.id, user="ana")
+    back = ana.memories.restore(old.id)
     assert back.active and back.inactive_reason is None and back.value == tea
-    assert tea in {hit.memory.value for hit in mc.recall(tea, user="ana").hits}
+    assert tea in {hit.memory.value for hit in ana.search(tea).hits}
 
 
 def test_two_apps_may_keep_the_same_key_and_neither_hears_of_the_other_s_value(
@@ -120,7 +122,7 @@ def test_two_apps_may_keep_the_same_key_and_neither_hears_of_the_other_s_value(
         clock.advance(days=1)
     for app, city, foreign in (("home", "Lisbon", "Porto"), ("work", "Porto", "Lisbon")):
         assert values(mc, app=app, status="all") == {city}
-        found = mc.recall("In which city do I live, Lisbon or Porto?", user="ana", app=app).hits
+        found = mc.user("ana", app=app).search("In which city do I live, Lisbon or Porto?").hits
         assert [hit.memory.value for hit in found] == [city]
         extract_model.replies.append(answer())
         talk(mc, "Which city is mine?", app=app)
@@ -130,38 +132,41 @@ def test_two_apps_may_keep_the_same_key_and_neither_hears_of_the_other_s_value(
 
 
 def test_a_manual_memory_is_trimmed_says_who_made_it_and_is_never_blank(mc) -> None:
-    memory = mc.add("fact", "  boat ", "  the   Saudade \n", user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "  boat ", "  the   Saudade \n")
     assert (memory.key, memory.value) == ("boat", "the Saudade")
     assert memory.created_by == "manual"
     with pytest.raises(InputError, match="value is empty"):
-        mc.add("fact", "boat", " \n ", user="ana")
+        ana.memories.add("fact", "boat", " \n ")
     assert values(mc, status="all") == {"the Saudade"}
 
 
 def test_an_edit_bumps_the_time_and_gives_the_new_words_a_vector_of_their_own(mc, clock) -> None:
-    memory = mc.add("fact", "boat", "a red rowing boat", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "boat", "a red rowing boat")
+    mc.jobs.embed()
     clock.advance(days=1)
-    edited = mc.edit(memory.id, user="ana", value="a yellow kayak")
+    edited = ana.memories.update(memory.id, value="a yellow kayak")
     assert (edited.created_at, edited.updated_at) == (memory.created_at, clock())
-    (hit,) = mc.recall("yellow kayak", user="ana").hits
+    (hit,) = ana.search("yellow kayak").hits
     assert hit.channel == "both" and hit.cosine > 0.3
-    assert mc.recall("red rowing", user="ana").confident == ()
+    assert ana.search("red rowing").confident == ()
     with pytest.raises(NotFound):
-        mc.edit(99, user="ana", value="x")
+        ana.memories.update(99, value="x")
 
 
 # What is injected
 
 
 def test_all_facts_that_fit_are_injected_and_never_one_that_is_over(mc, chat_model, clock) -> None:
+    ana = mc.user("ana")
     for colour in ("red", "blue", "green", "white", "black", "brown", "grey"):
-        mc.add("fact", "boat", f"a {colour} boat in the harbour", user="ana")
-    mc.add("fact", "boat", "a rented boat in the harbour", user="ana", expires_at=date(2026, 5, 1))
-    mc.add("profile", "city", "Lisbon harbour boat", user="ana")
+        ana.memories.add("fact", "boat", f"a {colour} boat in the harbour")
+    ana.memories.add("fact", "boat", "a rented boat in the harbour", expires_at=date(2026, 5, 1))
+    ana.memories.add("profile", "city", "Lisbon harbour boat")
     clock.advance(days=1)
-    mc.add("profile", "city", "Porto", user="ana")
-    reply = mc.session(user="ana").send("Is there a boat in the harbour?")
+    ana.memories.add("profile", "city", "Porto")
+    reply = ana.chat().send("Is there a boat in the harbour?")
     assert reply.text
     lines = injected(chat_model)
     known = [hit.memory for hit in reply.shown.listed]
@@ -174,12 +179,13 @@ def test_all_facts_that_fit_are_injected_and_never_one_that_is_over(mc, chat_mod
 
 
 def test_every_way_to_chat_injects_the_same_block(mc, chat_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.add("fact", "boat", "a red boat", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "boat", "a red boat")
+    mc.jobs.embed()
     question = "Where is my red boat?"
-    assert mc.session(user="ana").send(question).text
-    assert mc.chat_once(question, user="ana").text
+    assert ana.chat().send(question).text
+    assert ana.answer(question).text
     marks = [re.sub(r'mark="\w+"', "", r.messages[0].content) for r in chat_model.requests]
     assert marks[0] == marks[1] and len(injected(chat_model)) == 2
 
@@ -187,34 +193,34 @@ def test_every_way_to_chat_injects_the_same_block(mc, chat_model) -> None:
 def a_memory_s_whole_life(open_store: Opener, chat_model: ScriptedModel, **changes: Any) -> None:
     """D1 to D9 in one go: kept, scoped, switched, listed, injected, bounded and deleted."""
     mc = open_store(**changes)
-    kept = mc.add("profile", "city", "Lisbon", user="ana", app="home")
-    boat = mc.add("fact", "boat", "a red boat", user="ana", app="home")
+    kept = mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
+    boat = mc.user("ana", app="home").memories.add("fact", "boat", "a red boat")
     for n in range(12):
-        mc.add("fact", "log", f"the boat log, page {n} of many", user="ana", app="home")
-    mc.embed_pending()
+        mc.user("ana", app="home").memories.add("fact", "log", f"the boat log, page {n} of many")
+    mc.jobs.embed()
     mc.close()
 
     mc = open_store(budget_tokens=160, **changes)
-    reply = mc.session(user="ana", app="home").send("Where is the red boat?")
+    reply = mc.user("ana", app="home").chat().send("Where is the red boat?")
     assert reply.text
     assert injected(chat_model) == [f"#{hit.id} {hit.text}" for hit in reply.shown.hits]
     assert {kept.id, boat.id} <= {hit.id for hit in reply.shown.hits}
     assert reply.shown.tokens <= 160
 
-    assert mc.recall("red boat", user="ana", app="work").hits == ()
-    assert mc.session(user="ana", app="work").send("Where is the red boat?").text
+    assert mc.user("ana", app="work").search("red boat").hits == ()
+    assert mc.user("ana", app="work").chat().send("Where is the red boat?").text
     assert injected(chat_model) == []
     with pytest.raises(NotFound):
-        mc.delete(boat.id, user="ana", app="work")
+        mc.user("ana", app="work").memories.delete(boat.id)
 
-    mc.set_memory(False, user="ana", app="home")
-    assert mc.session(user="ana", app="home").send("Where is the red boat?").text
-    assert injected(chat_model) == [] and len(mc.memories(user="ana", app="home")) == 14
-    mc.set_memory(True, user="ana", app="home")
+    mc.user("ana", app="home").set_memory(False)
+    assert mc.user("ana", app="home").chat().send("Where is the red boat?").text
+    assert injected(chat_model) == [] and len(mc.user("ana", app="home").memories.list()) == 14
+    mc.user("ana", app="home").set_memory(True)
 
-    mc.delete(boat.id, user="ana", app="home")
-    assert boat.id not in {hit.id for hit in mc.recall("red boat", user="ana", app="home").hits}
-    assert mc.delete_app("home", user="ana") == 13
+    mc.user("ana", app="home").memories.delete(boat.id)
+    assert boat.id not in {hit.id for hit in mc.user("ana", app="home").search("red boat").hits}
+    assert mc.user("ana").apps.delete("home").memories == 13
     with private.database(mc).read() as tx:
         for table in ("memories", "memories_fts", "embeddings"):
             kept_rows = tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
@@ -259,9 +265,10 @@ def test_without_a_key_a_conversation_is_held_and_read_with_every_socket_blocked
 ) -> None:
     settings = Settings(home=tmp_path / "store", embed_patience=WAIT)
     with MemChat(settings=settings, clock=clock) as mc:
-        with mc.session(user="ana") as chat:
+        ana = mc.user("ana")
+        with ana.chat() as chat:
             assert "stand-in" in chat.notice
             assert chat.send("I moved to Lisbon.").text
         assert values(mc) == {"Lisbon"}
-        reply = mc.session(user="ana").send("Where do I live?")
+        reply = ana.chat().send("Where do I live?")
         assert "Lisbon" in reply.text and reply.shown.degraded is None

@@ -70,24 +70,25 @@ def mc(
 def test_a_conversation_is_held_read_embedded_and_used_with_one_key_set(
     mc: MemChat, server: WireServer
 ) -> None:
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         assert chat.notice is None
         assert chat.send("I moved to Lisbon last week.").text == "Lisbon is lovely."
     assert chat.failure is None and chat.learned is not None
-    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+    assert [m.value for m in ana.memories.list()] == ["Lisbon"]
     before = len(server.requests)
-    reply = mc.session(user="ana").send("Where was it again?")
+    reply = ana.chat().send("Where was it again?")
     assert reply.text and [hit.memory.value for hit in reply.shown.listed] == ["Lisbon"]
     assert "Lisbon" in json.dumps(server.requests[-1].body)
     assert len(server.requests) - before == 2, "one embedding of the question, one chat call"
     assert server.refusals == []
-    assert {u.purpose for u in mc.usage(user="ana")} == {"chat", "extract", "verify", "embed"}
+    assert {u.purpose for u in ana.usage()} == {"chat", "extract", "verify", "embed"}
 
 
 def test_a_session_end_costs_a_reading_a_look_and_one_embedding_batch(
     mc: MemChat, server: WireServer
 ) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("I moved to Lisbon last week.").text
     before = len(server.requests)
     chat.end()
@@ -97,15 +98,16 @@ def test_a_session_end_costs_a_reading_a_look_and_one_embedding_batch(
 def test_adding_by_hand_waits_for_no_provider_and_the_next_work_catches_up(
     mc: MemChat, server: WireServer
 ) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    assert mc.embed_pending() == 0, "a remote service is not asked by a one-shot command"
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    assert mc.jobs.embed().count == 0, "a remote service is not asked by a one-shot command"
     assert server.requests == []
-    found = mc.recall("Lisbon", user="ana")
+    found = ana.search("Lisbon")
     assert found.hits[0].channel == "words"
     assert "1 fact is searched by its words" in (found.degraded or "")
     assert len(server.requests) == 1, "a search asks for its question's vector alone"
-    assert mc.run_jobs(user="ana").done == 1
-    assert mc.recall("Lisbon", user="ana").hits[0].channel == "both"
+    assert mc.jobs.run(user="ana").done == 1
+    assert ana.search("Lisbon").hits[0].channel == "both"
 
 
 FACTS = [fact("I moved to Lisbon", "note", f"{c} Lisbon") for c in "abcdefghijklmno"]
@@ -126,7 +128,8 @@ FAULTS: dict[str, list[Step]] = {
 def test_a_provider_that_fails_at_the_reading_loses_nothing_and_costs_few_calls(
     mc: MemChat, server: WireServer, clock: FakeClock, name: str
 ) -> None:
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     chat.send("I moved to Lisbon last week.").text
     before = len(server.requests)
     server.script(*FAULTS[name])
@@ -134,58 +137,60 @@ def test_a_provider_that_fails_at_the_reading_loses_nothing_and_costs_few_calls(
     assert len(server.requests) - before <= 3
     assert chat.learned is None
     assert chat.failure and "\n" not in chat.failure and server.key not in chat.failure
-    assert mc.sessions(user="ana")[0].status == "pending"
-    assert len(mc.messages(chat.session_id or 0, user="ana")) == 2
+    assert ana.sessions.list()[0].status == "pending"
+    assert len(ana.sessions.messages(chat.session_id or 0)) == 2
     server.steps.clear()
     clock.advance(seconds=60)
-    assert [one.count("added") for one in mc.run_jobs().learned] == [1]
-    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+    assert [one.count("added") for one in mc.jobs.run().learned] == [1]
+    assert [m.value for m in ana.memories.list()] == ["Lisbon"]
 
 
 @pytest.mark.parametrize("asked", ["inf", "1e300", "1e11", "Wed, 21 Oct 2099 07:28:00 GMT"])
 def test_a_conversation_is_read_within_an_hour_however_long_the_provider_wants_to_be_left_alone(
     mc: MemChat, server: WireServer, clock: FakeClock, asked: str
 ) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("I moved to Lisbon last week.").text
     server.script(Fail(429, retry_after=asked))
     chat.end()
     assert chat.failure and chat.failure.endswith("try again in 3600 s")
     clock.advance(seconds=3_599)
-    assert mc.run_jobs().learned == []
+    assert mc.jobs.run().learned == []
     clock.advance(seconds=1)
-    assert [one.count("added") for one in mc.run_jobs().learned] == [1]
+    assert [one.count("added") for one in mc.jobs.run().learned] == [1]
 
 
 @pytest.mark.parametrize("name", [n for n in FAULTS if "twice" not in n])
 def test_a_provider_that_fails_at_the_reply_loses_no_message(
     mc: MemChat, server: WireServer, name: str
 ) -> None:
-    mc.set_memory(False, user="ana")  # the only call is then the reply's
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    ana.set_memory(False, all_apps=True)  # the only call is then the reply's
+    chat = ana.chat()
     server.script(*FAULTS[name])
     with pytest.raises(MemChatError) as caught:
         chat.send("I moved to Lisbon last week.").text
     assert "\n" not in str(caught.value) and server.key not in str(caught.value)
-    turns = mc.messages(chat.session_id or 0, user="ana")
+    turns = ana.sessions.messages(chat.session_id or 0)
     assert [(t.role, t.content) for t in turns] == [("user", "I moved to Lisbon last week.")]
     server.steps.clear()
     assert chat.send("Hello?").text == "Lisbon is lovely."
 
 
 def test_a_reply_cut_off_is_kept_as_far_as_it_came(mc: MemChat, server: WireServer) -> None:
-    mc.set_memory(False, user="ana")
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    ana.set_memory(False, all_apps=True)
+    chat = ana.chat()
     server.script(Cut("Lisbon is"))
     with pytest.raises(MemChatError):
         chat.send("I moved to Lisbon last week.").text
-    turns = mc.messages(chat.session_id or 0, user="ana")
+    turns = ana.sessions.messages(chat.session_id or 0)
     assert (turns[-1].role, turns[-1].status) == ("assistant", "partial")
     assert turns[-1].content.startswith("Lisbon")
 
 
 def test_fifteen_facts_of_one_quote_are_judged_one_by_one(mc: MemChat, server: WireServer) -> None:
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     chat.send("I moved to Lisbon last week.").text
     server.script(Say(answer(*FACTS)), Say(answer(*FACTS[10:])))
     chat.end()

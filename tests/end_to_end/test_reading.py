@@ -97,7 +97,7 @@ def test_a_local_endpoint_may_read_what_another_provider_s_model_talked(
             }
         )
         with MemChat(settings=settings, clock=clock) as mc:
-            with mc.session(user="ana") as chat:
+            with mc.user("ana").chat() as chat:
                 assert chat.send("I moved to Lisbon.").text
             assert chat.failure is None
             assert values(mc) == {"Lisbon"}
@@ -127,7 +127,7 @@ def test_a_conversation_beyond_32_000_tokens_is_read_from_end_to_end(open_store:
     mc = open_store(chat_model=chat, extract_model=extract)
     filler = [f"Nothing of note came up on walk {n}. " * 300 for n in range(13)]
     said = talk(mc, "I moved to Lisbon.", *filler, "My name is Otto.")
-    turns = mc.messages(said.session_id, user="ana")
+    turns = mc.user("ana").sessions.messages(said.session_id)
     assert sum(estimate_tokens(turn.content) for turn in turns) > 32_000
     assert values(mc) == {"Lisbon", "Otto"}
     calls = [request.purpose for request in extract.requests]
@@ -165,11 +165,12 @@ def test_the_first_office_is_the_one_that_the_assistant_named_first(
         chat_model=ScriptedModel([offer, "Noted."]),
         extract_model=ScriptedModel([reader] * 4),
     )
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         for line in ("Which offices are there?", "I go to the first office."):
             assert chat.send(line).text
             private.wait_for_reading(chat)
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.value == "office on Mill Street"
 
 
@@ -177,13 +178,13 @@ def test_per_message_mode_reads_once_a_turn_and_only_after_the_reply(open_store:
     on_disk: list[list[str]] = []
 
     def reader(_: Sequence[Any]) -> str:
-        turns = mc.messages(1, user="ana")
+        turns = mc.user("ana").sessions.messages(1)
         on_disk.append([f"{turn.role} {turn.status}" for turn in turns])
         return answer()
 
     extract = ScriptedModel([reader] * 5)
     mc = open_store(extraction="per_message", extract_model=extract)
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         for n in (1, 2):
             reply = chat.send(f"Line {n}.")
             assert len(extract.requests) == n - 1
@@ -195,14 +196,15 @@ def test_per_message_mode_reads_once_a_turn_and_only_after_the_reply(open_store:
 
 
 def test_a_conversation_gone_silent_is_ended_and_read_once(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
-    chat = mc.session(user="ana")
+    chat = ana.chat()
     assert chat.send("I moved to Lisbon.").text
     clock.advance(seconds=29 * 60)
-    assert private.renew(chat) and mc.sessions(user="ana")[0].status == "open"
+    assert private.renew(chat) and ana.sessions.list()[0].status == "open"
     clock.advance(seconds=2 * 60)
     assert not private.renew(chat)
-    assert mc.sessions(user="ana")[0].status == "extracted" and values(mc) == {"Lisbon"}
+    assert ana.sessions.list()[0].status == "extracted" and values(mc) == {"Lisbon"}
     chat.end()
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
@@ -211,13 +213,13 @@ def test_what_was_open_when_the_store_closed_is_read_at_a_later_start(
     open_store: Opener, extract_model, clock
 ) -> None:
     first = open_store()
-    assert first.session(user="ana").send("I moved to Lisbon.").text
+    assert first.user("ana").chat().send("I moved to Lisbon.").text
     first.close()
     clock.advance(seconds=61)
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     again = open_store()
-    assert len(again.run_jobs().learned) == 1 and values(again) == {"Lisbon"}
-    assert again.run_jobs().learned == []
+    assert len(again.jobs.run().learned) == 1 and values(again) == {"Lisbon"}
+    assert again.jobs.run().learned == []
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
 
@@ -225,7 +227,7 @@ def test_an_unknown_type_becomes_other_and_is_kept(mc, extract_model) -> None:
     odd = fact("I keep bees", "bees", "keeps bees", memory_type="pastime")
     extract_model.replies.append(answer(odd))
     talk(mc, "I keep bees.")
-    assert [memory.memory_type for memory in mc.memories(user="ana")] == ["other"]
+    assert [memory.memory_type for memory in mc.user("ana").memories.list()] == ["other"]
 
 
 def test_a_value_of_280_characters_is_kept_whole_and_a_longer_one_waits_whole(
@@ -261,7 +263,7 @@ def test_nothing_sensitive_is_ever_saved_whatever_the_model_proposes(open_store:
         extract.replies.extend([answer(*facts), answer()])
         talk(mc, *(said for said, _, _ in samples))
         extract.replies.clear()
-    assert len(SECRET) >= 30 and mc.memories(user="ana", status="all") == []
+    assert len(SECRET) >= 30 and mc.user("ana").memories.list(status="all") == []
     with private.database(mc).read() as tx:
         held = repr(tx.exec_driver_sql("SELECT * FROM inbox").all())
     assert [hidden for _, hidden, _ in SECRET if hidden in held] == []

@@ -43,18 +43,18 @@ def test_250_rows_go_in_batches_of_100_and_a_second_run_asks_nothing(open_store:
     many(words_only(open_store), 250)
     service = Service()
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert [len(texts) for texts in service.asked] == [100, 100, 50]
     assert (result.total, result.done, result.left, result.failed) == (250, 250, 0, ())
     assert len(statuses(mc, "completed")) == 250
-    again = mc.backfill()
+    again = mc.jobs.backfill()
     assert (again.total, again.done, again.left) == (0, 0, 0) and len(service.asked) == 3
 
 
 def test_the_batch_can_be_chosen(open_store: Opener) -> None:
     many(words_only(open_store), 25)
     service = Service()
-    open_store(embedder=service).backfill(batch=10)
+    open_store(embedder=service).jobs.backfill(batch=10)
     assert [len(texts) for texts in service.asked] == [10, 10, 5]
 
 
@@ -64,19 +64,19 @@ def test_a_store_used_by_words_alone_is_searched_by_meaning_without_entering_it_
     mc = words_only(open_store)
     (fact,) = add(mc, "a red kayak")
     extract_model.replies.append(answer(summary="The plumber mends the boiler."))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("The plumber mends our boiler.").text
-    assert mc.jobs(user="ana", status="pending") == []
-    before = mc.memories(user="ana")
+    assert mc.jobs.list(user="ana", status="pending") == []
+    before = mc.user("ana").memories.list()
     service = Service()
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert result.total == result.done == 4, "a fact, two turns, a summary"
-    assert mc.memories(user="ana") == before
-    hits = mc.recall("the plumber and the red kayak", user="ana").hits
+    assert mc.user("ana").memories.list() == before
+    hits = mc.user("ana").search("the plumber and the red kayak").hits
     assert {hit.kind for hit in hits} == {"memory", "message"}
     assert all(hit.cosine is not None for hit in hits)
-    assert mc.embedding_states([fact], user="ana")[0].status == "completed"
+    assert mc.user("ana").memories.embedding_states([fact])[0].status == "completed"
 
 
 def test_conversations_read_by_an_older_version_get_theirs(
@@ -86,7 +86,7 @@ def test_conversations_read_by_an_older_version_get_theirs(
     mc = open_store()
     for number in range(12):
         extract_model.replies.append(answer(summary=f"A talk about fence {number}."))
-        with mc.session(user="ana") as chat:
+        with mc.user("ana").chat() as chat:
             assert chat.send(f"The fence number {number} needs paint.").text
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
@@ -94,10 +94,10 @@ def test_conversations_read_by_an_older_version_get_theirs(
         tx.exec_driver_sql("DELETE FROM embeddings")
     service = Service()
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert result.total == result.done == 36 and result.left == 0
     assert vectors(mc) == len({text for texts in service.asked for text in texts})
-    (hit, *_) = mc.recall("fence number 7", user="ana").hits
+    (hit, *_) = mc.user("ana").search("fence number 7").hits
     assert "number 7" in hit.text and hit.cosine is not None
 
 
@@ -105,14 +105,15 @@ def test_what_was_said_off_the_record_and_what_is_not_read_yet_stays_out(
     open_store: Opener, extract_model: Any
 ) -> None:
     mc = words_only(open_store)
-    mc.set_memory(False, user="ana")
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    ana.set_memory(False, all_apps=True)
+    with ana.chat() as chat:
         assert chat.send("The roofer mends the roof.").text
-    mc.set_memory(True, user="ana")
-    chat = mc.session(user="ana")
+    ana.set_memory(True, all_apps=True)
+    chat = ana.chat()
     assert chat.send("The baker bakes rolls.").text
     service = Service()
-    assert open_store(embedder=service).backfill().total == 0
+    assert open_store(embedder=service).jobs.backfill().total == 0
     assert service.asked == []
 
 
@@ -120,12 +121,12 @@ def test_one_bad_row_neither_stops_it_nor_is_tried_again_in_the_run(open_store: 
     ids = many(words_only(open_store), 250, bad=[120])
     service = Service(refusing(400))
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.total, result.done, result.left) == (250, 249, 1)
     (failed,) = result.failed
     assert (failed.target_id, failed.error_message) == (ids[120], "refused")
     assert sum(texts == [text] for texts in service.asked for text in texts if BAD in text) == 1
-    again = mc.backfill()
+    again = mc.jobs.backfill()
     assert (again.total, again.done, len(again.failed)) == (1, 0, 1)
 
 
@@ -136,7 +137,7 @@ def test_many_bad_rows_side_by_side_keep_nothing_from_those_behind_them(
     ids = many(words_only(open_store), 250, bad=list(bad))
     service = Service(refusing(400))
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.done, result.left, result.stopped) == (100, 150, None)
     assert {job.target_id for job in result.failed} == {ids[i] for i in bad}
     assert len(service.asked) < 3 * len(bad)
@@ -147,13 +148,13 @@ def test_a_bad_turn_leaves_the_rest_of_its_conversation(
 ) -> None:
     mc = words_only(open_store)
     extract_model.replies.append(answer())
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         for words in ("The plumber comes.", f"It was {BAD}.", "The baker bakes."):
             assert chat.send(words).text
     mc = open_store(embedder=Service(refusing(400)))
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.total, result.done, result.left, len(result.failed)) == (6, 5, 1, 1)
-    assert mc.recall("plumber", user="ana").hits[0].cosine is not None
+    assert mc.user("ana").search("plumber").hits[0].cosine is not None
 
 
 def test_a_service_that_fails_stops_it_and_what_is_done_stays(open_store: Opener, clock) -> None:
@@ -165,11 +166,11 @@ def test_a_service_that_fails_stops_it_and_what_is_done_stays(open_store: Opener
 
     service = Service(answer)
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.done, result.left, result.stopped) == (200, 150, "the service is down")
     assert len(service.asked) == 3
     service.answer = None
-    assert mc.backfill().done == 150 and len(statuses(mc, "completed")) == 350
+    assert mc.jobs.backfill().done == 150 and len(statuses(mc, "completed")) == 350
 
 
 def test_a_pause_that_the_service_asks_for_is_waited_and_no_try_is_lost(
@@ -187,7 +188,7 @@ def test_a_pause_that_the_service_asks_for_is_waited_and_no_try_is_lost(
     stopping = private.parts(mc).worker.stopping
     monkeypatch.setattr(stopping, "wait", lambda seconds: bool(waited.append(seconds)))
     seen: list[Progress] = []
-    result = mc.backfill(seen=seen.append)
+    result = mc.jobs.backfill(progress=seen.append)
     assert (result.done, result.left, result.failed, result.stopped) == (150, 0, (), None)
     assert waited == [30] and [p.pause for p in seen if p.pause] == [30]
     assert [len(texts) for texts in service.asked] == [100, 50, 50]
@@ -196,7 +197,7 @@ def test_a_pause_that_the_service_asks_for_is_waited_and_no_try_is_lost(
 def test_progress_is_told_and_never_goes_back(open_store: Opener) -> None:
     many(words_only(open_store), 230, bad=[3])
     seen: list[Progress] = []
-    open_store(embedder=Service(refusing(400))).backfill(seen=seen.append)
+    open_store(embedder=Service(refusing(400))).jobs.backfill(progress=seen.append)
     told = [(p.total, p.done, p.failed) for p in seen]
     assert told[0] == (230, 0, 0) and told[-1] == (230, 229, 1)
     past = [p.done + p.failed for p in seen]
@@ -208,28 +209,28 @@ def test_stopping_it_keeps_what_is_done_and_gives_the_rest_back(open_store: Open
 
     def answer(texts: Sequence[str]) -> None:
         if len(service.asked) == 2:
-            mc.stop_work()
+            mc.jobs.stop()
 
     service = Service(answer)
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert 200 <= result.done < 550 and result.done + result.left == 550
-    assert mc.jobs(status="running") == []
-    assert {job.attempts for job in mc.jobs(status="pending", limit=999)} == {0}
+    assert mc.jobs.list(status="running") == []
+    assert {job.attempts for job in mc.jobs.list(status="pending", limit=999)} == {0}
     other = open_store(embedder=Service())
-    assert other.backfill().done == result.left and lacking(other) == 0
+    assert other.jobs.backfill().done == result.left and lacking(other) == 0
 
 
 def test_a_row_deleted_while_its_vector_is_made_leaves_none(open_store: Opener) -> None:
     ids = many(words_only(open_store), 5)
 
     def answer(texts: Sequence[str]) -> None:
-        mc.delete(ids[2], user="ana")
+        mc.user("ana").memories.delete(ids[2])
         service.answer = None
 
     service = Service(answer)
     mc = open_store(embedder=service)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert result.left == 0 and vectors(mc) == 4
 
 
@@ -317,7 +318,7 @@ def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path
         "            print('third', flush=True)\n"
         "            time.sleep(600)\n"
         "        return super().embed_documents(texts)\n"
-        "MemChat(settings=Settings(home=Path(sys.argv[1])), embedder=Slow()).backfill()\n"
+        "MemChat(settings=Settings(home=Path(sys.argv[1])), embedder=Slow()).jobs.backfill()\n"
     )
     child = subprocess.Popen(
         [sys.executable, "-c", script, str(home)], stdout=subprocess.PIPE, text=True
@@ -332,6 +333,6 @@ def test_after_kill_9_it_goes_on_where_it_was(open_store: Opener, tmp_path: Path
     child.stdout.close()
     assert done == 200, "what was done before is kept"
     service = Service()
-    result = open_store(embedder=service).backfill()
+    result = open_store(embedder=service).jobs.backfill()
     assert (result.total, result.done, result.left) == (200, 200, 0)
     assert sum(map(len, service.asked)) == 200

@@ -65,12 +65,12 @@ def test_the_other_99_are_done_in_the_same_run(open_store: Opener) -> None:
     service = Service(refusing(400))
     mc = open_store(embedder=service)
     ids = many(mc, 100, bad=[42])
-    done = mc.run_jobs()
+    done = mc.jobs.run()
     assert done.done == 99 and [job.target_id for job in done.failed] == [ids[42]]
     assert statuses(mc, "completed") == [i for i in ids if i != ids[42]]
-    assert mc.embedding_states([ids[42]], user="ana")[0].error == "refused"
+    assert mc.user("ana").memories.embedding_states([ids[42]])[0].error == "refused"
     before = len(service.asked)
-    mc.run_jobs()
+    mc.jobs.run()
     assert len(service.asked) == before, "it waits for its minute"
 
 
@@ -86,10 +86,11 @@ def test_a_service_that_refuses_everything_is_asked_only_so_often() -> None:
 def test_a_failing_service_is_not_asked_for_halves(open_store: Opener, status: int) -> None:
     service = Service(refusing(status, ""))
     mc = open_store(embedder=service)
+    ana = mc.user("ana")
     many(mc, 230)
-    done = mc.run_jobs()
+    done = mc.jobs.run()
     assert len(service.asked) == 1 and len(done.failed) == 100
-    states = mc.embedding_states([m.id for m in mc.memories(user="ana", limit=500)], user="ana")
+    states = ana.memories.embedding_states([m.id for m in ana.memories.list(limit=500)])
     assert sum(state.attempts for state in states) == 100, "what was not tried is not counted"
 
 
@@ -100,7 +101,7 @@ def test_a_text_that_breaks_the_service_each_time_ends_alone(open_store: Opener,
     ids = many(mc, 100, bad=[42])
     for _ in range(60):
         for _ in range(40):
-            if not mc.run_jobs().done:
+            if not mc.jobs.run().done:
                 break
         clock.advance(seconds=60)
     assert statuses(mc, "failed") == [ids[42]]
@@ -124,10 +125,10 @@ def test_a_text_that_takes_its_worker_down_ends_alone(open_store: Opener) -> Non
                 jobs.release_owner(tx, claims[0].holder)
             else:
                 jobs.finish_all(tx, claims, mc.now)
-    failed = mc.jobs(status="failed", limit=500)
+    failed = mc.jobs.list(status="failed", limit=500)
     assert [job.target_id for job in failed] == [killer]
     assert "every worker" in (failed[0].error_message or "")
-    assert len(mc.jobs(status="completed", limit=500)) == 229
+    assert len(mc.jobs.list(status="completed", limit=500)) == 229
 
 
 def test_a_fault_of_ours_is_a_failed_job_and_no_dead_worker(open_store: Opener, caplog) -> None:
@@ -137,13 +138,13 @@ def test_a_fault_of_ours_is_a_failed_job_and_no_dead_worker(open_store: Opener, 
 
     mc = open_store(embedder=Service(answer))
     ids = many(mc, 10, bad=[3])
-    done = mc.run_jobs()
+    done = mc.jobs.run()
     told = (
         "hash/words failed (ValueError); look at what makes its vectors, or name another model "
         "with MEMCHAT_EMBED_MODEL"
     )
     assert done.done == 9 and done.errors == [told]
-    assert mc.embedding_states([ids[3]], user="ana")[0].error == told
+    assert mc.user("ana").memories.embedding_states([ids[3]])[0].error == told
     assert "people's words" not in caplog.text
 
 
@@ -175,9 +176,9 @@ def test_whatever_an_embedder_lets_pass_no_such_vector_is_stored(
 ) -> None:
     mc = open_store(embedder=Service(altered(change)))
     ids = many(mc, 5, bad=[2])
-    mc.run_jobs()
+    mc.jobs.run()
     assert vectors(mc) == 4 and statuses(mc, "completed") == [i for i in ids if i != ids[2]]
-    assert reason in (mc.embedding_states([ids[2]], user="ana")[0].error or "")
+    assert reason in (mc.user("ana").memories.embedding_states([ids[2]])[0].error or "")
 
 
 def test_vectors_of_another_count_are_given_to_nobody(open_store: Opener) -> None:
@@ -185,7 +186,7 @@ def test_vectors_of_another_count_are_given_to_nobody(open_store: Opener) -> Non
         embedder=Service(lambda texts: HashEmbedder().embed_documents([*texts, "x"])[0])
     )
     many(mc, 3)
-    mc.run_jobs()
+    mc.jobs.run()
     assert vectors(mc) == 0 and statuses(mc, "completed") == []
 
 
@@ -196,8 +197,8 @@ def test_a_question_with_such_a_vector_is_searched_by_words(open_store: Opener) 
 
     mc = open_store(embedder=Broken())
     add(mc, "a red kayak")
-    mc.embed_pending()
-    found = mc.recall("kayak", user="ana")
+    mc.jobs.embed()
+    found = mc.user("ana").search("kayak")
     assert found.hits and "not finite" in (found.degraded or "")
     assert vectors(mc) == 1, "the fact's own"
 
@@ -209,7 +210,7 @@ def test_texts_come_to_the_service_once_in_batches_of_100(open_store: Opener) ->
     service = Service()
     mc = open_store(embedder=service)
     many(mc, 250)
-    assert mc.run_jobs().done == 250
+    assert mc.jobs.run().done == 250
     assert [len(texts) for texts in service.asked] == [100, 100, 50]
     sent = [text for texts in service.asked for text in texts]
     assert len(set(sent)) == 250
@@ -219,8 +220,8 @@ def test_the_same_words_cost_one_text_wherever_they_occur(open_store: Opener) ->
     service = Service()
     mc = open_store(embedder=service)
     for app in ("one", "two", "three"):
-        mc.add("fact", "note", "tea", user="ana", app=app)
-    assert mc.run_jobs().done == 3
+        mc.user("ana", app=app).memories.add("fact", "note", "tea")
+    assert mc.jobs.run().done == 3
     assert [len(texts) for texts in service.asked] == [1]
 
 
@@ -232,7 +233,7 @@ def test_two_workers_at_the_same_queue_do_nothing_twice(open_store: Opener) -> N
 
     def work(mc: MemChat) -> None:
         together.wait(30)
-        mc.run_jobs()
+        mc.jobs.run()
 
     threads = [threading.Thread(target=work, args=(mc,)) for mc in stores]
     for thread in threads:
@@ -256,11 +257,11 @@ def test_what_is_broken_off_is_given_back_and_not_counted(open_store: Opener) ->
     mc = open_store(embedder=service)
     many(mc, 350)
     with pytest.raises(KeyboardInterrupt):
-        mc.run_jobs()
-    assert {job.attempts for job in mc.jobs(status="pending", limit=500)} == {0}
-    assert mc.jobs(status="running", limit=500) == []
+        mc.jobs.run()
+    assert {job.attempts for job in mc.jobs.list(status="pending", limit=500)} == {0}
+    assert mc.jobs.list(status="running", limit=500) == []
     service.answer = None
-    mc.run_jobs()
+    mc.jobs.run()
     assert len(statuses(mc, "completed")) == 350
 
 
@@ -269,41 +270,41 @@ def test_a_machine_that_sleeps_for_an_hour_meanwhile_neither_loses_nor_repeats_a
 ) -> None:
     def answer(texts: Sequence[str]) -> None:
         if len(service.asked) == 1:
-            while mc.count_jobs()["running"] < 200:  # until more is taken ahead
+            while mc.jobs.count()["running"] < 200:  # until more is taken ahead
                 threading.Event().wait(0.01)
             clock.advance(seconds=3600)
 
     service = Service(answer)
     mc = open_store(embedder=service)
     many(mc, 350)
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.done, result.left, result.failed) == (350, 0, ())
     assert [len(texts) for texts in service.asked] == [100, 100, 100, 50]
-    assert {job.attempts for job in mc.jobs(status="completed", limit=500)} == {1}
+    assert {job.attempts for job in mc.jobs.list(status="completed", limit=500)} == {1}
 
 
 def test_a_service_removed_while_it_makes_vectors_completes_nothing(open_store: Opener) -> None:
     def answer(texts: Sequence[str]) -> None:
         if len(service.asked) == 1:
-            other.remove_service("hash/words", force=True)
+            other.services.remove("hash/words", force=True)
 
     service = Service(answer)
     mc, other = open_store(embedder=service), open_store(embedder=HashEmbedder())
     ids = many(mc, 5)
-    mc.run_jobs()
+    mc.jobs.run()
     assert vectors(mc) == 0 and statuses(mc, "completed") == []
     assert statuses(mc, "pending") == ids, "until there is a service again"
     again = open_store(embedder=HashEmbedder())
-    again.run_jobs()
+    again.jobs.run()
     assert statuses(again, "completed") == ids
 
 
 def test_an_embedding_made_by_the_worker_is_in_the_usage(open_store: Opener) -> None:
     mc = open_store()
     add(mc, "green tea", "black coffee")
-    mc.add("fact", "note", "tea", user="ana", app="other")
-    mc.run_jobs()
-    (total,) = mc.usage(user="ana")
+    mc.user("ana", app="other").memories.add("fact", "note", "tea")
+    mc.jobs.run()
+    (total,) = mc.user("ana").usage()
     assert (total.purpose, total.model) == ("embed", SERVICE.name) and total.prompt_tokens > 0
 
 
@@ -314,29 +315,29 @@ def test_a_pause_that_is_not_over_costs_no_try(open_store: Opener) -> None:
     service = Service(answer)
     mc = open_store(embedder=service)
     add(mc, "tea")
-    mc.run_jobs()
-    (job,) = mc.jobs(status="pending")
+    mc.jobs.run()
+    (job,) = mc.jobs.list(status="pending")
     assert job.attempts == 0 and job.error_message is None
     service.answer = None
-    assert mc.run_jobs().done == 1
+    assert mc.jobs.run().done == 1
 
 
 def test_completed_work_can_be_taken_off_the_list(open_store: Opener) -> None:
     mc = open_store(embedder=Service(refusing(400)))
     many(mc, 3, bad=[1])
-    mc.run_jobs()
-    assert mc.count_jobs(user="ana") == {"pending": 1, "running": 0, "completed": 2, "failed": 0}
-    assert mc.clear_jobs(user="bo") == 0 and mc.clear_jobs(user="ana") == 2
-    assert mc.count_jobs(user="ana")["completed"] == 0
+    mc.jobs.run()
+    assert mc.jobs.count(user="ana") == {"pending": 1, "running": 0, "completed": 2, "failed": 0}
+    assert mc.jobs.clear(user="bo").count == 0 and mc.jobs.clear(user="ana").count == 2
+    assert mc.jobs.count(user="ana")["completed"] == 0
     assert len(statuses(mc, "completed")) == 2, "what it did stays"
 
 
 def test_a_backfill_of_nothing_to_embed_with_says_what_to_do(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
     with pytest.raises(ConfigError, match="MEMCHAT_EMBED_MODEL"):
-        mc.backfill()
+        mc.jobs.backfill()
     with pytest.raises(InputError, match="batch"):
-        mc.backfill(batch=0)
+        mc.jobs.backfill(batch=0)
 
 
 # A service on the network
@@ -374,7 +375,7 @@ def test_a_service_on_the_network_is_asked_for_several_batches_at_once(open_stor
     service = Remote()
     mc = open_store(embedder=service)
     many(mc, 1000)
-    assert mc.run_jobs().done == 1000
+    assert mc.jobs.run().done == 1000
     assert 2 <= service.most <= CALLS
     assert sorted(map(len, service.asked)) == [100] * 10
     right, _ = HashEmbedder().embed_documents(["note: thing 7"])
@@ -387,8 +388,8 @@ def test_until_it_has_answered_it_is_asked_once(open_store: Opener) -> None:
     service = Remote(refusing(401, ""))
     mc = open_store(embedder=service)
     many(mc, 1000)
-    assert len(mc.run_jobs().failed) == 100 and len(service.asked) == 1
-    assert sum(job.attempts for job in mc.jobs(limit=2000)) == 100
+    assert len(mc.jobs.run().failed) == 100 and len(service.asked) == 1
+    assert sum(job.attempts for job in mc.jobs.list(limit=2000)) == 100
 
 
 def test_calls_that_fall_into_one_pause_wait_once_and_lose_nothing(
@@ -406,7 +407,7 @@ def test_calls_that_fall_into_one_pause_wait_once_and_lose_nothing(
     many(mc, 1000)
     stopping = private.parts(mc).worker.stopping
     monkeypatch.setattr(stopping, "wait", lambda seconds: bool(waited.append(seconds)))
-    result = mc.backfill()
+    result = mc.jobs.backfill()
     assert (result.done, result.left, result.failed, result.stopped) == (1000, 0, (), None)
     assert waited == [30] and refused
 
@@ -421,10 +422,10 @@ def test_the_same_words_far_apart_in_the_queue_are_sent_once(open_store: Opener)
                 new = NewMemory("fact", "note", f"v{i}", True, f"note: v{i}", NOON, "manual")
                 memory_id = memory_changes.add(tx, own, new, Cause(NOON, "user"))
                 jobs.enqueue(tx, "embed", own, memory_id, NOON)
-    assert mc.run_jobs().done == 600
+    assert mc.jobs.run().done == 600
     sent = [text for texts in service.asked for text in texts]
     assert len(sent) == len(set(sent)) == 100
-    assert mc.count_jobs()["completed"] == 600 and vectors(mc) == 100
+    assert mc.jobs.count()["completed"] == 600 and vectors(mc) == 100
 
 
 def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_store: Opener) -> None:
@@ -433,5 +434,5 @@ def test_what_may_take_its_worker_down_is_asked_with_nothing_beside_it(open_stor
     many(mc, 300)
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE jobs SET attempts = 3")
-    assert mc.run_jobs().done == 300
+    assert mc.jobs.run().done == 300
     assert service.most == 1 and max(map(len, service.asked)) == 6

@@ -32,7 +32,7 @@ class Gone:
 
     def takes(self, mc: MemChat, count: int) -> None:
         for n in range(count):
-            mc.add("fact", f"note {n}", f"thing {n}", user="ana")
+            mc.user("ana").memories.add("fact", f"note {n}", f"thing {n}")
         with private.database(mc).write() as tx:
             assert (
                 len(jobs.claim(tx, ClaimRequest("embed", self.owner, 600, limit=count), mc.now))
@@ -53,13 +53,13 @@ def test_doctor_names_a_process_that_is_gone_and_still_holds_jobs(mc: MemChat, g
     gone.takes(mc, 3)
     told = f"process {gone.process} is gone; its 3 jobs are taken over at the next run"
     assert checks(mc) == [(told, "memchat jobs run does them now")]
-    mc.run_jobs()
+    mc.jobs.run()
     assert checks(mc) == [("nothing waits", "")]
 
 
 def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None:
     with MemChat(home, embedder=HashEmbedder()) as mc:
-        mc.add("fact", "note", "a thing", user="ana")
+        mc.user("ana").memories.add("fact", "note", "a thing")
         with private.database(mc).write() as tx:
             assert jobs.claim(tx, ClaimRequest("embed", gone.owner, 600), mc.now)
     told = f"process {gone.process} is gone; its job is taken over at the next run"
@@ -68,16 +68,16 @@ def test_the_list_of_work_names_it_too(run: Run, home: Path, gone: Gone) -> None
 
 
 def test_a_living_holder_and_one_on_another_machine_are_not_named(mc: MemChat) -> None:
-    mc.add("fact", "note", "a thing", user="ana")
+    mc.user("ana").memories.add("fact", "note", "a thing")
     with private.database(mc).write() as tx:
         assert jobs.claim(tx, ClaimRequest("embed", "another-machine:1:0a1b2c3d", 600), mc.now)
-    assert mc.gone_holders() == [] and checks(mc) == [("nothing waits", "")]
-    assert mc.run_jobs().done == 0, "its lease still holds"
+    assert mc.jobs.dead_holders() == [] and checks(mc) == [("nothing waits", "")]
+    assert mc.jobs.run().done == 0, "its lease still holds"
 
 
 def test_work_that_a_process_left_is_due(mc: MemChat, gone: Gone) -> None:
     gone.takes(mc, 2)
-    assert mc.work_is_due(user="ana") and not mc.work_is_due(user="bo")
+    assert mc.jobs.due(user="ana") and not mc.jobs.due(user="bo")
 
 
 def test_what_a_process_leaves_while_a_worker_runs_is_taken_over_in_that_run(
@@ -94,5 +94,5 @@ def test_what_a_process_leaves_while_a_worker_runs_is_taken_over_in_that_run(
 
     taken: list[int] = []
     mc = open_store(embedder=Meanwhile())
-    mc.add("fact", "boat", "a red kayak", user="ana")
-    assert mc.run_jobs().done == 3
+    mc.user("ana").memories.add("fact", "boat", "a red kayak")
+    assert mc.jobs.run().done == 3

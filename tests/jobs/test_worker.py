@@ -42,12 +42,12 @@ def until(true: Callable[[], Any]) -> None:
 
 @contextmanager
 def working(mc: MemChat) -> Iterator[None]:
-    thread = threading.Thread(target=mc.work, kwargs={"look": LOOK})
+    thread = threading.Thread(target=mc.jobs.work, kwargs={"look": LOOK})
     thread.start()
     try:
         yield
     finally:
-        mc.stop_work()
+        mc.jobs.stop()
         thread.join(PATIENCE)
         assert not thread.is_alive()
 
@@ -58,7 +58,7 @@ def test_it_does_what_comes_and_what_becomes_due(open_store: Opener, clock: Any)
     mc = open_store(embedder=service)
     with working(open_store(embedder=service)):
         (memory_id,) = add(mc, "tea")
-        until(lambda: mc.embedding_states([memory_id], user="ana")[0].error == "down")
+        until(lambda: mc.user("ana").memories.embedding_states([memory_id])[0].error == "down")
         service.answer = None
         assert len(service.asked) == 1
         clock.advance(seconds=60)
@@ -70,13 +70,14 @@ def test_it_ends_sessions_that_were_left_and_reads_them(
     open_store: Opener, extract_model: Any, clock: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mc = open_store()
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     assert chat.send("My city is Lisbon.").text
     chat.abandon()
     extract_model.replies.append(answer())
     clock.advance(days=1)
     with working(open_store()):
-        until(lambda: mc.sessions(user="ana")[0].status == "extracted")
+        until(lambda: ana.sessions.list()[0].status == "extracted")
 
 
 def test_while_there_is_nothing_to_do_it_only_looks(open_store: Opener) -> None:
@@ -89,12 +90,12 @@ def test_while_there_is_nothing_to_do_it_only_looks(open_store: Opener) -> None:
     def look() -> bool:
         looks.append(1)
         if len(looks) == 20:
-            mc.stop_work()
+            mc.jobs.stop()
         return has_work()
 
     worker.has_work = look  # type: ignore[method-assign]
     worker.run = lambda: runs.append(1) or run()  # type: ignore[method-assign,func-returns-value]
-    mc.work(look=LOOK)
+    mc.jobs.work(look=LOOK)
     assert (len(looks), len(runs)) == (20, 1), "one round of upkeep at the start"
 
 
@@ -116,10 +117,10 @@ def test_a_job_in_the_hands_of_a_dead_process_is_work(open_store: Opener) -> Non
 
 def test_vectors_that_nothing_can_make_are_no_work(open_store: Opener) -> None:
     with open_store() as mc:
-        mc.add("fact", "drink", "tea", user="ana")
+        mc.user("ana").memories.add("fact", "drink", "tea")
     mc = open_store(embedder=None, embed_model="none")
     assert not private.parts(mc).worker.has_work()
-    mc.delete(1, user="ana", hold=-1)
+    mc.user("ana").memories.delete(1, hold=-1)
     assert private.parts(mc).worker.has_work()
 
 
@@ -151,7 +152,7 @@ def test_its_log_has_numbers_and_no_words(
     caplog.set_level("INFO", "memchat")
     mc = open_store()
     add(mc, "a red kayak", "green tea")
-    worker_loop.log_result(mc.run_jobs())
+    worker_loop.log_result(mc.jobs.run())
     assert "embed: jobs done 1–2 (2); failed none; texts 2" in caplog.text
     assert "2 jobs done, 0 failed" in caplog.text
     assert "kayak" not in caplog.text and "tea" not in caplog.text
@@ -162,7 +163,7 @@ def test_a_fault_of_ours_is_logged_by_its_place_and_without_the_words_it_names(
 ) -> None:
     model = ScriptedModel([ValueError("a red kayak")])
     mc = open_store(chat_model=ScriptedModel(["Fine."]), extract_model=model)
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         chat.send("I have a red kayak").text
     assert chat.failure is not None
     assert "ValueError at testing.py:" in caplog.text and "extractor.py:" in caplog.text
@@ -212,7 +213,7 @@ def test_a_signal_ends_it_cleanly(tmp_path: Path, number: signal.Signals) -> Non
         assert (child.returncode, out) == (0, "")
         assert "embed: jobs done 1; failed none; texts 1" in err and "tea" not in err
         assert "Traceback" not in err and err.endswith("what waits is kept in the queue\n")
-        assert mc.jobs(status="running") == []
+        assert mc.jobs.list(status="running") == []
 
 
 def test_once_does_what_is_due_and_ends(tmp_path: Path) -> None:

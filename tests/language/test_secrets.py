@@ -372,46 +372,50 @@ def test_the_filter_of_wallet_words_is_what_its_tool_makes() -> None:
 def test_the_title_and_summary_of_a_conversation_hold_no_password_that_is_a_word(
     mc, extract_model
 ) -> None:
+    ana = mc.user("ana")
     said = "Hasło do banku to karmelowy."
     extract_model.replies.append(answer(title="Hasło karmelowy", summary=f"She said: {said}"))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send(said).text
-    (session,) = mc.sessions(user="ana")
+    (session,) = ana.sessions.list()
     assert "karmelowy" not in f"{session.title}{session.summary}"
 
 
 def test_what_is_entered_by_hand_and_looks_like_a_secret_is_kept_only_if_the_person_says_so(
     mc,
 ) -> None:
+    ana = mc.user("ana")
     with pytest.raises(SecretError, match="password") as raised:
-        mc.add("fact", "gate_code", "4471", user="ana")
+        ana.memories.add("fact", "gate_code", "4471")
     assert raised.value.kind == "password"
-    assert mc.memories(user="ana") == []
-    kept = mc.add("fact", "gate_code", "4471", user="ana", keep_secret=True)
+    assert ana.memories.list() == []
+    kept = ana.memories.add("fact", "gate_code", "4471", keep_secret=True)
     assert kept.value == "4471"
     with pytest.raises(SecretError):
-        mc.edit(kept.id, user="ana", value="4472")
-    assert mc.edit(kept.id, user="ana", memory_type="other").value == "4471"
-    assert mc.edit(kept.id, user="ana", value="4472", keep_secret=True).value == "4472"
-    assert mc.add("profile", "email", "rosa@example.net", user="ana").value == "rosa@example.net"
+        ana.memories.update(kept.id, value="4472")
+    assert ana.memories.update(kept.id, type="other").value == "4471"
+    assert ana.memories.update(kept.id, value="4472", keep_secret=True).value == "4472"
+    assert ana.memories.add("profile", "email", "rosa@example.net").value == "rosa@example.net"
 
 
 def test_a_secret_kept_by_hand_is_sent_only_with_a_message_that_finds_it(mc, chat_model) -> None:
+    ana = mc.user("ana")
+
     def sent(message: str) -> str:
-        mc.chat_once(message, user="ana")
+        ana.answer(message)
         return chat_model.requests[-1].messages[0].content
 
-    added = mc.add("fact", "gate_code", "4471", user="ana", keep_secret=True)
-    edited = mc.add("fact", "garage", "behind the house", user="ana")
-    mc.edit(edited.id, user="ana", key="safe_code", value="7032", keep_secret=True)
-    mc.add("profile", "email", "rosa@example.net", user="ana")
-    mc.embed_pending()
+    added = ana.memories.add("fact", "gate_code", "4471", keep_secret=True)
+    edited = ana.memories.add("fact", "garage", "behind the house")
+    ana.memories.update(edited.id, key="safe_code", value="7032", keep_secret=True)
+    ana.memories.add("profile", "email", "rosa@example.net")
+    mc.jobs.embed()
     unrelated = sent("Any plans?")
     assert "rosa@example.net" in unrelated
     assert "4471" not in unrelated and "7032" not in unrelated
     assert "4471" in sent("What is the gate code?")
     assert "7032" in sent("What is the safe code?")
-    assert not mc.edit(added.id, user="ana", sensitive=False).sensitive
+    assert not ana.memories.update(added.id, sensitive=False).sensitive
     assert "4471" in sent("Any plans?")
 
 
@@ -420,7 +424,7 @@ def test_a_secret_kept_by_hand_is_sent_only_with_a_message_that_finds_it(mc, cha
     [("flat", "1204"), ("office", "4123"), ("garage", "2215"), ("locker", "1120")],
 )
 def test_the_number_of_a_place_entered_by_hand_is_no_code(mc, key, value) -> None:
-    assert mc.add("fact", key, value, user="ana").value == value
+    assert mc.user("ana").memories.add("fact", key, value).value == value
 
 
 @pytest.mark.parametrize(
@@ -434,4 +438,4 @@ def test_the_number_of_a_place_entered_by_hand_is_no_code(mc, key, value) -> Non
 )
 def test_what_is_entered_by_hand_under_a_word_for_a_secret_is_one(mc, key, value) -> None:
     with pytest.raises(SecretError):
-        mc.add("fact", key, value, user="ana")
+        mc.user("ana").memories.add("fact", key, value)

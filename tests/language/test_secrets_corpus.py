@@ -125,17 +125,18 @@ def test_the_runner_sees_a_secret_that_was_stored() -> None:
 
 
 def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_model) -> None:
+    ana = mc.user("ana")
     said = "Remember my e-mail is rosa@example.net."
     extract_model.replies.append(answer(fact(said, "email", "rosa@example.net", flags=["asked"])))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send(said).text
-    assert mc.memories(user="ana") == []
-    (item,) = mc.inbox(user="ana")
+    assert ana.memories.list() == []
+    (item,) = ana.inbox.list()
     assert item.masked and "rosa" not in f"{item.value}{item.quote}{item.reason}"
     assert item.message_id is not None
     with pytest.raises(InputError, match="--value"):
-        mc.accept(item.id, user="ana")
-    assert mc.accept(item.id, user="ana", value="rosa@example.net").value == "rosa@example.net"
+        ana.inbox.accept(item.id)
+    assert ana.inbox.accept(item.id, value="rosa@example.net").value == "rosa@example.net"
 
 
 def test_an_earlier_turn_is_recalled_with_its_secrets_masked(clock) -> None:
@@ -158,21 +159,22 @@ def test_secrets_are_masked_before_the_extraction_call_when_the_setting_says_so(
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(mask_before_extraction=True)
+    ana = mc.user("ana")
     said = "My PIN is 4821 and my mail is rosa@example.net. I live in Bergen."
     extract_model.replies.append(answer(fact("I live in Bergen", "city", "Bergen")))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send(said).text
     sent = "".join(m.content for m in extract_model.requests[-1].messages)
     assert "4821" not in sent and "rosa@" not in sent
     assert "[password]" in sent and "[e-mail]" in sent
-    (memory,) = mc.memories(user="ana")
-    (proof,) = mc.evidence(memory.id, user="ana")
+    (memory,) = ana.memories.list()
+    (proof,) = ana.memories.evidence(memory.id)
     assert (proof.quote, proof.start) == ("I live in Bergen", said.index("I live in Bergen"))
 
 
 def test_nothing_is_masked_in_the_call_by_default(mc, extract_model) -> None:
     extract_model.replies.append(answer())
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("My PIN is 4821.").text
     assert "4821" in extract_model.requests[-1].messages[1].content
 

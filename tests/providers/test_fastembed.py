@@ -66,12 +66,13 @@ def bring(tmp_path: Path, seen: list[Progress] | None = None) -> int:
 def test_a_model_in_its_folder_is_run_and_finds_by_meaning(tmp_path: Path) -> None:
     build(tmp_path / "store" / "models" / "house" / "tiny")
     with MemChat(settings=settings(tmp_path, "house/tiny")) as mc:
-        mc.add("fact", "note", "green tea", user="ana")
-        mc.add("fact", "note", "red kayak", user="ana")
-        mc.embed_pending()
-        (hit, *_) = mc.recall("tea", user="ana").hits
+        ana = mc.user("ana")
+        ana.memories.add("fact", "note", "green tea")
+        ana.memories.add("fact", "note", "red kayak")
+        mc.jobs.embed()
+        (hit, *_) = ana.search("tea").hits
         assert "tea" in hit.text and hit.cosine is not None
-        (info,) = mc.services()
+        (info,) = mc.services.list()
     assert (info.name, info.dimensions) == ("fastembed/house/tiny", 384)
     assert (info.max_tokens, len(info.version)) == (READS, 12)
 

@@ -28,12 +28,13 @@ def test_a_store_is_embedded_by_a_package_that_memchat_does_not_know(
 ) -> None:
     install(tmp_path / "site", monkeypatch)
     with MemChat(settings=settings(tmp_path)) as mc:
-        mc.add("fact", "note", "green tea", user="ana")
-        mc.embed_pending(remote=True)
-        assert mc.recall("note: green tea", user="ana").degraded is None
-        (info,) = mc.services()
+        ana = mc.user("ana")
+        ana.memories.add("fact", "note", "green tea")
+        mc.jobs.embed(remote=True)
+        assert ana.search("note: green tea").degraded is None
+        (info,) = mc.services.list()
         assert (info.name, info.dimensions, info.version) == ("acme/small", 24, "first")
-        assert mc.migrate("acme/large").switched
+        assert mc.services.migrate("acme/large").switched
         assert mc.doctor()
     asked = sys.modules[MODULE].asked
     assert [question for _, question in asked] == [False, True, False]
@@ -75,8 +76,9 @@ def test_a_broken_package_is_named_and_the_chat_goes_on(
     assert "MEMCHAT_EMBED_MODEL" in str(error.value) and "\n" not in str(error.value)
     assert "words of yours" not in str(error.value)
     with MemChat(settings=settings(tmp_path)) as mc:
-        mc.add("fact", "note", "green tea", user="ana")
-        found = mc.recall("tea", user="ana")
+        ana = mc.user("ana")
+        ana.memories.add("fact", "note", "green tea")
+        found = ana.search("tea")
         assert found.hits and "acme-vectors" in str(found.degraded)
         (check,) = [check for check in mc.doctor() if check.name == "embed model"]
         assert check.state == "problem" and "acme-vectors" in check.detail

@@ -413,19 +413,20 @@ def test_a_failing_service_is_asked_once_a_try_and_the_rows_wait(open_store, clo
     service = Moody()
     service.errors = [ProviderError("the service is busy", status=429, retry_after=90)] * 2
     mc = open_store(embedder=service)
+    ana = mc.user("ana")
     for value in ("tea", "jazz", "chess"):
-        mc.add("preference", "like", value, user="ana")
-    done = mc.run_jobs()
+        ana.memories.add("preference", "like", value)
+    done = mc.jobs.run()
     assert service.calls == 1 and {j.status for j in done.failed} == {"pending"}
     assert done.errors == ["the service is busy"] * 3
-    assert len(mc.memories(user="ana")) == 3
+    assert len(ana.memories.list()) == 3
     clock.advance(seconds=89)
-    assert mc.run_jobs().failed == [] and service.calls == 1
+    assert mc.jobs.run().failed == [] and service.calls == 1
     clock.advance(seconds=1)
-    assert len(mc.run_jobs().failed) == 3
+    assert len(mc.jobs.run().failed) == 3
     clock.advance(seconds=120)
-    assert mc.run_jobs().done == 3 and service.calls == 3
-    assert {j.status for j in mc.jobs(user="ana")} == {"completed"}
+    assert mc.jobs.run().done == 3 and service.calls == 3
+    assert {j.status for j in mc.jobs.list(user="ana")} == {"completed"}
 
 
 def test_a_service_that_stays_down_ends_as_failed_with_its_status_and_can_be_retried(
@@ -434,55 +435,57 @@ def test_a_service_that_stays_down_ends_as_failed_with_its_status_and_can_be_ret
     service = Moody()
     service.errors = [ProviderError("no", status=503)] * 6
     mc = open_store(embedder=service)
-    mc.add("preference", "like", "tea", user="ana")
+    mc.user("ana").memories.add("preference", "like", "tea")
     for _ in range(60):
-        mc.run_jobs()
+        mc.jobs.run()
         clock.advance(seconds=60)
-    (job,) = mc.jobs(user="ana", status="failed")
+    (job,) = mc.jobs.list(user="ana", status="failed")
     assert service.calls == 6 and job.error_message == "no"
-    assert mc.retry_jobs(user="bo") == 0 and mc.retry_jobs(user="ana") == 1
-    assert mc.run_jobs().done == 1 and mc.jobs(user="ana", status="failed") == []
+    assert mc.jobs.retry(user="bo").count == 0 and mc.jobs.retry(user="ana").count == 1
+    assert mc.jobs.run().done == 1 and mc.jobs.list(user="ana", status="failed") == []
 
 
 def test_250_memories_are_embedded_in_batches_of_100_and_no_second_time(open_store) -> None:
     service = Moody()
     mc = open_store(embedder=service)
     for i in range(250):
-        mc.add("preference", "like", f"thing {i}", user="ana")
-    assert mc.embed_pending() == 250 and service.calls == 3
-    assert mc.embed_pending() == 0 and service.calls == 3
+        mc.user("ana").memories.add("preference", "like", f"thing {i}")
+    assert mc.jobs.embed().count == 250 and service.calls == 3
+    assert mc.jobs.embed().count == 0 and service.calls == 3
 
 
 def test_words_that_changed_while_their_vector_was_made_are_embedded_anew(open_store) -> None:
     service = Moody()
     mc = open_store(embedder=service)
-    memory = mc.add("preference", "like", "green tea", user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("preference", "like", "green tea")
     embed = service.embed_documents
 
     def slowly(texts):
         service.embed_documents = embed
-        mc.edit(memory.id, user="ana", value="black coffee")
+        ana.memories.update(memory.id, value="black coffee")
         return embed(texts)
 
     service.embed_documents = slowly
-    mc.run_jobs()
-    (hit,) = mc.recall("black coffee", user="ana").hits
+    mc.jobs.run()
+    (hit,) = ana.search("black coffee").hits
     assert hit.cosine is not None and hit.cosine > 0.2
-    assert mc.jobs(user="ana", status="pending") == []
+    assert mc.jobs.list(user="ana", status="pending") == []
 
 
 def test_a_memory_deleted_while_its_vector_was_made_leaves_no_vector(open_store) -> None:
     service = Moody()
     mc = open_store(embedder=service)
-    memory = mc.add("preference", "like", "green tea", user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("preference", "like", "green tea")
     embed = service.embed_documents
 
     def slowly(texts):
         service.embed_documents = embed
-        mc.delete(memory.id, user="ana")
+        ana.memories.delete(memory.id)
         return embed(texts)
 
     service.embed_documents = slowly
-    mc.run_jobs()
+    mc.jobs.run()
     with private.database(mc).read() as tx:
         assert tx.exec_driver_sql("SELECT count(*) FROM embeddings").scalar() == 0

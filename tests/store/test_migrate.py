@@ -241,31 +241,31 @@ def test_a_store_with_another_service_s_vectors_is_refused_and_left_alone(
 ) -> None:
     settings = Settings(home=home)
     with MemChat(settings=settings, embedder=HashEmbedder()) as mc:
-        mc.add("profile", "job", "baker", user="ana")
-        assert mc.embed_pending() == 1
+        mc.user("ana").memories.add("profile", "job", "baker")
+        assert mc.jobs.embed().count == 1
     before = files(home)
     with (
         MemChat(settings=settings, embedder=OtherEmbedder(other)) as mc,
         pytest.raises(SchemaError) as error,
     ):
-        mc.recall("baker", user="ana")
+        mc.user("ana").search("baker")
     assert HashEmbedder().service.name in str(error.value)
     assert other.name in str(error.value) and "\n" not in str(error.value)
     assert f"memchat services migrate {other.name}" in str(error.value)
     assert "unset MEMCHAT_EMBED_MODEL" in str(error.value)
     assert files(home) == before
     with MemChat(settings=settings, embedder=HashEmbedder()) as mc:
-        assert [h.text for h in mc.recall("baker", user="ana").hits] != []
+        assert [h.text for h in mc.user("ana").search("baker").hits] != []
 
 
 def test_a_service_that_differs_only_in_size_is_told_by_its_size(home: Path) -> None:
     settings = Settings(home=home)
     with MemChat(settings=settings, embedder=HashEmbedder()) as mc:
-        mc.add("fact", "bike", "a red bike", user="ana")
-        mc.embed_pending()
+        mc.user("ana").memories.add("fact", "bike", "a red bike")
+        mc.jobs.embed()
     other = OtherEmbedder(Service("hash", "words", 768, 2048))
     with MemChat(settings=settings, embedder=other) as mc, pytest.raises(SchemaError) as error:
-        mc.recall("baker", user="ana")
+        mc.user("ana").search("baker")
     assert "64" in str(error.value) and "768" in str(error.value)
 
 
@@ -296,7 +296,7 @@ def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
         )
     engine.dispose()
     with MemChat(settings=Settings(home=home, timezone="Europe/Berlin", embed_model="none")) as mc:
-        (hit,) = mc.recall("Lisbon", user="ana").hits
+        (hit,) = mc.user("ana").search("Lisbon").hits
         assert hit.memory.value == "Porto" and "before: Lisbon" in hit.text
 
 
@@ -322,12 +322,13 @@ def test_a_store_of_any_earlier_revision_opens_with_its_rows_and_a_backup(
         )
         connection.commit()
     with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
-        assert [(m.key, m.value, m.starts_at) for m in mc.memories(user="ana")] == [
+        ana = mc.user("ana")
+        assert [(m.key, m.value, m.starts_at) for m in ana.memories.list()] == [
             ("city", "Lisbon", None)
         ]
-        (item,) = mc.inbox(user="ana")
+        (item,) = ana.inbox.list()
         assert (item.relation, item.target_id, item.value) == ("new", None, "bees")
-        assert mc.accept(item.id, user="ana").value == "bees"
+        assert ana.inbox.accept(item.id).value == "bees"
     assert ask(home / FILE, "SELECT version_num FROM alembic_version") == [(schema.HEAD,)]
     assert ask(home / f"{FILE}.{revision}.bak", "SELECT value FROM memories") == [("Lisbon",)]
 
@@ -354,11 +355,12 @@ def test_an_upgrade_marks_what_is_sensitive_by_its_key_and_by_why_it_was_asked(
             )
         connection.commit()
     with MemChat(settings=Settings(home=home), embedder=HashEmbedder(), clock=lambda: NOON) as mc:
-        marked = {m.key for m in mc.memories(user="ana") if m.sensitive}
+        ana = mc.user("ana")
+        marked = {m.key for m in ana.memories.list() if m.sensitive}
         assert marked == {"medication", "asthma_medication", "debts", "religion"}
-        knee, hobby = mc.inbox(user="ana")
-        assert mc.accept(knee.id, user="ana").sensitive
-        assert not mc.accept(hobby.id, user="ana").sensitive
+        knee, hobby = ana.inbox.list()
+        assert ana.inbox.accept(knee.id).sensitive
+        assert not ana.inbox.accept(hobby.id).sensitive
 
 
 def _make_at(path: Path, revision: str) -> None:

@@ -31,6 +31,7 @@ LANDED = {
     "0006_learned.py": "a44f03711899ffd2",
     "0007_lists.py": "74fd32944892662e",
     "0008_healed.py": "8debb741aa55d99f",
+    "0009_external_sessions.py": "b78f0e9041222be4",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""
@@ -65,14 +66,15 @@ def test_a_store_of_every_earlier_schema_opens_whole(
 ) -> None:
     (tmp_path / FILE).write_bytes(lzma.decompress(store.read_bytes()))
     with MemChat(settings=Settings(tmp_path), embedder=HashEmbedder()) as mc:
-        assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
-        assert [m.value for m in mc.memories(user="ana", app="work")] == ["a red kayak"]
-        assert mc.memories(user="bo") == []
-        (session,) = mc.sessions(user="ana")
-        said = [m.content for m in mc.messages(session.id, user="ana")]
+        ana = mc.user("ana")
+        assert [m.value for m in ana.memories.list()] == ["Lisbon"]
+        assert [m.value for m in mc.user("ana", app="work").memories.list()] == ["a red kayak"]
+        assert mc.user("bo").memories.list() == []
+        (session,) = ana.sessions.list()
+        said = [m.content for m in ana.sessions.messages(session.id)]
         assert said == ["I live in Lisbon.", "Hello Ana.", "It rains.", "Nice city."]
-        mc.run_jobs()
-        assert "Lisbon" in mc.recall("Lisbon", user="ana").hits[0].text
+        mc.jobs.run()
+        assert "Lisbon" in ana.search("Lisbon").hits[0].text
         assert [check for check in mc.doctor() if check.state == "problem"] == []
     assert layout(tmp_path / FILE) == fresh
 

@@ -28,8 +28,8 @@ LIST = Calls(("list_memories", {}))
 
 
 def values(mc: MemChat, **where: str) -> list[str]:
-    return [memory.value for memory in mc.memories(user="ana", **where)]
+    return [memory.value for memory in mc.user("ana", **where).memories.list()]
 
 
 def said(mc: MemChat, session_id: int = 1) -> list[str]:
-    return [turn.content for turn in mc.messages(session_id, user="ana")]
+    return [turn.content for turn in mc.user("ana").sessions.messages(session_id)]

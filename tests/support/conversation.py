@@ -17,7 +17,7 @@ def said(mc: MemChat, extract_model, line: str, *facts, **where):
 def state(mc: MemChat, user: str = "ana", app: str = "default") -> dict[str, tuple]:
     return {
         m.value: (m.active, m.inactive_reason)
-        for m in mc.memories(user=user, app=app, status="all")
+        for m in mc.user(user, app=app).memories.list(status="all")
     }
 
 
@@ -26,7 +26,7 @@ def updates(quote: str, key: str, value: str, to: str, **more):
 
 
 def talk(mc: MemChat, *lines: str, user: str = "ana", app: str = "default"):
-    with mc.session(user=user, app=app) as chat:
+    with mc.user(user, app=app).chat() as chat:
         for line in lines:
             assert chat.send(line).text
     return chat

@@ -39,7 +39,7 @@ def refusing(status: int | None, word: str = BAD) -> Callable[[Sequence[str]], N
 
 
 def add(mc: MemChat, *values: str) -> list[int]:
-    return [mc.add("fact", "note", value, user="ana").id for value in values]
+    return [mc.user("ana").memories.add("fact", "note", value).id for value in values]
 
 
 def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
@@ -49,7 +49,7 @@ def many(mc: MemChat, count: int, bad: Sequence[int] = ()) -> list[int]:
 
 
 def statuses(mc: MemChat, status: str) -> list[int]:
-    found = mc.memories(user="ana", status=status, limit=1000)
+    found = mc.user("ana").memories.list(status=status, limit=1000)
     return sorted(memory.id for memory in found)
 
 

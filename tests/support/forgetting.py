@@ -19,7 +19,7 @@ def learn_zanzibar(mc, extract_model, chat_model) -> int:
         )
     )
     talk(mc, "I moved to Zanzibar and I keep bees. Do you know Zanzibar?")
-    return next(m.id for m in mc.memories(user="ana") if m.key == "city")
+    return next(m.id for m in mc.user("ana").memories.list() if m.key == "city")
 
 
 def read_again(mc, extract_model, *facts, undo_blanks: dict[int, str] | None = None) -> Learned:
@@ -32,5 +32,5 @@ def read_again(mc, extract_model, *facts, undo_blanks: dict[int, str] | None = N
                 "UPDATE messages SET content = ? WHERE id = ?", (content, message_id)
             )
     extract_model.replies.append(answer(*facts))
-    (learned,) = mc.run_jobs().learned
+    (learned,) = mc.jobs.run().learned
     return learned

@@ -59,7 +59,7 @@ class Victim:
 
 def start_a_chat(mc: MemChat) -> None:
     """The next start of the person's chat, and all that it does in the background."""
-    mc.session(user="ana")
+    mc.user("ana").chat()
     for thread in threading.enumerate():
         if thread.name == "memchat-worker":
             thread.join(PATIENCE)

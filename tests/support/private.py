@@ -40,7 +40,7 @@ def engine(rows: Database) -> Engine:
 
 def wait_for_work_behind(mc: MemChat) -> None:
     """Return once the threads that this store started have ended."""
-    for thread in mc._behind:
+    for thread in mc._background._threads:
         thread.join()
 
 

@@ -9,9 +9,9 @@ from tests.support import private
 
 def reply_to(mc: MemChat, text: str, **where) -> Why:
     """Say it in a conversation that stays open; why its reply is as it is."""
-    chat = mc.session(user="ana", **where)
+    chat = mc.user("ana", **where).chat()
     message_id = chat.send(text).text and private.last_reply(chat).message_id
-    return mc.why(message_id, user="ana", app=where.get("app", "default"))
+    return mc.user("ana", app=where.get("app", "default")).sessions.why(message_id)
 
 
 # --- the command line

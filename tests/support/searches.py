@@ -6,10 +6,10 @@ from memchat.errors import ProviderError
 from memchat.providers.hash_embedder import HashEmbedder
 
 
-def fill(mc, *facts, user="ana", **where):
+def fill(mc, *facts, user="ana", app="default", **more):
     for kind, key, value in facts:
-        mc.add(kind, key, value, user=user, **where)
-    mc.embed_pending()
+        mc.user(user, app=app).memories.add(kind, key, value, **more)
+    mc.jobs.embed()
 
 
 class Down(HashEmbedder):

@@ -48,4 +48,4 @@ def looks(model: ScriptedModel) -> list[Request]:
 
 
 def values(mc) -> set[str]:
-    return {memory.value for memory in mc.memories(user="ana")}
+    return {memory.value for memory in mc.user("ana").memories.list()}

@@ -66,6 +66,6 @@ RIVERS = ("Tejo", "Douro", "Mondego", "Minho", "Sado", "Lima", "Vouga")
 
 
 def found(mc: MemChat, river: str) -> Sequence[Hit]:
-    hits = mc.recall(f"{river} flood", user="ana").hits
+    hits = mc.user("ana").search(f"{river} flood").hits
     assert hits and river in hits[0].text
     return hits

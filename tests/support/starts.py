@@ -51,13 +51,13 @@ def known(change: Change) -> Memory:
 def in_force(mc: MemChat, key: str = "city") -> list[str]:
     """The values that hold today."""
     today = mc.now.astimezone(mc.settings.zone).date()
-    found = [m for m in mc.memories(user="ana") if m.key == key]
+    found = [m for m in mc.user("ana").memories.list() if m.key == key]
     return [m.value for m in found if m.starts_at is None or m.starts_at <= today]
 
 
 def coming(mc: MemChat) -> list[str]:
     today = mc.now.astimezone(mc.settings.zone).date()
-    return [m.value for m in mc.memories(user="ana") if m.starts_at and m.starts_at > today]
+    return [m.value for m in mc.user("ana").memories.list() if m.starts_at and m.starts_at > today]
 
 
 @contextmanager

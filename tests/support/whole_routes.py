@@ -10,8 +10,8 @@ from memchat import MemChat
 from memchat.providers import minilm_embedder
 
 
-def values(mc: MemChat, **where: Any) -> set[str]:
-    return {memory.value for memory in mc.memories(**{"user": "ana", **where})}
+def values(mc: MemChat, app: str = "default", **how: Any) -> set[str]:
+    return {memory.value for memory in mc.user("ana", app=app).memories.list(**how)}
 
 
 needs_weights = pytest.mark.skipif(

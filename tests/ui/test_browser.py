@@ -118,7 +118,7 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
 def test_a_memory_is_marked_sensitive_and_the_mark_taken_off(browser: Any, tmp_path: Path) -> None:
     with Server(tmp_path) as server:
         with MemChat(tmp_path / "store") as mc:
-            mc.add("fact", "boat", "a red kayak", **ANA)
+            mc.user(**ANA).memories.add("fact", "boat", "a red kayak")
         page = opened(browser.new_page(), f"{server.url}memories")
         memory = page.locator("[class*=st-key-row-]").filter(has_text="kayak")
         for marked in (1, 0):
@@ -383,7 +383,7 @@ def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
     model = ScriptedModel(["Fine."] * 500)
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings, chat_model=model, extract_model=ScriptedModel()) as mc:
-        talk = mc.session(**ANA)
+        talk = mc.user(**ANA).chat()
         for n in range(500):
             talk.send(f"Turn {n}").text
         talk.abandon()
@@ -399,7 +399,7 @@ def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
 def test_ten_thousand_memories_are_searched_and_paged(browser: Any, tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "store", embed_model="none")
     with MemChat(settings=settings) as mc:
-        mc.add("fact", "thing", "the first", **ANA)
+        mc.user(**ANA).memories.add("fact", "thing", "the first")
     store = sqlite3.connect(tmp_path / "store" / "memchat.db")
     store.execute(
         """WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 9999)

@@ -17,35 +17,38 @@ def test_an_empty_chat_greets_and_suggests(desk: Desk) -> None:
 
 
 def test_a_message_is_answered_and_stands_in_the_sidebar_and_the_address(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "I live in Lisbon.")
-    stored = mc.sessions(**ANA)
-    assert mc.messages(stored[0].id, **ANA)[0].content == "I live in Lisbon."
+    stored = ana.sessions.list()
+    assert ana.sessions.messages(stored[0].id)[0].content == "I live in Lisbon."
     assert number(at) == stored[0].id
     assert buttons(at, "open-") == [f"open-{stored[0].id}"]
 
 
 def test_a_suggestion_is_sent_as_a_message(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     at.get("button_group")[0].set_value("Help me plan a quiet weekend.").run()
     until(at, lambda: buttons(at, "why-"))
-    first = mc.messages(mc.sessions(**ANA)[0].id, **ANA)[0]
+    first = ana.sessions.messages(ana.sessions.list()[0].id)[0]
     assert first.content == "Help me plan a quiet weekend."
 
 
 def test_a_new_chat_ends_the_old_one_and_says_what_it_taught(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "I live in Lisbon.")
     press(at, "new")
     until(at, lambda: at.expander)
     assert at.expander[0].label == "Memory updated (1)"
     assert "city: Lisbon" in text(at)
-    session = mc.sessions(**ANA)[0]
+    session = ana.sessions.list()[0]
     assert session.status == "extracted"
     ended = session.ended_at
     press(at, "new")
     work_through(desk())
-    assert mc.sessions(**ANA)[0].ended_at == ended
+    assert mc.user(**ANA).sessions.list()[0].ended_at == ended
 
 
 def test_what_a_turn_taught_stands_under_it_and_can_be_undone(mc: MemChat) -> None:
@@ -58,7 +61,7 @@ def test_what_a_turn_taught_stands_under_it_and_can_be_undone(mc: MemChat) -> No
     assert [e.label for e in at.expander] == ["Memory updated (1)"]
     press(at, buttons(at, "unlearn-")[0])
     assert not at.expander
-    assert mc.memories(**ANA) == []
+    assert mc.user(**ANA).memories.list() == []
     assert "I live in Lisbon." in text(at)
 
 
@@ -66,7 +69,7 @@ def test_nothing_learnt_says_nothing(mc: MemChat) -> None:
     at = app()
     say(at, "What is the capital of France?")
     press(at, "new")
-    until(at, lambda: mc.sessions(**ANA)[0].status in ("extracted", "off"))
+    until(at, lambda: mc.user(**ANA).sessions.list()[0].status in ("extracted", "off"))
     at.run()
     assert not at.expander
 
@@ -83,26 +86,28 @@ def test_a_reply_that_ends_while_its_page_is_drawn_is_shown(
 
 
 def test_trying_again_replaces_the_reply(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "I live in Lisbon.")
-    first = mc.messages(mc.sessions(**ANA)[0].id, **ANA)
+    first = ana.sessions.messages(ana.sessions.list()[0].id)
     press(at, buttons(at, "redo-")[0])
     until(at, lambda: buttons(at, "redo-"))
-    second = mc.messages(mc.sessions(**ANA)[0].id, **ANA)
+    second = ana.sessions.messages(ana.sessions.list()[0].id)
     assert [m.role for m in second] == ["user", "assistant"]
     assert second[0].id == first[0].id
     assert second[1].id != first[1].id
 
 
 def test_editing_the_last_message_withdraws_what_only_its_old_words_proved(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "Remember that my sister is called Rita.")
-    assert [m.value for m in mc.memories(**ANA)]
+    assert [m.value for m in ana.memories.list()]
     press(at, "edit-0")
     at.text_area(key="edited-0").set_value("What is a heron?").run()
     press(at, "resend")
     until(at, lambda: buttons(at, "redo-"))
-    assert mc.memories(**ANA) == []
+    assert ana.memories.list() == []
     assert "Rita" not in text(at)
 
 

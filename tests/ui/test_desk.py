@@ -56,6 +56,7 @@ def readings(model: ScriptedModel) -> int:
 def test_the_last_tab_out_ends_a_conversation_once_and_has_it_read(
     desk: Desk, mc: MemChat, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     talk = desk.open("default")
     assert desk.say(talk, "I live in Lisbon").wait(10)
@@ -63,19 +64,20 @@ def test_the_last_tab_out_ends_a_conversation_once_and_has_it_read(
     desk.seen("two", talk)
     desk.leave(talk, "one")
     desk.sweep()
-    assert mc.sessions(**ANA)[0].ended_at is None
+    assert mc.user(**ANA).sessions.list()[0].ended_at is None
     desk.leave(talk, "two")
-    until(lambda: mc.memories(**ANA))
-    ended = mc.sessions(**ANA)[0].ended_at
+    until(lambda: ana.memories.list())
+    ended = ana.sessions.list()[0].ended_at
     desk.end(talk)
     desk.gone("two")
-    assert mc.sessions(**ANA)[0].ended_at == ended
+    assert ana.sessions.list()[0].ended_at == ended
     assert readings(extract_model) == 1
 
 
 def test_a_closed_tab_waits_for_its_reload_and_then_ends(
     desk: Desk, mc: MemChat, clock: FakeClock, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     talk = desk.open("default")
     assert desk.say(talk, "I live in Lisbon").wait(10)
@@ -83,15 +85,15 @@ def test_a_closed_tab_waits_for_its_reload_and_then_ends(
     desk.gone("tab")
     clock.advance(seconds=GRACE_SECONDS - 1)
     desk.sweep()
-    assert mc.sessions(**ANA)[0].ended_at is None
+    assert ana.sessions.list()[0].ended_at is None
     desk.seen("reloaded", desk.find("default", talk.session_id or 0))
     clock.advance(seconds=GRACE_SECONDS)
     desk.sweep()
-    assert mc.sessions(**ANA)[0].ended_at is None
+    assert ana.sessions.list()[0].ended_at is None
     desk.gone("reloaded")
     clock.advance(seconds=GRACE_SECONDS + 1)
-    until(lambda: mc.memories(**ANA))
-    assert mc.sessions(**ANA)[0].ended_at is not None
+    until(lambda: ana.memories.list())
+    assert ana.sessions.list()[0].ended_at is not None
 
 
 def test_a_conversation_that_was_open_at_a_restart_is_ended_and_read_once(
@@ -105,7 +107,7 @@ def test_a_conversation_that_was_open_at_a_restart_is_ended_and_read_once(
     with private.database(again).write() as tx:  # what a killed process leaves behind
         tx.exec_driver_sql("UPDATE sessions SET lease_owner = 'elsewhere:1:x', lease_until = NULL")
     second = Desk(again, "ana")
-    until(lambda: again.memories(**ANA))
+    until(lambda: again.user(**ANA).memories.list())
     second.close()
     assert readings(extract_model) == 1
 
@@ -138,27 +140,29 @@ def test_however_a_conversation_ends_it_ends_and_is_read_once(
     monkeypatch.setattr("memchat.chat.lease.LEASE_SECONDS", 0.3)  # it looks ten times a second
     extract_model.replies.append(LISBON)
     desk, mc = Desk(open_store(), "ana"), open_store()
+    ana = mc.user(**ANA)
     talk = desk.open("default")
     assert desk.say(talk, "I live in Lisbon").wait(10)
     desk.seen("tab", talk)
     ends(desk, talk, clock)
     clock.advance(seconds=1)
     last = Desk(open_store(), "ana")
-    until(lambda: mc.memories(**ANA))
-    ended = mc.sessions(**ANA)[0].ended_at
+    until(lambda: ana.memories.list())
+    ended = ana.sessions.list()[0].ended_at
     assert ended is not None
     for late in (desk, last):
         late.gone("tab")
         late.sweep()
         late.close()
-    assert mc.sessions(**ANA)[0].ended_at == ended
-    assert [job.kind for job in mc.jobs(user="ana")].count("extract") == 1
+    assert ana.sessions.list()[0].ended_at == ended
+    assert [job.kind for job in mc.jobs.list(user="ana")].count("extract") == 1
     assert readings(extract_model) == 1
 
 
 def test_a_conversation_left_while_it_answers_ends_when_the_reply_has_come(
     desk: Desk, mc: MemChat, chat_model: ScriptedModel, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     go = threading.Event()
     chat_model.replies.clear()
@@ -168,11 +172,11 @@ def test_a_conversation_left_while_it_answers_ends_when_the_reply_has_come(
     desk.seen("tab", talk)
     desk.leave(talk, "tab")
     desk.sweep()
-    assert mc.sessions(**ANA)[0].ended_at is None
+    assert mc.user(**ANA).sessions.list()[0].ended_at is None
     go.set()
     assert turn.wait(10)
-    until(lambda: mc.memories(**ANA))
-    said = mc.messages(talk.session_id or 0, **ANA)
+    until(lambda: ana.memories.list())
+    said = ana.sessions.messages(talk.session_id or 0)
     assert [(m.content, m.status) for m in said][1] == ("Lovely.", "complete")
 
 
@@ -185,7 +189,7 @@ def test_a_reply_that_breaks_off_keeps_its_part_and_says_why(
     turn = desk.say(talk, "Tell me")
     assert turn.wait(10)
     assert turn.error == "the line broke; try again"
-    assert mc.messages(talk.session_id or 0, **ANA)[1].status == "partial"
+    assert mc.user(**ANA).sessions.messages(talk.session_id or 0)[1].status == "partial"
 
 
 def test_a_fault_in_a_reply_is_shown_without_its_words(
@@ -205,7 +209,7 @@ def test_a_deleted_conversation_is_let_go_of(desk: Desk, mc: MemChat) -> None:
     assert desk.say(talk, "Hello there").wait(10)
     assert talk.session_id is not None
     desk.drop("default", talk.session_id)
-    mc.delete_session(talk.session_id, **ANA)
+    mc.user(**ANA).sessions.delete(talk.session_id)
     assert desk.find("default", talk.session_id) is None
 
 
@@ -215,24 +219,25 @@ def test_a_deleted_conversation_is_let_go_of(desk: Desk, mc: MemChat) -> None:
 def test_an_edited_message_leaves_nothing_of_its_old_words(
     mc: MemChat, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("Hello").text
         talk.send("I live in Lisbon").text
         talk.end()
-        assert mc.memories(**ANA)
+        assert ana.memories.list()
         extract_model.replies.append(answer())
-        assert mc.redo(talk, "I like rain").text == "Fine."
-        assert mc.memories(**ANA) == []
-        said = [m.content for m in mc.messages(talk.session_id or 0, **ANA)]
+        assert talk.redo("I like rain").text == "Fine."
+        assert ana.memories.list() == []
+        said = [m.content for m in ana.sessions.messages(talk.session_id or 0)]
         assert said == ["Hello", "Fine.", "I like rain", "Fine."]
 
 
 def test_an_incognito_message_is_said_anew_too(mc: MemChat, chat_model: ScriptedModel) -> None:
-    with mc.session(**ANA, incognito=True) as talk:
+    with mc.user(**ANA).chat(incognito=True) as talk:
         talk.send("Hello").text
-        mc.redo(talk).text
-        mc.redo(talk, "Good evening").text
+        talk.redo().text
+        talk.redo("Good evening").text
         assert [t.content for t in talk.turns] == ["Good evening", "Fine."]
     assert [m.content for m in chat_model.requests[-1].messages][1:] == ["Good evening"]
 
@@ -240,27 +245,29 @@ def test_an_incognito_message_is_said_anew_too(mc: MemChat, chat_model: Scripted
 def test_what_is_taken_back_is_not_learnt_from_the_same_words_again(
     mc: MemChat, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.extend([LISBON, LISBON])
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("I live in Lisbon").text
     session_id = talk.session_id or 0
-    message_id = next(iter(mc.lessons(session_id, **ANA)))
-    assert [m.value for m in mc.unlearn(message_id, **ANA).gone] == ["Lisbon"]
-    assert mc.lessons(session_id, **ANA) == {}
+    message_id = next(iter(mc.user(**ANA).sessions.learned(session_id)))
+    assert [m.value for m in mc.user(**ANA).sessions.unlearn(message_id).gone] == ["Lisbon"]
+    assert mc.user(**ANA).sessions.learned(session_id) == {}
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql("UPDATE jobs SET status = -1 WHERE kind = 'extract'")
-    mc.run_jobs(user="ana")
-    assert mc.memories(**ANA) == []
+    mc.jobs.run(user="ana")
+    assert ana.memories.list() == []
 
 
 def test_a_lesson_names_what_was_there_before(mc: MemChat, extract_model: ScriptedModel) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies += [answer(fact("I live in Porto", "city", "Porto")), LISBON]
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("I live in Porto").text
-    with mc.session(**ANA) as talk:
+    with ana.chat() as talk:
         talk.send("I live in Lisbon").text
-    changes = [c for found in mc.lessons(talk.session_id or 0, **ANA).values() for c in found]
+    changes = [c for found in ana.sessions.learned(talk.session_id or 0).values() for c in found]
     assert [(c.kind, c.memory.value, c.before) for c in changes if c.memory] == [
         ("superseded", "Lisbon", "Porto")
     ]
@@ -297,7 +304,7 @@ def test_no_page_waits_for_a_chat_that_is_left_while_it_is_read(tmp_path: Path) 
     waits = page.is_alive()
     model.go.set()
     sweep.join(30)
-    until(lambda: mc.sessions(**ANA)[0].ended_at is not None)
+    until(lambda: mc.user(**ANA).sessions.list()[0].ended_at is not None)
     desk.close()
     assert not waits
 
@@ -439,9 +446,12 @@ def test_the_app_listens_on_this_machine_alone_and_tells_nobody() -> None:
 def test_in_the_app_too_a_yes_forgets_and_what_follows_it_is_answered(
     desk: Desk, mc: MemChat
 ) -> None:
-    mc.add("profile", "allergy", "nuts", **ANA)
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "allergy", "nuts")
     talk = desk.open("default")
     assert desk.say(talk, "Forget my allergy.").wait(30)
     assert desk.say(talk, "Yes. And what is a good recipe for lentils?").wait(30)
-    assert mc.messages(talk.session_id or 0, **ANA)[-1].content == "Forgotten: 1 memory.\n\nFine."
-    assert mc.memories(**ANA) == []
+    assert (
+        ana.sessions.messages(talk.session_id or 0)[-1].content == "Forgotten: 1 memory.\n\nFine."
+    )
+    assert ana.memories.list() == []

@@ -13,14 +13,15 @@ BLANKED = ["The party of ·········· was loud.", "Do ·········
 
 
 def remembered(mc: MemChat) -> int:
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    with ana.chat() as talk:
         for line in ("Good morning!", *LINES):
             talk.send(line).text
-    return mc.add("profile", "employer", "Quokkaland Ltd", **ANA).id
+    return ana.memories.add("profile", "employer", "Quokkaland Ltd").id
 
 
 def said(mc: MemChat) -> list[str]:
-    return [turn.content for turn in mc.messages(1, **ANA) if turn.role == "user"][1:]
+    return [turn.content for turn in mc.user(**ANA).sessions.messages(1) if turn.role == "user"][1:]
 
 
 def test_it_is_told_shown_and_blanked_and_gone_from_the_file(
@@ -48,8 +49,8 @@ def test_blanking_is_undone_with_the_forgetting(mc: MemChat) -> None:
     press(at, "elsewhere-blank")
     assert "Blanked 2 messages. Gone for good in" in text(at)
     press(at, "undo")
-    assert mc.memory(number, **ANA).active
-    mc.run_jobs(user="ana")
+    assert mc.user(**ANA).memories.get(number).active
+    mc.jobs.run(user="ana")
     assert said(mc) == [*LINES]
 
 

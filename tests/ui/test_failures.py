@@ -31,7 +31,8 @@ def models(service: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, 
 
 
 def said(mc: MemChat) -> list[str]:
-    return [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
+    ana = mc.user(**ANA)
+    return [m.content for m in ana.sessions.messages(ana.sessions.list()[0].id)]
 
 
 @pytest.mark.parametrize("page", [None, "settings"])
@@ -89,6 +90,7 @@ def test_words_said_anew_wait_in_their_box_when_no_reply_comes(
 def test_a_chat_that_could_not_be_read_says_why_and_is_read_again(
     mc: MemChat, service: OpenAIServer
 ) -> None:
+    ana = mc.user(**ANA)
     lisbon = answer(fact("I live in Lisbon", "city", "Lisbon"))
     service.script(Say("Lovely."), REFUSED, Say(lisbon), Say(HOLDS))
     at = app()
@@ -99,7 +101,7 @@ def test_a_chat_that_could_not_be_read_says_why_and_is_read_again(
     assert "not read for memories yet" in at.warning[0].value
     assert "key" in at.warning[0].value
     press(at, "reread")
-    until(at, lambda: [m.value for m in mc.memories(**ANA)] == ["Lisbon"])
+    until(at, lambda: [m.value for m in ana.memories.list()] == ["Lisbon"])
     until(at, lambda: at.expander)
     assert not at.warning
-    assert mc.find_session(here, **ANA).status == "extracted"
+    assert ana.sessions.get(here).status == "extracted"

@@ -33,6 +33,7 @@ def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
     mc: MemChat,
     tiny: Tiny,
 ) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "I live in Lisbon.")
     tiny.fill()
@@ -40,7 +41,7 @@ def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
     until(at, lambda: FULL in text(at))
     tiny.free()
     say(at, "And I am a nurse.")
-    said = [m.content for m in mc.messages(mc.sessions(**ANA)[0].id, **ANA)]
+    said = [m.content for m in ana.sessions.messages(ana.sessions.list()[0].id)]
     assert said[0] == "I live in Lisbon."
     assert said[-2] == "And I am a nurse."
 

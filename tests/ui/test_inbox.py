@@ -20,7 +20,8 @@ def test_an_empty_inbox_says_what_comes_there(desk: Desk) -> None:
 def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
     mc: MemChat, answer: str
 ) -> None:
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    with ana.chat() as talk:
         talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").text
     with private.database(mc).write() as tx:
         from memchat.store import apps, inbox
@@ -29,7 +30,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         held = inbox.NewInboxItem("it may be a wish", memory_type="fact", key="tea", value="sencha")
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         inbox.add(tx, own, held, mc.now)
-    item = mc.inbox(**ANA)[-1]
+    item = ana.inbox.list()[-1]
     at = app("inbox")
     assert "it may be a wish" in text(at)
     if answer == "edit":
@@ -38,9 +39,9 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         at.button[[b.label for b in at.button].index("Keep")].click().run()
     else:
         press(at, f"{answer}-{item.id}")
-    assert item.id not in [i.id for i in mc.inbox(**ANA)]
+    assert item.id not in [i.id for i in ana.inbox.list()]
     tea = {"accept": ["sencha"], "reject": [], "edit": ["hojicha"]}[answer]
-    assert [m.value for m in mc.memories(**ANA) if m.key == "tea"] == tea
+    assert [m.value for m in ana.memories.list() if m.key == "tea"] == tea
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
 def test_a_change_asks_what_a_yes_would_do_and_does_it(
     mc: MemChat, relation: str, question: str, label: str, left: list[str]
 ) -> None:
-    known = mc.add("fact", "tea", "green", **ANA)
+    known = mc.user(**ANA).memories.add("fact", "tea", "green")
     with private.database(mc).write() as tx:
         from memchat.store import apps, inbox
         from memchat.types import Scope
@@ -61,9 +62,11 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         held = inbox.NewInboxItem("it is not sure", memory_type="fact", key="tea", value="sencha")
         inbox.add(tx, own, replace(held, relation=relation, target_id=known.id), mc.now)
-    (item,) = mc.inbox(**ANA)
+    (item,) = mc.user("ana").inbox.list()
     at = app("inbox")
     assert question in text(at)
     assert at.button(key=f"accept-{item.id}").label == label
     press(at, f"accept-{item.id}")
-    assert [m.value for m in mc.memories(**ANA)] == left and mc.inbox(**ANA) == []
+    assert [m.value for m in mc.user("ana").memories.list()] == left and mc.user(
+        "ana"
+    ).inbox.list() == []

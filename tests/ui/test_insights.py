@@ -10,10 +10,11 @@ from tests.support.ui.tab import ANA, app, press, text
 
 
 def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     for n in range(3):
-        mc.add("fact", "thing", f"value {n}", **ANA)
-    mc.add("profile", "city", "Lisbon", **ANA, expires_at=(mc.now + timedelta(days=5)).date())
-    with mc.session(**ANA) as talk:
+        ana.memories.add("fact", "thing", f"value {n}")
+    ana.memories.add("profile", "city", "Lisbon", expires_at=(mc.now + timedelta(days=5)).date())
+    with ana.chat() as talk:
         talk.send("Where do I live?").text
     at = app("insights")
     shown = {m.label: m.value for m in at.metric}
@@ -28,13 +29,15 @@ def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
     assert shown["Never used"] == str(unread)
     assert shown["Messages this week"] == str(said)
     assert f"{done} done" in text(at)
-    figures = mc.insights(**ANA)
+    figures = ana.memories.insights()
     assert sum(figures.kept.values()) == sum(figures.types.values()) == 4
     assert "city: Lisbon" in text(at)
 
 
 def test_the_audit_shows_what_it_finds_and_mends_it(mc: MemChat) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA, expires_at=(mc.now + timedelta(days=5)).date())
+    mc.user(**ANA).memories.add(
+        "profile", "city", "Lisbon", expires_at=(mc.now + timedelta(days=5)).date()
+    )
     at = app("insights")
     press(at, "audit")
     assert [e.label for e in at.expander if e.label.startswith("Expiring")]

@@ -28,69 +28,74 @@ def test_a_memory_is_added_by_hand_and_a_blank_one_is_refused(mc: MemChat) -> No
     at.text_input(key="key-new").set_value("favourite tea")
     at.text_area(key="value-new").set_value("  sencha ")
     at.button[[b.label for b in at.button].index("Keep")].click().run()
-    found = mc.memories(**ANA)
+    found = mc.user(**ANA).memories.list()
     assert [(m.value, m.created_by) for m in found] == [("sencha", "manual")]
     assert "sencha" in text(at)
 
 
 def test_a_secret_added_by_hand_is_kept_only_where_the_person_ticks_it(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app("memories")
     press(at, "add")
     at.text_input(key="key-new").set_value("gate code")
     at.text_area(key="value-new").set_value("4471")
     at.button[[b.label for b in at.button].index("Keep")].click().run()
-    assert mc.memories(**ANA) == []
+    assert ana.memories.list() == []
     assert at.checkbox(key="anyway").label == "This looks like a password. Keep it anyway."
     at.checkbox(key="anyway").check()
     at.button[[b.label for b in at.button].index("Keep")].click().run()
-    assert [m.value for m in mc.memories(**ANA)] == ["4471"]
+    assert [m.value for m in ana.memories.list()] == ["4471"]
 
 
 def test_a_memory_is_edited_in_its_place(mc: MemChat) -> None:
-    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("profile", "city", "Lisbon")
     at = app("memories")
     press(at, f"change-{kept.id}")
     at.text_area(key=f"value-{kept.id}").set_value("Porto")
     at.button[[b.label for b in at.button].index("Save")].click().run()
-    assert mc.memory(kept.id, **ANA).value == "Porto"
+    assert ana.memories.get(kept.id).value == "Porto"
     assert "Porto" in text(at)
 
 
 def test_a_memory_is_pinned_and_pinned_ones_are_shown_alone(mc: MemChat) -> None:
-    kept = mc.add("fact", "bike", "green", **ANA)
-    mc.add("fact", "car", "electric", **ANA)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("fact", "bike", "green")
+    ana.memories.add("fact", "car", "electric")
     at = app("memories")
     press(at, f"pin-{kept.id}")
-    assert mc.memory(kept.id, **ANA).pinned
+    assert ana.memories.get(kept.id).pinned
     at.selectbox(key="status").set_value("pinned").run()
     assert buttons(at, "details-") == [f"details-{kept.id}"]
     assert "Pinned" in text(at)
     press(at, f"pin-{kept.id}")
-    assert not mc.memory(kept.id, **ANA).pinned
+    assert not ana.memories.get(kept.id).pinned
 
 
 def test_a_memory_is_marked_sensitive_in_its_details_and_the_mark_taken_off(mc: MemChat) -> None:
-    kept = mc.add("fact", "boat", "a red kayak", **ANA)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("fact", "boat", "a red kayak")
     at = app("memories")
     assert "· sensitive" not in text(at)
     press(at, f"details-{kept.id}")
     mark = at.checkbox(key=f"sensitive-{kept.id}")
     assert mark.label == "Sensitive: a chat model gets it only where it fits the message"
     mark.check().run()
-    assert mc.memory(kept.id, **ANA).sensitive
+    assert ana.memories.get(kept.id).sensitive
     assert "· sensitive" in text(at) and "changed by you: sensitive no → yes" in text(at)
     at.checkbox(key=f"sensitive-{kept.id}").uncheck().run()
-    assert not mc.memory(kept.id, **ANA).sensitive
+    assert not ana.memories.get(kept.id).sensitive
     assert "· sensitive" not in text(at) and "changed by you: sensitive yes → no" in text(at)
 
 
 def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.add("fact", "bike", "green", **ANA)
-    mc.add("fact", "car", "100% electric", **ANA)
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "bike", "green")
+    ana.memories.add("fact", "car", "100% electric")
     at = app("memories")
     at.text_input(key="search-memories").set_value("100% elec").run()
-    assert buttons(at, "details-") == [f"details-{mc.browse_ids(Wanted('electric'), **ANA)[0]}"]
+    assert buttons(at, "details-") == [f"details-{ana.memories.browse_ids(Wanted('electric'))[0]}"]
     at.text_input(key="search-memories").set_value("").run()
     at.get("button_group")[0].set_value(["profile"]).run()
     assert "Lisbon" in text(at)
@@ -106,8 +111,9 @@ def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
 def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
     mc: MemChat,
 ) -> None:
+    ana = mc.user(**ANA)
     for n in range(45):
-        mc.add("fact", "thing", f"value {n:02}", **ANA)
+        ana.memories.add("fact", "thing", f"value {n:02}")
     at = app("memories")
     assert len(buttons(at, "details-")) == 20
     press(at, "next")
@@ -119,16 +125,16 @@ def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
     assert "45 selected" in text(at)
     press(at, "forget-many")
     press(at, "forget-many-yes")
-    assert mc.count_memories(**ANA) == 0
+    assert ana.memories.count() == 0
     press(at, "undo")
-    assert mc.count_memories(**ANA) == 45
+    assert ana.memories.count() == 45
 
 
 def test_a_forgotten_memory_is_gone_for_good_when_nobody_undid_it(
     mc: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(components, "UNDO_SECONDS", 0.5)
-    kept = mc.add("profile", "city", "Zanzibar", **ANA)
+    kept = mc.user(**ANA).memories.add("profile", "city", "Zanzibar")
     at = app("memories")
     press(at, f"forget-{kept.id}")
     assert "Nothing is remembered yet" in text(at)
@@ -137,10 +143,11 @@ def test_a_forgotten_memory_is_gone_for_good_when_nobody_undid_it(
 
 
 def test_details_show_the_words_that_prove_it_and_lead_to_the_very_message(mc: MemChat) -> None:
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    with ana.chat() as talk:
         talk.send("Good morning!").text
         talk.send("By the way, I live in Lisbon.").text
-    kept = mc.memories(**ANA)[0]
+    kept = ana.memories.list()[0]
     at = app("memories")
     press(at, f"details-{kept.id}")
     assert "> I live in Lisbon" in text(at)
@@ -151,18 +158,19 @@ def test_details_show_the_words_that_prove_it_and_lead_to_the_very_message(mc: M
 
 
 def test_a_replaced_value_is_in_the_history_and_comes_back(mc: MemChat) -> None:
-    old = mc.add("profile", "city", "Lisbon", **ANA)
-    mc.add("profile", "city", "Porto", **ANA)
+    ana = mc.user(**ANA)
+    old = ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("profile", "city", "Porto")
     assert keys.cardinality("city") == "one"
     at = app("memories")
     at.selectbox(key="status").set_value("inactive").run()
     press(at, f"details-{old.id}")
     press(at, "restore")
-    assert [m.value for m in mc.memories(**ANA)] == ["Lisbon"]
+    assert [m.value for m in ana.memories.list()] == ["Lisbon"]
 
 
 def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: MemChat) -> None:
-    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    kept = mc.user(**ANA).memories.add("profile", "city", "Lisbon")
     with private.database(mc).write() as tx:  # as a service that refuses its key leaves it
         own = memories.app_id_of(tx, kept.id)
         jobs.enqueue(tx, "embed", own, kept.id, mc.now)
@@ -171,4 +179,4 @@ def test_a_memory_that_could_not_be_embedded_says_why_and_is_tried_again(mc: Mem
     at.selectbox(key="status").set_value("not embedded").run()
     assert "Not embedded (failed): the key was refused" in text(at)
     press(at, f"embed-{kept.id}")
-    assert [j.status for j in mc.jobs(user="ana")] == ["pending"]
+    assert [j.status for j in mc.jobs.list(user="ana")] == ["pending"]

@@ -21,7 +21,7 @@ def test_an_incognito_chat_is_fixed_at_its_beginning_and_leaves_no_byte(
     assert not at.toggle
     say_incognito(at, "My code word is zanzibarquark.")
     assert "zanzibarquark" in text(at)
-    assert mc.sessions(**ANA) == []
+    assert mc.user(**ANA).sessions.list() == []
     press(at, "new")
     assert "zanzibarquark" not in text(at)
     for path in tmp_path.rglob("*"):
@@ -39,8 +39,8 @@ def say_incognito(at: AppTest, words: str) -> None:
 def test_memory_is_on_only_where_all_three_switches_say_so_and_else_the_page_says_why(
     mc: MemChat, user_on: bool, app_on: bool, incognito: bool
 ) -> None:
-    mc.set_memory(user_on, user="ana")
-    mc.set_memory(app_on, **ANA)
+    mc.user("ana").set_memory(user_on, all_apps=True)
+    mc.user(**ANA).set_memory(app_on)
     at = app()
     if incognito:
         press(at, "new-incognito")
@@ -57,25 +57,26 @@ def test_memory_is_on_only_where_all_three_switches_say_so_and_else_the_page_say
 def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still_works(
     mc: MemChat,
 ) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.set_memory(False, **ANA)
-    before = len(mc.jobs(user="ana"))
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.set_memory(False)
+    before = len(mc.jobs.list(user="ana"))
     at = app()
     say(at, "I live in Porto. Where do I live?")
-    reply = mc.messages(number(at), **ANA)[-1]
-    assert mc.receipt(reply.id, **ANA) == []
+    reply = ana.sessions.messages(number(at))[-1]
+    assert ana.sessions.receipt(reply.id) == []
     press(at, "new")
     work_through(desk())
-    assert len(mc.jobs(user="ana")) == before
+    assert len(mc.jobs.list(user="ana")) == before
     at = app("memories")
     assert "Nothing new is remembered: memory is off for the app default." in text(at)
     assert "Lisbon" in text(at)
     press(at, buttons(at, "forget-")[0])
-    assert mc.memories(**ANA) == []
+    assert ana.memories.list() == []
 
 
 def test_the_switch_in_the_chat_is_kept(mc: MemChat) -> None:
     at = app()
     at.toggle(key="memory").set_value(False).run()
-    assert not mc.memory_switch(**ANA).on
+    assert not mc.user(**ANA).memory_switch().on
     assert "Nothing is remembered" in text(app())

@@ -12,7 +12,7 @@ from tests.support.ui.tab import ANA, app, press, text
 
 def read(mc: MemChat, *refused: NewRefusal) -> int:
     """A conversation whose reading did not keep these."""
-    with mc.session(**ANA) as talk:
+    with mc.user(**ANA).chat() as talk:
         assert talk.send("I live in Hull.").text
         assert talk.session_id is not None
     with private.database(mc).write() as tx:
@@ -36,11 +36,14 @@ def test_what_was_not_kept_stands_under_its_chat_with_the_reason(mc: MemChat) ->
 
 
 def test_it_can_be_kept_anyway(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app(c=str(read(mc, OWL)))
-    (refused,) = mc.refusals(**ANA)
+    (refused,) = ana.inbox.refusals()
     press(at, f"keep-refused-{refused.id}")
-    assert "an owl" in [m.value for m in mc.memories(**ANA)]
-    assert mc.refusals(**ANA) == [] and not any(e.label.startswith("Not kept") for e in at.expander)
+    assert "an owl" in [m.value for m in ana.memories.list()]
+    assert ana.inbox.refusals() == [] and not any(
+        e.label.startswith("Not kept") for e in at.expander
+    )
 
 
 def test_a_chat_of_which_all_was_kept_says_nothing(mc: MemChat) -> None:

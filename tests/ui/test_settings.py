@@ -22,31 +22,34 @@ def test_settings_tell_what_is_in_use_and_never_a_key(
 
 
 def test_the_switches_in_settings_are_kept_and_lead_to_the_memories(mc: MemChat) -> None:
+    ana = mc.user("ana")
     at = app("settings")
     assert [e.proto.page for e in at.get("page_link")] == ["memories"]
     at.toggle(key="memory of user").set_value(False).run()
-    assert not mc.memory_switch(user="ana", app=None).on
+    assert not ana.memory_switch(all_apps=True).on
     assert at.toggle(key="memory of app").disabled
     at.toggle(key="memory of user").set_value(True).run()
     at.toggle(key="memory of app").set_value(False).run()
-    assert mc.memory_switch(user="ana", app=None).on
-    assert not mc.memory_switch(**ANA).on
+    assert ana.memory_switch(all_apps=True).on
+    assert not mc.user(**ANA).memory_switch().on
 
 
 def test_wiping_everything_wants_the_name_typed_and_leaves_others_alone(mc: MemChat) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.add("profile", "city", "Lisbon", **ANA, all_apps=True)
-    mc.add("profile", "city", "Oslo", user="bob")
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    bob = mc.user("bob")
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("profile", "city", "Lisbon", all_apps=True)
+    bob.memories.add("profile", "city", "Oslo")
+    with ana.chat() as talk:
         talk.send("Hello there.").text
     at = app("settings")
     press(at, "wipe")
     assert at.button(key="wipe-yes").disabled
     at.text_input(key="wipe-name").set_value("ana").run()
     press(at, "wipe-yes")
-    assert mc.apps(user="ana") == []
-    assert mc.memories(**ANA) == []
-    assert [m.value for m in mc.memories(user="bob")] == ["Oslo"]
+    assert mc.user("ana").apps.list() == []
+    assert ana.memories.list() == []
+    assert [m.value for m in bob.memories.list()] == ["Oslo"]
 
 
 @pytest.mark.parametrize("page", ["memories", "inbox", "insights", "settings"])

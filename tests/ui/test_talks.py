@@ -8,13 +8,14 @@ from ui.desk import Desk
 
 
 def test_the_conversation_in_the_address_is_shown_after_a_reload_and_goes_on(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "I live in Lisbon.")
     again = app(c=str(number(at)))
     assert "I live in Lisbon." in text(again)
     say(again, "I am a vegetarian.")
-    assert len(mc.sessions(**ANA)) == 1
-    assert len(mc.messages(mc.sessions(**ANA)[0].id, **ANA)) == 4
+    assert len(ana.sessions.list()) == 1
+    assert len(ana.sessions.messages(ana.sessions.list()[0].id)) == 4
 
 
 def test_an_address_of_a_chat_that_is_not_there_says_so(desk: Desk) -> None:
@@ -22,7 +23,7 @@ def test_an_address_of_a_chat_that_is_not_there_says_so(desk: Desk) -> None:
 
 
 def test_another_persons_chat_cannot_be_opened_by_its_address(desk: Desk) -> None:
-    with desk.mc.session(user="bob") as talk:
+    with desk.mc.user("bob").chat() as talk:
         talk.send("My code word is heron.").text
     at = app(c=str(talk.session_id))
     assert "heron" not in text(at)
@@ -30,6 +31,7 @@ def test_another_persons_chat_cannot_be_opened_by_its_address(desk: Desk) -> Non
 
 
 def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
     at = app()
     say(at, "I live in Lisbon.")
     here = number(at)
@@ -37,13 +39,13 @@ def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemC
     at.text_input(key=f"title-{here}").set_value("Where I live").run()
     press(at, f"rename-{here}")
     press(at, "new")
-    until(at, lambda: mc.find_session(here, **ANA).status == "extracted")
-    assert mc.find_session(here, **ANA).title == "Where I live"
+    until(at, lambda: ana.sessions.get(here).status == "extracted")
+    assert ana.sessions.get(here).title == "Where I live"
 
 
 def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
     for words in ("I live in Lisbon.", "Tell me about 100% rye bread."):
-        with mc.session(**ANA) as talk:
+        with mc.user(**ANA).chat() as talk:
             talk.send(words).text
     at = app()
     assert len(buttons(at, "open-")) == 2
@@ -52,20 +54,22 @@ def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
 
 
 def test_deleting_a_chat_shows_what_it_alone_taught_and_forgets_it(mc: MemChat) -> None:
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    with ana.chat() as talk:
         talk.send("I live in Lisbon.").text
     at = app(c=str(talk.session_id))
     press(at, f"more-{talk.session_id}")
     press(at, f"delete-{talk.session_id}")
     assert "city: Lisbon" in text(at)
     press(at, "delete-talk")
-    assert mc.sessions(**ANA) == []
-    assert mc.memories(**ANA) == []
+    assert ana.sessions.list() == []
+    assert ana.memories.list() == []
 
 
 def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
-    with mc.session(**ANA) as talk:
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    with ana.chat() as talk:
         talk.send("Hello there.").text
     at = app("memories", app="work")
     assert "Lisbon" not in text(at)
@@ -73,7 +77,7 @@ def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> N
 
 
 def test_a_message_that_could_not_be_sent_is_back_in_its_box(mc: MemChat) -> None:
-    elsewhere = mc.session(**ANA)
+    elsewhere = mc.user(**ANA).chat()
     elsewhere.send("Hello").text
     at = app(c=str(elsewhere.session_id))
     at.chat_input[0].set_value("Many words of mine").run()

@@ -7,7 +7,8 @@ from tests.support.ui.tab import ANA, app, buttons, press, say, text
 
 
 def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) -> None:
-    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("profile", "city", "Lisbon")
     at = app()
     say(at, "Where do I live?")
     press(at, buttons(at, "why-")[0])
@@ -19,16 +20,17 @@ def test_why_shows_each_line_that_was_given_and_what_can_be_done(mc: MemChat) ->
     press(at, "amend-0")
     at.text_input(key=f"amended-{kept.id}").set_value("Porto").run()
     press(at, "save-0")
-    assert mc.memory(kept.id, **ANA).value == "Porto"
+    assert ana.memories.get(kept.id).value == "Porto"
 
 
 def test_a_fact_is_forgotten_from_the_receipt_and_brought_back(mc: MemChat) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
     at = app()
     say(at, "Where do I live?")
     press(at, buttons(at, "why-")[0])
     press(at, "forget-0")
-    assert mc.memories(**ANA) == []
+    assert ana.memories.list() == []
     at.run()
     press(at, "undo")
-    assert [m.value for m in mc.memories(**ANA)] == ["Lisbon"]
+    assert [m.value for m in ana.memories.list()] == ["Lisbon"]

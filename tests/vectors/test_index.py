@@ -260,17 +260,18 @@ def test_without_its_files_everything_is_found_again_and_no_service_asked(
 ) -> None:
     monkeypatch.setattr(index_module, "SAVE_FROM", 2)
     mc = open_store()
+    ana = mc.user("ana")
     for value in ("green tea", "loud jazz", "slow chess"):
-        mc.add("preference", "like", value, user="ana")
-    mc.embed_pending()
-    before = {h.id: h.cosine for h in mc.recall("green tea", user="ana").hits}
+        ana.memories.add("preference", "like", value)
+    mc.jobs.embed()
+    before = {h.id: h.cosine for h in ana.search("green tea").hits}
     home = mc.settings.home
     mc.close()
     assert list((home / FOLDER).iterdir()) != []
     shutil.rmtree(home / FOLDER)
     again = open_store(embedder=Silent())
     monkeypatch.setattr(Silent, "embed_query", lambda self, t: HashEmbedder().embed_query(t))
-    assert {h.id: h.cosine for h in again.recall("green tea", user="ana").hits} == before
+    assert {h.id: h.cosine for h in again.user("ana").search("green tea").hits} == before
 
 
 @pytest.mark.parametrize("verb", ["delete", "clear", "delete_app"])
@@ -279,19 +280,20 @@ def test_a_forgotten_vector_leaves_the_disk_although_this_process_never_searched
 ) -> None:
     monkeypatch.setattr(index_module, "SAVE_FROM", 2)
     mc = open_store()
-    kept = [mc.add("preference", "like", v, user="ana") for v in ("tea", "jazz", "chess")]
-    mc.embed_pending()
-    mc.recall("tea", user="ana")
+    ana = mc.user("ana")
+    kept = [ana.memories.add("preference", "like", v) for v in ("tea", "jazz", "chess")]
+    mc.jobs.embed()
+    ana.search("tea")
     home = mc.settings.home
     mc.close()
     assert len(list((home / FOLDER).iterdir())) == 1
     fresh = open_store()
     if verb == "delete":
-        fresh.delete(kept[0].id, user="ana")
+        fresh.user("ana").memories.delete(kept[0].id)
     elif verb == "clear":
-        fresh.clear(user="ana")
+        fresh.user("ana").memories.clear()
     else:
-        fresh.delete_app("default", user="ana")
+        fresh.user("ana").apps.delete("default")
     fresh.close()
     for file in (home / FOLDER).glob("*"):
         assert kept[0].id not in Shard.load(file, HashEmbedder().service.dimensions).ids
@@ -301,8 +303,8 @@ def test_a_vector_made_for_one_app_is_in_the_index_of_every_app_with_the_same_wo
     open_store,
 ) -> None:
     mc = open_store()
-    one = mc.add("preference", "like", "tea", user="ana", app="home")
-    two = mc.add("preference", "like", "tea", user="ana", app="work")
+    one = mc.user("ana", app="home").memories.add("preference", "like", "tea")
+    two = mc.user("ana", app="work").memories.add("preference", "like", "tea")
 
     def held() -> list[set[int]]:
         meaning, _ = private.meaning(mc)
@@ -320,10 +322,10 @@ def test_the_store_s_folder_holds_only_its_file_and_the_index(open_store, monkey
     monkeypatch.setattr(index_module, "SAVE_FROM", 1)
     mc = open_store()
     for name in ("../x", "/etc", "ana ona", "👩‍👩‍👧", "x" * 200, "CON", "a\\b"):
-        mc.add("preference", "like", "tea", user=name, app=name)
-        mc.embed_pending()
-        assert [m.value for m in mc.memories(user=name, app=name)] == ["tea"]
-        assert len(mc.recall("tea", user=name, app=name).hits) == 1
+        mc.user(name, app=name).memories.add("preference", "like", "tea")
+        mc.jobs.embed()
+        assert [m.value for m in mc.user(name, app=name).memories.list()] == ["tea"]
+        assert len(mc.user(name, app=name).search("tea").hits) == 1
     home = mc.settings.home
     mc.close()
     assert {p.name for p in home.iterdir()} == {FILE, FOLDER}

@@ -51,7 +51,7 @@ class InStep(RuleBasedStateMachine):
         self.folder.cleanup()
 
     def any_memory(self, n: int, app: str) -> int | None:
-        found = self.stores[0].memories(user="ana", app=app, status="all")
+        found = self.stores[0].user("ana", app=app).memories.list(status="all")
         return found[n % len(found)].id if found else None
 
     who = st.integers(0, 1)
@@ -61,22 +61,26 @@ class InStep(RuleBasedStateMachine):
     @rule(who=who, app=app, city=st.sampled_from(CITIES), everywhere=st.booleans())
     def say_where(self, who: int, app: str, city: str, everywhere: bool) -> None:
         self.clock.advance(seconds=1)
-        self.stores[who].add("profile", "city", city, user="ana", app=app, all_apps=everywhere)
+        self.stores[who].user("ana", app=app).memories.add(
+            "profile", "city", city, all_apps=everywhere
+        )
 
     @rule(who=who, app=app, like=st.sampled_from(LIKES), days=st.none() | st.integers(0, 2))
     def say_like(self, who: int, app: str, like: str, days: int | None) -> None:
         self.clock.advance(seconds=1)
         until = None if days is None else self.clock().date() + timedelta(days=days)
-        self.stores[who].add("preference", "like", like, user="ana", app=app, expires_at=until)
+        self.stores[who].user("ana", app=app).memories.add(
+            "preference", "like", like, expires_at=until
+        )
 
     @rule(who=who)
     def embed(self, who: int) -> None:
-        self.stores[who].embed_pending()
+        self.stores[who].jobs.embed()
 
     @rule(who=who, days=st.integers(0, 3))
     def days_pass(self, who: int, days: int) -> None:
         self.clock.advance(days=days)
-        self.stores[who].run_jobs(kinds=("expire",))
+        self.stores[who].jobs.run(kinds=("expire",))
 
     @rule(app=app, n=nth)
     def merge(self, app: str, n: int) -> None:
@@ -97,8 +101,8 @@ class InStep(RuleBasedStateMachine):
         memory_id = self.any_memory(n, app)
         if memory_id is not None:
             try:
-                self.stores[who].edit(
-                    memory_id, user="ana", app=app, value=value, all_apps=everywhere
+                self.stores[who].user("ana", app=app).memories.update(
+                    memory_id, value=value, all_apps=everywhere
                 )
             except InputError as error:
                 assert "says the same" in str(error)
@@ -108,7 +112,7 @@ class InStep(RuleBasedStateMachine):
         memory_id = self.any_memory(n, app)
         if memory_id is not None:
             try:
-                self.stores[who].restore(memory_id, user="ana", app=app)
+                self.stores[who].user("ana", app=app).memories.restore(memory_id)
             except InputError as error:
                 assert "active already" in str(error)
 
@@ -116,17 +120,17 @@ class InStep(RuleBasedStateMachine):
     def forget(self, who: int, app: str, n: int) -> None:
         memory_id = self.any_memory(n, app)
         if memory_id is not None:
-            self.stores[who].delete(memory_id, user="ana", app=app)
+            self.stores[who].user("ana", app=app).memories.delete(memory_id)
 
     @rule(who=who, app=app)
     def clear(self, who: int, app: str) -> None:
-        self.stores[who].clear(user="ana", app=app)
+        self.stores[who].user("ana", app=app).memories.clear()
 
     @precondition(lambda self: len(self.rows_of("apps")) > 2)
     @rule(who=who, app=app)
     def drop_app(self, who: int, app: str) -> None:
-        if any(a.name == app for a in self.stores[who].apps(user="ana")):
-            self.stores[who].delete_app(app, user="ana")
+        if any(a.name == app for a in self.stores[who].user("ana").apps.list()):
+            self.stores[who].user("ana").apps.delete(app)
 
     @rule(who=who)
     def reopen(self, who: int) -> None:
@@ -218,18 +222,20 @@ def test_after_any_steps_index_keyword_rows_and_events_agree_with_the_rows() -> 
 
 def test_the_history_of_a_restored_memory_says_that_its_day_was_lifted(open_store, clock) -> None:
     mc = open_store()
-    memory = mc.add("fact", "trip", "Faro", user="ana", expires_at=clock().date())
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "trip", "Faro", expires_at=clock().date())
     clock.advance(days=2)
-    mc.run_jobs(kinds=("expire",))
-    assert mc.restore(memory.id, user="ana").expires_at is None
-    told = mc.history(memory.id, user="ana")
+    mc.jobs.run(kinds=("expire",))
+    assert ana.memories.restore(memory.id).expires_at is None
+    told = ana.memories.history(memory.id)
     assert [e.new["expires_at"] for e in told if e.new] == ["2026-05-01", None, None]
 
 
 def test_a_replayed_log_that_lost_an_event_would_be_noticed(open_store) -> None:
     mc = open_store()
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.add("profile", "city", "Porto", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("profile", "city", "Porto")
     with private.database(mc).write() as tx:
         log = tx.execute(select(schema.memory_events)).all()
         assert [m["active"] for m in replay(log).values()] == [False, True]

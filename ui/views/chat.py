@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from memchat.errors import NotFound
@@ -57,7 +59,7 @@ def _session(talk: Talk | None) -> Session | None:
     if number is None:
         return None
     try:
-        return ui.desk().mc.find_session(number, **ui.scope())
+        return ui.person().sessions.get(number)
     except NotFound:
         st.session_state["here"] = None
         ui.problem(
@@ -93,11 +95,9 @@ def _header(session: Session | None, turns: list[Message], *, incognito: bool) -
 
 
 def _switch() -> None:
-    mc, where = ui.desk().mc, ui.scope()
-    switch = mc.memory_switch(**where)
-    own = next(
-        (app.memory for app in mc.apps(user=where["user"]) if app.name == where["app"]), True
-    )
+    person = ui.person()
+    switch = person.memory_switch()
+    own = next((app.memory for app in person.apps.list() if app.name == ui.app_name()), True)
     closed = own and not switch.on
     if st.session_state.get("memory") != (own and not closed):
         st.session_state["memory"] = own and not closed
@@ -117,8 +117,7 @@ def _switch() -> None:
 
 def _toggle() -> None:
     on = bool(st.session_state["memory"])
-    where = ui.scope()
-    ui.attempt(lambda: ui.desk().mc.set_memory(on, **where))
+    ui.attempt(lambda: ui.person().set_memory(on))
 
 
 def _empty(*, incognito: bool) -> None:
@@ -139,7 +138,7 @@ def _empty(*, incognito: bool) -> None:
 def _notices() -> list[str]:
     mc = ui.desk().mc
     stand_in = [STAND_IN] if mc.settings.chat_model.startswith("offline/") else []
-    return [*map(ui.literal, mc.foreign_addresses()), *stand_in]
+    return [*map(ui.literal, mc.address_notices()), *stand_in]
 
 
 # What is said
@@ -195,7 +194,7 @@ def _redo(text_key: str | None = None) -> None:
 def _turns(talk: Talk | None, session: Session | None, *, answering: bool) -> list[Message]:
     if session is not None:
         aside = talk.chat.left_out if talk else ()
-        found = ui.desk().mc.messages(session.id, **ui.scope())
+        found = ui.person().sessions.messages(session.id)
         turns = [turn for turn in found if turn.id not in aside]
     else:
         turns = list(talk.chat.turns) if talk is not None else []
@@ -213,7 +212,7 @@ def _transcript(
     talk: Talk | None, session: Session | None, turns: list[Message], *, answering: bool
 ) -> None:
     state = st.session_state
-    lessons = ui.desk().mc.lessons(session.id, **ui.scope()) if session else {}
+    lessons = ui.person().sessions.learned(session.id) if session else {}
     shown = state.get("shown") or SHOWN
     mark = state.get("mark")
     places = [n for n, turn in enumerate(turns) if turn.id == mark]
@@ -227,7 +226,7 @@ def _transcript(
         )
     first = max(len(turns) - shown, 0)
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
-    taught: list[tuple[int, list[Change]]] = []
+    taught: list[tuple[int, Sequence[Change]]] = []
     for n, turn in enumerate(turns[first:], first):
         if turn.role == "user":
             _said(turn, n, last=n == asked and not answering, marked=turn.id == mark)
@@ -323,7 +322,7 @@ def _trouble(talk: Talk | None, turns: list[Message], asked: int) -> None:
 # What it taught
 
 
-def lesson(message_id: int, changes: list[Change], *, session_id: int | None = None) -> None:
+def lesson(message_id: int, changes: Sequence[Change], *, session_id: int | None = None) -> None:
     """What a turn did to the memory, with a way back."""
     if not changes:
         return
@@ -336,8 +335,7 @@ def lesson(message_id: int, changes: list[Change], *, session_id: int | None = N
 
 
 def _unlearn(message_id: int) -> None:
-    mc, where = ui.desk().mc, ui.scope()
-    if ui.attempt(lambda: mc.unlearn(message_id, **where)):
+    if ui.attempt(lambda: ui.person().sessions.unlearn(message_id)):
         st.toast("Taken back. Your words stay in the chat; nothing is learnt from them again.")
 
 
@@ -348,7 +346,7 @@ def _reading(session: Session) -> None:
         return
     jobs = [
         job
-        for job in mc.jobs(user=session.user)
+        for job in mc.jobs.list(user=session.user)
         if job.kind == "extract" and job.target_id == session.id and job.status != "completed"
     ]
     error = next((job.error_message for job in jobs if job.error_message), None)
@@ -361,13 +359,13 @@ def _reading(session: Session) -> None:
 
 def _reread(job_id: int) -> None:
     desk = ui.desk()
-    ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
+    ui.attempt(lambda: desk.mc.jobs.retry(user=desk.user, job_id=job_id))
     desk.wake()
 
 
 def _wait_for(session_id: int) -> None:
     try:
-        status = ui.desk().mc.find_session(session_id, **ui.scope()).status
+        status = ui.person().sessions.get(session_id).status
     except NotFound:
         st.rerun()
     if status != "pending" and not _ending(session_id):
@@ -384,16 +382,16 @@ def _last_lesson(session_id: int | None) -> None:
     """On the way into a new chat: what the one before it taught."""
     if session_id is None:
         return
-    mc, where = ui.desk().mc, ui.scope()
+    sessions = ui.person().sessions
     try:
-        session = mc.find_session(session_id, **where)
+        session = sessions.get(session_id)
     except NotFound:
         return
     with st.container(key="last-lesson"):
         if session.status in ("pending", "failed") or _ending(session_id):
             _reading(session)
             return
-        changes = mc.lessons(session_id, **where)
+        changes = sessions.learned(session_id)
         if changes:
             st.caption(f"From “{ui.literal(session.title or 'your last chat')}”")
             count = sum(map(len, changes.values()))

@@ -18,7 +18,7 @@ def page() -> None:
         "Inbox", "What was not sure enough to be kept. Nothing here is used before you say yes."
     )
     ui.show_problem()
-    items = ui.desk().mc.inbox(**ui.scope())
+    items = ui.person().inbox.list()
     if not items:
         ui.empty(
             "Nothing waits",
@@ -39,7 +39,7 @@ def page() -> None:
 def _item(item: InboxItem, *, first: bool) -> None:
     with st.container(key=f"item-{item.id}", border=True):
         ready = _pair(item) if item.memory_id is not None else _proposal(item)
-        asked = ui.desk().mc.question(item, **ui.scope()) if item.key else ""
+        asked = ui.person().inbox.question(item) if item.key else ""
         if asked:
             st.markdown(ui.literal(asked))
         if item.reason != asked:
@@ -87,7 +87,7 @@ def _memory(memory_id: int | None) -> Memory | None:
     if memory_id is None:
         return None
     try:
-        return ui.desk().mc.memory(memory_id, **ui.scope())
+        return ui.person().memories.get(memory_id)
     except NotFound:
         return None
 
@@ -146,7 +146,7 @@ def _edit(item: InboxItem) -> None:
         with st.container(horizontal=True):
             kept = st.form_submit_button("Keep", type="primary")
             left = st.form_submit_button("Cancel")
-    if kept and ui.attempt(lambda: ui.desk().mc.accept(item.id, **ui.scope(), value=value)):
+    if kept and ui.attempt(lambda: ui.person().inbox.accept(item.id, value=value)):
         ui.desk().wake()
         _decide(None)
     if left:
@@ -160,18 +160,18 @@ def _decide(item_id: int | None) -> None:
 
 
 def _accept(item_id: int) -> None:
-    if ui.attempt(lambda: ui.desk().mc.accept(item_id, **ui.scope())):
+    if ui.attempt(lambda: ui.person().inbox.accept(item_id)):
         ui.desk().wake()
         st.toast("Done.")
 
 
 def _reject(item_id: int) -> None:
-    if ui.attempt(lambda: ui.desk().mc.reject(item_id, **ui.scope())):
+    if ui.attempt(lambda: ui.person().inbox.reject(item_id)):
         st.toast("Rejected. The same is not asked again.")
 
 
 def _open(message_id: int) -> None:
-    session_id = ui.desk().mc.session_of(message_id, **ui.scope())
+    session_id = ui.person().sessions.of_message(message_id).id
     sidebar.go(session_id, message_id=message_id)
     st.switch_page("views/chat.py")
 

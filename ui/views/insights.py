@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, timedelta
 
 import streamlit as st
@@ -19,7 +20,7 @@ def page() -> None:
     """One run."""
     ui.heading("Insights", f"How the memory of the app “{ui.literal(ui.app_name())}” is doing.")
     ui.show_problem()
-    figures = ui.desk().mc.insights(**ui.scope())
+    figures = ui.person().memories.insights()
     if not figures.kept and not figures.said:
         ui.empty("Nothing to see yet", "Figures come with the first chats.", "insights")
         return
@@ -27,7 +28,7 @@ def page() -> None:
     _growth(figures)
     _makeup(figures)
     _use(figures)
-    _cost(ui.desk().mc.usage(user=ui.desk().user))
+    _cost(ui.person().usage())
     _queue(figures)
     _audit()
 
@@ -96,7 +97,7 @@ def _use(figures: Insights) -> None:
     with right:
         st.subheader("Ending soon", anchor=False)
         wanted = Wanted(status="expiring", sort="ending first")
-        soon = ui.desk().mc.browse(wanted, **ui.scope(), limit=ENDING)
+        soon = ui.person().memories.browse(wanted, limit=ENDING)
         ending = [f"- {ui.named(m)} :gray[· until {m.expires_at:%-d %B}]" for m in soon.memories]
         st.markdown("\n".join(ending))
         if not soon.total:
@@ -104,7 +105,7 @@ def _use(figures: Insights) -> None:
     st.page_link("views/memories.py", label="See and sort them all under Memories")
 
 
-def _cost(totals: list[UsageTotal]) -> None:
+def _cost(totals: Sequence[UsageTotal]) -> None:
     st.subheader("Cost", anchor=False)
     if not totals:
         st.caption("No model was called yet.")
@@ -134,7 +135,7 @@ def _queue(figures: Insights) -> None:
         f"{counts['done']:,} done, {counts['waiting']:,} waiting, {counts['failed']:,} failed."
     )
     desk = ui.desk()
-    failed = [j for j in desk.mc.jobs(user=desk.user, limit=500) if j.error_message]
+    failed = [j for j in desk.mc.jobs.list(user=desk.user, limit=500) if j.error_message]
     for job in [j for j in failed if j.status != "completed"][:ENDING]:
         with st.container(horizontal=True, vertical_alignment="center"):
             st.markdown(f"⚠ {job.kind}: {ui.literal(job.error_message or '')}", width="stretch")
@@ -143,7 +144,7 @@ def _queue(figures: Insights) -> None:
 
 def _retry(job_id: int) -> None:
     desk = ui.desk()
-    ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
+    ui.attempt(lambda: desk.mc.jobs.retry(user=desk.user, job_id=job_id))
     desk.wake()
 
 
@@ -152,7 +153,7 @@ def _audit() -> None:
     state = st.session_state
     if st.button("Look through the memories", key="audit"):
         with st.spinner("Looking through the memories …"):
-            ui.attempt(lambda: state.update(audited=ui.desk().mc.audit(**ui.scope())))
+            ui.attempt(lambda: state.update(audited=ui.person().audit()))
     audit = state.get("audited")
     if audit is None:
         st.caption("Finds what is stale, ending, doubled, contradicting or never used.")
@@ -177,9 +178,9 @@ def _finding(finding: Finding, name: str) -> None:
 
 
 def _mend(finding: Finding) -> None:
-    mc, where = ui.desk().mc, ui.scope()
-    if ui.attempt(lambda: mc.mend([finding], **where)):
-        ui.attempt(lambda: st.session_state.update(audited=mc.audit(**where)))
+    person = ui.person()
+    if ui.attempt(lambda: person.mend([finding])):
+        ui.attempt(lambda: st.session_state.update(audited=person.audit()))
 
 
 page()

@@ -36,7 +36,7 @@ def page() -> None:
     """One run."""
     st.session_state.setdefault("chosen", set())
     ui.heading("Memories", "What is remembered about you, and where it comes from.")
-    switch = ui.desk().mc.memory_switch(**ui.scope())
+    switch = ui.person().memory_switch()
     if not switch.on:
         st.info(
             f"Nothing new is remembered: {ui.literal(switch.reason)}. What is here can still be "
@@ -106,8 +106,8 @@ def _created_by(column: st.delta_generator.DeltaGenerator) -> tuple[CreatedBy, .
 
 
 def _results(wanted: Wanted) -> None:
-    state, mc = st.session_state, ui.desk().mc
-    found = mc.browse(wanted, **ui.scope(), limit=PAGE, offset=state["page"] * PAGE)
+    state = st.session_state
+    found = ui.person().memories.browse(wanted, limit=PAGE, offset=state["page"] * PAGE)
     if not found.memories and state["page"]:
         state["page"] = 0
         st.rerun()
@@ -154,9 +154,7 @@ def _bulk(wanted: Wanted, shown: tuple[Memory, ...], total: int) -> None:
             st.button(
                 f"Select all {total:,} results",
                 key="choose-all",
-                on_click=lambda: state.update(
-                    chosen=set(ui.desk().mc.browse_ids(wanted, **ui.scope()))
-                ),
+                on_click=lambda: state.update(chosen=set(ui.person().memories.browse_ids(wanted))),
                 type="tertiary",
             )
         if chosen:
@@ -274,12 +272,12 @@ def _unembedded(job: Job) -> None:
 
 def _retry(job_id: int) -> None:
     desk = ui.desk()
-    ui.attempt(lambda: desk.mc.retry_jobs(user=desk.user, job_id=job_id))
+    ui.attempt(lambda: desk.mc.jobs.retry(user=desk.user, job_id=job_id))
     desk.wake()
 
 
 def _pin(memory_id: int, on: bool) -> None:
-    ui.attempt(lambda: ui.desk().mc.pin(memory_id, **ui.scope(), on=on))
+    ui.attempt(lambda: ui.person().memories.pin(memory_id, on=on))
 
 
 def _change(memory_id: int | None) -> None:
@@ -293,12 +291,11 @@ def _form(memory: Memory) -> None:
             saved = st.form_submit_button("Save", type="primary")
             left = st.form_submit_button("Cancel")
     if saved:
-        mc, (kind, key, value, until, everywhere) = ui.desk().mc, fields
+        kind, key, value, until, everywhere = fields
         changed = ui.attempt(
-            lambda: mc.edit(
+            lambda: ui.person().memories.update(
                 memory.id,
-                **ui.scope(),
-                memory_type=kind,
+                type=kind,
                 key=key,
                 value=value,
                 expires_at=until,
@@ -328,11 +325,10 @@ def _add() -> None:
     if saved:
         desk = ui.desk()
         kept = ui.attempt(
-            lambda: desk.mc.add(
+            lambda: ui.person().memories.add(
                 kind,
                 key,
                 value,
-                **ui.scope(),
                 expires_at=until,
                 all_apps=everywhere,
                 keep_secret=anyway,

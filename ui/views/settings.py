@@ -41,9 +41,9 @@ def page() -> None:
 
 
 def _switches() -> None:
-    mc, where, state = ui.desk().mc, ui.scope(), st.session_state
-    user_on = mc.memory_switch(user=where["user"], app=None).on
-    apps = {app.name: app.memory for app in mc.apps(user=where["user"])}
+    person, state = ui.person(), st.session_state
+    user_on = person.memory_switch(all_apps=True).on
+    apps = {app.name: app.memory for app in person.apps.list()}
     st.subheader("Memory", anchor=False)
     state["memory of user"] = user_on
     st.toggle("Remember things about me", key="memory of user", on_change=_user_switch)
@@ -51,14 +51,14 @@ def _switches() -> None:
         "For all apps. Off means off: nothing is kept, nothing is used, no chat is read. What is "
         "remembered already stays until you forget it."
     )
-    state["memory of app"] = apps.get(where["app"], True)
+    state["memory of app"] = apps.get(ui.app_name(), True)
     st.toggle(
-        f"Remember things in the app “{ui.literal(where['app'])}”",
+        f"Remember things in the app “{ui.literal(ui.app_name())}”",
         key="memory of app",
         on_change=_app_switch,
         disabled=not user_on,
     )
-    switch = mc.memory_switch(**where)
+    switch = person.memory_switch()
     st.caption(
         f"In effect here: {ui.literal(switch.reason)}. A chat of its own is left out with "
         "Incognito, when it begins."
@@ -68,13 +68,12 @@ def _switches() -> None:
 
 def _user_switch() -> None:
     on = bool(st.session_state["memory of user"])
-    ui.attempt(lambda: ui.desk().mc.set_memory(on, user=ui.desk().user))
+    ui.attempt(lambda: ui.person().set_memory(on, all_apps=True))
 
 
 def _app_switch() -> None:
     on = bool(st.session_state["memory of app"])
-    where = ui.scope()
-    ui.attempt(lambda: ui.desk().mc.set_memory(on, **where))
+    ui.attempt(lambda: ui.person().set_memory(on))
 
 
 # What is in use
@@ -86,7 +85,7 @@ def _models(settings: Settings) -> None:
         why = settings.why.get(name, "default")
         note = f"set by {variable}" if why == variable else f"{why}; {variable} names another"
         _setting(what, getattr(settings, name), note)
-    for line in ui.desk().mc.foreign_addresses():
+    for line in ui.desk().mc.address_notices():
         st.warning(ui.literal(line))
     known = settings.keys.names()
     st.caption(
@@ -181,7 +180,7 @@ def _confirm() -> None:
     if sure and typed.strip() == user:
         _ask()
         ui.desk().drop_all()
-        if ui.attempt(lambda: ui.desk().mc.wipe(user=user)):
+        if ui.attempt(lambda: ui.person().delete_all()):
             st.session_state.update(talk=None, here=None, taught=None, audited=None)
             sidebar.go(None)
             st.toast("Everything is gone.")

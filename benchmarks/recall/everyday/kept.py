@@ -42,7 +42,7 @@ class Kept:
     def prompt(self, text: str) -> tuple[ChatMessage, ...]:
         """What a model is sent for the first message of a conversation; nothing is written."""
         self.model.replies.append("-")
-        answer = self.mc.chat_once(text, user=self.user)
+        answer = self.mc.user(self.user).answer(text)
         self.late.append(answer.shown.degraded is not None)
         return self.model.requests.pop().messages
 
@@ -52,7 +52,7 @@ class Kept:
 
     def hits(self, text: str, limit: int) -> list[Hit]:
         """What a search finds."""
-        return list(self.mc.recall(text, user=self.user, limit=limit).hits)
+        return list(self.mc.user(self.user).search(text, limit=limit).hits)
 
     def line(self, fact_id: str) -> str:
         """A fact as every form of its line holds it."""
@@ -67,16 +67,17 @@ def kept(
     """A store with a person's facts, ``more`` notes between them, and vectors of all."""
     model = ScriptedModel(name="scripted/reader", window=1_000_000)
     with store(embedder, NOON, chat_model=model) as mc:
+        person = mc.user(life.name)
         memories = {}
         every = len(more) // len(life.facts)
         for number, stated in enumerate(life.facts):
             last = number + 1 == len(life.facts)
             for text in more[number * every : None if last else (number + 1) * every]:
-                mc.add("fact", "note", text, user=life.name, keep_secret=True)
+                person.memories.add("fact", "note", text, keep_secret=True)
             memories[stated.id] = _add(mc, life.name, stated, cues)
-        mc.backfill()
+        mc.jobs.backfill()
         # What they say now: a later fact may have taken an earlier one's place.
-        now = {i: mc.memory(memory.id, user=life.name) for i, memory in memories.items()}
+        now = {i: person.memories.get(memory.id) for i, memory in memories.items()}
         yield Kept(mc, model, life.name, now)
 
 
@@ -84,7 +85,9 @@ def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
     """By hand, through the library; or as a session's end writes facts: with the quote that the
     file has, and its cues or none."""
     if cues == "table":
-        return mc.add(stated.memory_type, stated.key, stated.value, user=user, keep_secret=True)
+        return mc.user(user).memories.add(
+            stated.memory_type, stated.key, stated.value, keep_secret=True
+        )
     key, zone = keys.canonical(keys.normalise_key(stated.key)), mc.settings.zone
     given = stated.cues if cues == "file" else ()
     words = search_text(key, stated.value, NOON, zone, stated.quote, given)
@@ -98,7 +101,7 @@ def _add(mc: MemChat, user: str, stated: Stated, cues: Cues) -> Memory:
         many=keys.cardinality(key) != "one",
         cues=given,
     )
-    with mc._database.write() as tx:
+    with mc._assembly.database.write() as tx:
         ctx = Context(tx, ScopeIds(*apps.ensure(tx, Scope(user), NOON)), NOON, zone)
         done = ingest(ctx, Source("model", "extracted"), [fact], mc.settings.merge_threshold)
         memory = done.changes[0].memory

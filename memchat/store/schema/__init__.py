@@ -9,6 +9,7 @@ from memchat.store.schema.columns import UtcTime, metadata, utc_text
 from memchat.store.schema.conversations import (
     apps,
     changes,
+    external_sessions,
     fact_list_lines,
     fact_lists,
     messages,
@@ -29,5 +30,5 @@ from memchat.store.schema.memories import (
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0008"
+HEAD = "0009"
 """The revision this code reads and writes. A test compares it with the newest migration."""

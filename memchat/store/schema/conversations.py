@@ -55,6 +55,15 @@ sessions = Table(
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
     sqlite_autoincrement=True,
 )
+external_sessions = Table(
+    "external_sessions",
+    metadata,
+    Column("app_id", Integer, ForeignKey("apps.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String, primary_key=True),
+    foreign_key("sessions.id", nullable=True, ondelete="SET NULL"),
+    Column("turns", Text, nullable=False, server_default=text("''")),
+    Index("ix_external_sessions_session_id", "session_id"),
+)
 messages = Table(
     "messages",
     metadata,

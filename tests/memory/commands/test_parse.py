@@ -149,8 +149,8 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
         model = ScriptedModel(["Fine."] * 10)
         chosen = Settings(home=empty_store.place(Path(home)), extraction="session")
         with MemChat(home, settings=chosen, chat_model=model, embedder=HashEmbedder()) as mc:
-            mc.add("profile", "city", "Lisbon", user="ana")
-            chat = mc.session(user="ana")
+            mc.user("ana").memories.add("profile", "city", "Lisbon")
+            chat = mc.user("ana").chat()
             asked_before = gone = False
             for turn in turns:
                 chat.send(turn).text
@@ -171,16 +171,18 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
 def test_what_is_not_to_be_remembered_is_not_learnt_at_the_end_either(
     mc, extract_model, words
 ) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         chat.send(words).text
-    assert mc.memories(user="ana") == []
+    assert ana.memories.list() == []
 
 
 @pytest.mark.parametrize("words", ["I never save money", "I do not keep meat at home"])
 def test_a_habit_of_not_keeping_things_is_a_fact_like_any_other(mc, extract_model, words) -> None:
+    ana = mc.user("ana")
     value = words.removeprefix("I ")
     extract_model.replies.append(answer(fact(words, "habit", value, memory_type="preference")))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         chat.send(f"{words}.").text
-    assert [m.value for m in mc.memories(user="ana")] == [value]
+    assert [m.value for m in ana.memories.list()] == [value]

@@ -21,34 +21,37 @@ from tests.support.wire.case import chat_of
 def test_the_list_is_made_by_code_of_all_that_is_remembered(open_store: Opener, clock) -> None:
     model = caller(LIST)
     mc = open_store(chat_model=model)
-    mc.add("profile", "city", "Lisbon", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
     clock.advance(days=1)
-    mc.add("preference", "like", "jazz", user="ana", all_apps=True)
-    mc.add("profile", "name", "Ana", user="ana")
-    reply = mc.session(user="ana").send("What do you remember about me?")
+    ana.memories.add("preference", "like", "jazz", all_apps=True)
+    ana.memories.add("profile", "name", "Ana")
+    reply = ana.chat().send("What do you remember about me?")
     assert reply.text == (
         "I remember 3 memories about you.\n"
         "Preferences:\n- #2 like: jazz (said 2026-05-02, in every app)\n"
         "Profile:\n- #3 name: Ana (said 2026-05-02)\n- #1 city: Lisbon (said 2026-05-01)"
     )
     assert len(model.requests) == 1
-    listed = [hit for hit in mc.receipt(reply.message_id, user="ana") if hit.channel == "listed"]
+    listed = [hit for hit in ana.sessions.receipt(reply.message_id) if hit.channel == "listed"]
     assert sorted(hit.id for hit in listed) == [1, 2, 3]
 
 
 def test_a_long_list_counts_what_it_leaves_out(open_store: Opener) -> None:
     mc = open_store(chat_model=caller(LIST))
+    ana = mc.user("ana")
     for number in range(43):
-        mc.add("fact", "trip", f"island {number}", user="ana")
-    text = mc.session(user="ana").send("What do you know about me?").text
+        ana.memories.add("fact", "trip", f"island {number}")
+    text = ana.chat().send("What do you know about me?").text
     assert text.count("\n- #") == 40
     assert text.endswith("and 3 more: `memchat memories list` shows them all.")
 
 
 def test_nothing_is_learnt_from_a_conversation_that_only_lists(open_store, extract_model) -> None:
     mc = open_store(chat_model=ScriptedModel())
-    mc.add("profile", "city", "Lisbon", user="ana")
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    with ana.chat() as chat:
         chat.send("What do you remember about me?").text
     assert extract_model.requests == [] and values(mc) == ["Lisbon"]
 
@@ -58,7 +61,7 @@ def test_nothing_is_learnt_from_a_conversation_that_only_lists(open_store, extra
 
 def test_a_bare_command_needs_no_model_at_all(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel())
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     assert chat.send("Please remember that I am allergic to nuts").text == "Saved: allergy: nuts."
     assert "allergy: nuts" in chat.send("What do you know about me?").text
     assert "1. #1 allergy: nuts" in chat.send("Vergiss, dass ich nuts nicht mag").text
@@ -70,14 +73,14 @@ def test_a_bare_command_needs_no_model_at_all(open_store: Opener) -> None:
 def test_a_command_with_more_behind_it_is_one_call_and_code_s_words_after_it(open_store) -> None:
     model = ScriptedModel(["Try a curry."])
     mc = open_store(chat_model=model)
-    reply = mc.session(user="ana").send("Remember that I am vegan. What can I cook?")
+    reply = mc.user("ana").chat().send("Remember that I am vegan. What can I cook?")
     assert reply.text == "Try a curry.\n\nSaved: diet: vegan."
     assert len(model.requests) == 1 and model.requests[0].tools == ()
 
 
 def test_what_no_pattern_reads_waits_for_the_model_that_reads_the_conversation(open_store) -> None:
     mc = open_store(chat_model=ScriptedModel())
-    reply = mc.session(user="ana").send("Remember that the blue folder holds the tax papers.")
+    reply = mc.user("ana").chat().send("Remember that the blue folder holds the tax papers.")
     assert reply.text == replies.LATER and values(mc) == []
 
 
@@ -85,7 +88,7 @@ def test_the_stand_in_keeps_it_as_a_note_since_nobody_else_will_read_it(open_sto
     model = ScriptedModel()
     model.stand_in = True
     mc = open_store(chat_model=model)
-    reply = mc.session(user="ana").send("Merk dir bitte, dass ich gegen Nüsse allergisch bin.")
+    reply = mc.user("ana").chat().send("Merk dir bitte, dass ich gegen Nüsse allergisch bin.")
     assert reply.text == "Saved: note: ich gegen Nüsse allergisch bin."
 
 
@@ -96,9 +99,10 @@ def test_the_stand_in_keeps_it_as_a_note_since_nobody_else_will_read_it(open_sto
 def test_with_memory_off_a_command_gets_an_honest_answer(open_store: Opener, tools: bool) -> None:
     model = ScriptedModel(["Fine."], tools=tools)
     mc = open_store(chat_model=model)
-    mc.add("profile", "city", "Lisbon", user="ana")
-    mc.set_memory(False, user="ana", app="default")
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    mc.user("ana", app="default").set_memory(False)
+    chat = ana.chat()
     for message in ("Remember that I am vegan", "Forget my city", "What do you know about me?"):
         text = chat.send(message).text
         assert text.startswith("Memory is off for the app default") and "Lisbon" not in text
@@ -106,28 +110,29 @@ def test_with_memory_off_a_command_gets_an_honest_answer(open_store: Opener, too
     chat.send("Hello.").text
     assert model.requests[0].tools == ()
     assert "memory is off for the app default" in model.requests[0].messages[0].content
-    mc.set_memory(True, user="ana", app="default")
+    mc.user("ana", app="default").set_memory(True)
     assert values(mc) == ["Lisbon"]
 
 
 def test_incognito_says_so_and_leaves_no_trace(open_store: Opener) -> None:
     model = caller("Fine.")
     mc = open_store(chat_model=model)
-    mc.add("profile", "city", "Lisbon", user="ana")
-    with mc.session(user="ana", incognito=True) as chat:
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    with ana.chat(incognito=True) as chat:
         for message in ("Remember that I am vegan", "Forget my city", "What do you know about me?"):
             text = chat.send(message).text
             assert text.startswith("This conversation is incognito") and "Lisbon" not in text
         chat.send("Remember that I am vegan. What can I cook?").text
     assert model.requests[0].tools == () and len(model.requests) == 1
-    assert values(mc) == ["Lisbon"] and mc.sessions(user="ana") == []
+    assert values(mc) == ["Lisbon"] and ana.sessions.list() == []
     assert files_with(mc, "vegan") == []
 
 
 def test_with_memory_on_the_model_is_told_of_its_tools_and_of_nothing_else(open_store) -> None:
     model = caller("Fine.")
     mc = open_store(chat_model=model)
-    mc.session(user="ana").send("Hello.").text
+    mc.user("ana").chat().send("Hello.").text
     system = model.requests[0].messages[0].content
     assert "by calling the tool" in system and "can be remembered or forgotten here" not in system
 
@@ -152,7 +157,8 @@ def test_a_turn_with_a_command_is_one_request_and_its_answer_is_none(
         Call((("forget", '{"what": "my city"}'), ("list_memories", "{}"))),
     )
     mc = open_store(chat_model=chat_of(server))
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     assert chat.send("Remember that I live in Porto.").text == "Lovely.\n\nSaved: city: Porto."
     asks = chat.send("Forget my city. And what do you know?").text
     assert asks.startswith("I remember 1 memory about you.")
@@ -161,7 +167,7 @@ def test_a_turn_with_a_command_is_one_request_and_its_answer_is_none(
     assert values(mc) == [] and rows_with(mc, "Porto") == [] and files_with(mc, "Porto") == []
     assert len(server.requests) == 2 and server.refusals == []
     assert all("tools" in request.body for request in server.requests)
-    (used,) = [total for total in mc.usage(user="ana") if total.purpose == "chat"]
+    (used,) = [total for total in ana.usage() if total.purpose == "chat"]
     assert used.calls == 2 and used.prompt_tokens > 0
 
 
@@ -169,8 +175,9 @@ def test_no_tools_are_sent_while_memory_is_off_or_the_talk_is_incognito(
     open_store: Opener, server: WireServer
 ) -> None:
     mc = open_store(chat_model=chat_of(server))
-    mc.session(user="ana", incognito=True).send("Hello.").text
-    mc.set_memory(False, user="ana")
-    mc.session(user="ana").send("Hello.").text
+    ana = mc.user("ana")
+    ana.chat(incognito=True).send("Hello.").text
+    ana.set_memory(False, all_apps=True)
+    ana.chat().send("Hello.").text
     assert len(server.requests) == 2
     assert not any("tools" in request.body for request in server.requests)

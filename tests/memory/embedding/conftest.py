@@ -16,6 +16,6 @@ def rivers(open_store: Opener, monkeypatch: pytest.MonkeyPatch) -> MemChat:
     monkeypatch.setattr(migration, "BATCH", 2)
     mc = open_store()
     for river in RIVERS:
-        mc.add("fact", "river", f"{river} in flood", user="ana")
-    mc.embed_pending()
+        mc.user("ana").memories.add("fact", "river", f"{river} in flood")
+    mc.jobs.embed()
     return mc

@@ -41,14 +41,14 @@ def test_another_model_is_named_at_open_with_the_command_that_mends_it_and_nothi
     why = {"embed_model": "MEMCHAT_EMBED_MODEL"}
     mc = open_store(embedder=None, embed_model=name, why=why)
     with pytest.raises(SchemaError) as error:
-        mc.recall("Tejo", user="ana")
+        mc.user("ana").search("Tejo")
     assert OLD in str(error.value) and f"memchat services migrate {name}" in str(error.value)
     dimensions = HashEmbedder(name.removeprefix("hash/")).service.dimensions
     assert "64" in str(error.value) and str(dimensions) in str(error.value)
     mc.close()
     assert {path.name: path.read_bytes() for path in home.iterdir() if path.is_file()} == before
     with open_store(embedder=None, embed_model=name, why=why) as mc:
-        mc.migrate()
+        mc.services.migrate()
         found(mc, "Tejo")
 
 
@@ -83,20 +83,20 @@ def test_the_old_service_answers_until_the_new_one_has_everything(rivers: MemCha
 def test_another_process_goes_along_at_its_next_search(rivers: MemChat, open_store: Opener) -> None:
     other = open_store()
     found(other, "Tejo")
-    assert rivers.migrate(NEW).switched
+    assert rivers.services.migrate(NEW).switched
     for river in RIVERS:
         assert NEW in spaces(other, f"{river} flood", found(other, river))
-    rivers.use_service(OLD)
+    rivers.services.use(OLD)
     assert OLD in spaces(other, "Tejo flood", found(other, "Tejo"))
 
 
 def test_a_question_asked_before_the_change_is_searched_in_its_own_space(rivers: MemChat) -> None:
     recall = private.parts(rivers).recall
     question = recall.question("Tejo flood")
-    rivers.migrate(NEW)
+    rivers.services.migrate(NEW)
     hits = recall.find(Scope("ana"), question, 5).hits
     assert "Tejo" in hits[0].text and OLD in spaces(rivers, "Tejo flood", hits)
-    rivers.remove_service(OLD)
+    rivers.services.remove(OLD)
     late = recall.find(Scope("ana"), question, 5)
     assert "Tejo" in late.hits[0].text and {hit.cosine for hit in late.hits} == {None}
     assert "changed just now" in str(late.degraded)
@@ -108,25 +108,25 @@ def test_what_is_written_meanwhile_has_its_new_vector_at_the_change(rivers: MemC
 
     def write(batch: int) -> None:
         if (name := next(names, None)) is not None:
-            rivers.add("fact", "river", f"{name} in flood", user="ana")
-            rivers.embed_pending()
+            rivers.user("ana").memories.add("fact", "river", f"{name} in flood")
+            rivers.jobs.embed()
 
     done = migrate(rivers, Between(NEW, write))
     assert done.switched
     for name in ("Guadiana", "Ave", "Tua"):
         assert NEW in spaces(rivers, f"{name} flood", found(rivers, name))
         assert found(rivers, name)[0].cosine is not None
-    assert rivers.jobs(user="ana", status="pending") == []
+    assert rivers.jobs.list(user="ana", status="pending") == []
 
 
 def test_a_fact_forgotten_while_it_is_embedded_leaves_no_vector(rivers: MemChat) -> None:
     def forget(batch: int) -> None:
         if batch == 1:
-            rivers.delete(1, user="ana")
+            rivers.user("ana").memories.delete(1)
 
     done = migrate(rivers, Between(NEW, forget))
     assert done.switched
-    assert {info.vectors for info in rivers.services()} == {len(RIVERS) - 1}
+    assert {info.vectors for info in rivers.services.list()} == {len(RIVERS) - 1}
     assert rivers.repair() == []
 
 
@@ -136,11 +136,11 @@ def test_a_store_that_is_written_to_without_end_is_changed_all_the_same(rivers: 
     def write(batch: int) -> None:
         for word in ("one", "two", "three", "four", "five", "six"):
             name = f"{word} {'x' * next(count)}" if batch < 40 else word
-            rivers.add("fact", "river", f"{name} in flood", user="ana")
+            rivers.user("ana").memories.add("fact", "river", f"{name} in flood")
 
     embedder = Between(NEW, lambda batch: write(batch) if batch % 3 == 0 else None)
     assert migrate(rivers, embedder).switched
-    rivers.run_jobs(user="ana")
+    rivers.jobs.run(user="ana")
     with private.database(rivers).read() as tx:
         assert unembedded.count(tx, services.in_use(tx) or 0) == 0
 
@@ -150,20 +150,21 @@ def test_a_worker_that_was_at_it_with_the_old_service_leaves_no_fact_without_a_v
 ) -> None:
     other = open_store()
     mc = open_store(embedder=Between(OLD, lambda batch: change(batch)))
+    mc.user("ana")
 
     def change(batch: int) -> None:
         if batch == 2:
             with pytest.raises(InputError):
-                other.use_service(NEW)
-            other.use_service(NEW, force=True)
+                other.services.use(NEW)
+            other.services.use(NEW, force=True)
 
-    mc.add("fact", "river", "Tejo in flood", user="ana")
-    mc.embed_pending()
-    other.migrate(NEW)
-    other.use_service(OLD)
-    late = mc.add("fact", "river", "Douro in flood", user="ana")
-    mc.run_jobs(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
-    mc.run_jobs(user="ana")
+    mc.user("ana").memories.add("fact", "river", "Tejo in flood")
+    mc.jobs.embed()
+    other.services.migrate(NEW)
+    other.services.use(OLD)
+    late = mc.user("ana").memories.add("fact", "river", "Douro in flood")
+    mc.jobs.run(user="ana", kinds=("embed",))  # while it embeds, the other changes the service
+    mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
         assert services.in_use(tx) == 2 and unembedded.count(tx, 2) == 0
     (hit,) = [hit for hit in found(mc, "Douro") if hit.id == late.id]
@@ -175,35 +176,36 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
     open_store: Opener, extract_model: ScriptedModel, when: str
 ) -> None:
     other = open_store()
-    other.add("fact", "river", "Tejo in flood", user="ana")
-    other.embed_pending()
+    other.user("ana").memories.add("fact", "river", "Tejo in flood")
+    other.jobs.embed()
     learnt = answer(fact("I live in Porto", "city", "Porto"), summary="About Porto.")
 
     def change(batch: int) -> None:
         if when == "its facts are embedded" and batch == 2:  # the first is the question
-            assert other.migrate(NEW).switched
+            assert other.services.migrate(NEW).switched
 
     def read(messages: object) -> str:
         if when == "the model reads":
-            assert other.migrate(NEW).switched
+            assert other.services.migrate(NEW).switched
         return learnt
 
     extract_model.replies.append(read)
     mc = open_store(embedder=Between(OLD, change))
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         assert chat.send("I live in Porto. The boiler hums at night.").text
-    mc.run_jobs(user="ana")
-    mc.run_jobs(user="ana")
+    mc.jobs.run(user="ana")
+    mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
         in_use = services.in_use(tx) or 0
         assert in_use == 2 and unembedded.count(tx, in_use) == 0 and unembedded.total(tx) > 3
-    hits = mc.recall("Porto", user="ana").hits
+    hits = ana.search("Porto").hits
     assert {"memory", "message"} == {hit.kind for hit in hits if hit.cosine is not None}
 
 
 def nowhere_queued(mc: MemChat) -> int:
     """A fact without a vector, and without a job that would make it; the index has heard of it."""
-    late = mc.add("fact", "river", "Guadiana in flood", user="ana").id
+    late = mc.user("ana").memories.add("fact", "river", "Guadiana in flood").id
     with sqlite3.connect(mc.settings.home / FILE) as raw:
         raw.execute("DELETE FROM jobs")
     raw.close()
@@ -229,8 +231,8 @@ def test_a_process_that_slept_through_two_changes_finds_what_was_made_in_them(
 ) -> None:
     late = nowhere_queued(rivers)
     other = open_store()
-    assert other.migrate(NEW).switched
-    assert other.migrate(OLD).switched
+    assert other.services.migrate(NEW).switched
+    assert other.services.migrate(OLD).switched
     cosine = cosine_in(OLD, "Guadiana flood", text_of(rivers, late))
     assert in_the_index(rivers, late) == pytest.approx(cosine)
 
@@ -242,8 +244,8 @@ def test_an_index_saved_before_a_change_back_is_not_read_after_it(
     late = nowhere_queued(rivers)
     rivers.close()  # which saves the index
     with open_store() as other:
-        assert other.migrate(NEW).switched
-        assert other.migrate(OLD).switched
+        assert other.services.migrate(NEW).switched
+        assert other.services.migrate(OLD).switched
     again = open_store()
     cosine = cosine_in(OLD, "Guadiana flood", text_of(again, late))
     assert in_the_index(again, late) == pytest.approx(cosine)
@@ -255,8 +257,8 @@ def test_a_process_that_slept_through_a_change_saves_no_index_of_before(
     monkeypatch.setattr(vector_index, "SAVE_FROM", 1)
     late = nowhere_queued(rivers)
     with open_store() as other:
-        assert other.migrate(NEW).switched
-        assert other.migrate(OLD).switched
+        assert other.services.migrate(NEW).switched
+        assert other.services.migrate(OLD).switched
     rivers.close()
     assert in_the_index(open_store(), late) is not None
 
@@ -271,18 +273,19 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
     open_store: Opener, extract_model: ScriptedModel
 ) -> None:
     mc = open_store()
+    ana = mc.user("ana")
     extract_model.replies.append(
         answer(fact("I live in Porto", "city", "Porto"), title="Home", summary="About Porto.")
     )
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("I live in Porto. The boiler hums at night.").text
-    mc.run_jobs(user="ana")
-    open_one = mc.session(user="ana")
+    mc.jobs.run(user="ana")
+    open_one = ana.chat()
     assert open_one.send("My new kayak is red.").text
     with private.database(mc).read() as tx:
         old = services.in_use(tx) or 0
         assert embeddings.exist_for(tx, old)
-    done = mc.migrate(NEW)
+    done = mc.services.migrate(NEW)
     assert done.switched
     with private.database(mc).read() as tx:
         new = services.in_use(tx) or 0
@@ -295,7 +298,7 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
             kind: len(unembedded.next_after(tx, 10_000, kind, 0, 100)) for kind in unembedded.KINDS
         }
     assert all(kinds.values())  # there were facts, turns and a summary to take along
-    moments = [h for h in mc.recall("boiler hums night", user="ana").hits if h.kind == "message"]
+    moments = [h for h in ana.search("boiler hums night").hits if h.kind == "message"]
     assert moments and moments[0].cosine is not None
 
 
@@ -304,20 +307,21 @@ def test_conversations_read_by_an_older_version_are_taken_along_too(
 ) -> None:
     """As the upgrade leaves them: read, without a text to embed or a hash."""
     mc = open_store()
+    ana = mc.user("ana")
     extract_model.replies.append(answer(summary="About the boiler."))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("The boiler hums at night.").text
-    mc.run_jobs(user="ana")
+    mc.jobs.run(user="ana")
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
         tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
         tx.exec_driver_sql("DELETE FROM embeddings")
-    (info,) = mc.services()
+    (info,) = mc.services.list()
     assert info.lacking == 3
-    done = mc.migrate(NEW)
+    done = mc.services.migrate(NEW)
     assert (done.switched, done.embedded) == (True, 3)
-    assert {info.name: info.lacking for info in mc.services()} == {OLD: 3, NEW: 0}
-    assert mc.recall("boiler hums", user="ana").hits[0].cosine is not None
+    assert {info.name: info.lacking for info in mc.services.list()} == {OLD: 3, NEW: 0}
+    assert ana.search("boiler hums").hits[0].cosine is not None
 
 
 def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(
@@ -326,9 +330,9 @@ def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(
     clock.advance(seconds=11 * 3600)  # another day in Tokyo already
     mc = open_store(timezone="America/Los_Angeles")
     extract_model.replies.append(answer(summary="About Porto."))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("I live in Porto.").text
-    mc.run_jobs(user="ana")
+    mc.jobs.run(user="ana")
     mc.close()
-    done = open_store(timezone="Asia/Tokyo").migrate(NEW)
+    done = open_store(timezone="Asia/Tokyo").services.migrate(NEW)
     assert done.switched and done.refused == {}

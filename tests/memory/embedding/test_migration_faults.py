@@ -41,7 +41,7 @@ def test_one_text_that_the_new_service_refuses_stops_neither_the_rest_nor_a_sear
     assert (done.switched, done.embedded) == (False, 6)
     assert list(done.refused) == ["memory 5"]
     assert OLD in spaces(rivers, "Sado flood", found(rivers, "Sado"))
-    assert rivers.use_service(NEW, force=True) == 1
+    assert rivers.services.use(NEW, force=True).count == 1
     (hit,) = [h for h in found(rivers, "Sado") if "Sado" in h.text]
     assert hit.id == 5
 
@@ -143,8 +143,8 @@ def test_a_change_that_cannot_begin_leaves_no_trace(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
-        rivers.migrate("openai/text-embedding-3-small")
-    assert [(info.name, info.state) for info in rivers.services()] == [(OLD, "in use")]
+        rivers.services.migrate("openai/text-embedding-3-small")
+    assert [(info.name, info.state) for info in rivers.services.list()] == [(OLD, "in use")]
 
 
 def test_a_service_that_fails_half_way_is_gone_on_with(rivers: MemChat) -> None:
@@ -154,19 +154,19 @@ def test_a_service_that_fails_half_way_is_gone_on_with(rivers: MemChat) -> None:
 
     with pytest.raises(ProviderError):
         migrate(rivers, Between(NEW, fail))
-    assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
-    assert rivers.migrate().switched  # without a name: the one that was begun
-    assert {i.name: i.state for i in rivers.services()} == {OLD: "kept", NEW: "in use"}
+    assert {i.name: i.state for i in rivers.services.list()} == {OLD: "in use", NEW: "coming"}
+    assert rivers.services.migrate().switched  # without a name: the one that was begun
+    assert {i.name: i.state for i in rivers.services.list()} == {OLD: "kept", NEW: "in use"}
 
 
 def test_a_change_that_was_called_off_is_told_and_ends(rivers: MemChat, open_store: Opener) -> None:
     def call_off(batch: int) -> None:
         if batch == 2:
-            open_store().remove_service(NEW, force=True)
+            open_store().services.remove(NEW, force=True)
 
     with pytest.raises(StoreError, match="called this change off"):
         migrate(rivers, Between(NEW, call_off))
-    assert [info.name for info in rivers.services()] == [OLD]
+    assert [info.name for info in rivers.services.list()] == [OLD]
     found(rivers, "Tejo")
 
 
@@ -176,7 +176,7 @@ def test_two_runs_at_once_are_refused_and_a_dead_one_is_not_waited_for(
     def second(batch: int) -> None:
         if batch == 1:
             with pytest.raises(StoreError, match="another memchat is making these vectors"):
-                open_store().migrate(NEW)
+                open_store().services.migrate(NEW)
 
     assert migrate(rivers, Between(NEW, second)).switched
 
@@ -185,9 +185,9 @@ def test_changing_to_a_third_service_meanwhile_leaves_the_second_aside(rivers: M
     with private.database(rivers).write() as tx:
         half = services.register(tx, HashEmbedder("other-96").service, NOON)
         services.set_coming(tx, half)
-    assert {i.name: i.state for i in rivers.services()} == {OLD: "in use", NEW: "coming"}
-    assert rivers.migrate(THIRD).switched
-    assert {i.name: i.state for i in rivers.services()} == {
+    assert {i.name: i.state for i in rivers.services.list()} == {OLD: "in use", NEW: "coming"}
+    assert rivers.services.migrate(THIRD).switched
+    assert {i.name: i.state for i in rivers.services.list()} == {
         OLD: "kept",
         NEW: "kept",
         THIRD: "in use",
@@ -236,7 +236,7 @@ def test_a_killed_change_is_gone_on_with_and_pays_one_batch_twice_at_most(
     done = subprocess.run(command, env={**os.environ, "MEMCHAT_EMBED_MODEL": ""}, timeout=60)
     assert done.returncode == -signal.SIGKILL
     assert OLD in spaces(rivers, "Tejo flood", found(rivers, "Tejo"))
-    states = {info.name: (info.state, info.vectors) for info in rivers.services()}
+    states = {info.name: (info.state, info.vectors) for info in rivers.services.list()}
     state, written = states[NEW]
     assert state == "coming" and 2 * (batches - 1) <= written <= 2 * batches
     rest = Between(NEW, lambda batch: None)
@@ -249,9 +249,9 @@ def test_a_killed_change_is_gone_on_with_and_pays_one_batch_twice_at_most(
 
 
 def test_removing_the_old_service_keeps_what_the_new_one_needs(rivers: MemChat) -> None:
-    rivers.migrate(NEW)
+    rivers.services.migrate(NEW)
     before = [found(rivers, river) for river in RIVERS]
-    assert rivers.remove_service(OLD) == len(RIVERS)
+    assert rivers.services.remove(OLD).count == len(RIVERS)
     assert [found(rivers, river) for river in RIVERS] == before
     with sqlite3.connect(rivers.settings.home / FILE) as raw:
         assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
@@ -267,11 +267,11 @@ def test_a_forgotten_fact_leaves_the_vectors_and_saved_index_of_every_service(
     found(rivers, "Tejo")
     rivers.close()
     mc = open_store()
-    mc.migrate(NEW)
+    mc.services.migrate(NEW)
     found(mc, "Tejo")
     mc.close()
     assert len(list((home / vector_index.FOLDER).iterdir())) == 2
     mc = open_store(embedder=HashEmbedder("other-96"))
-    mc.delete(1, user="ana")
+    mc.user("ana").memories.delete(1)
     assert list((home / vector_index.FOLDER).iterdir()) == []
-    assert {info.vectors for info in mc.services()} == {len(RIVERS) - 1}
+    assert {info.vectors for info in mc.services.list()} == {len(RIVERS) - 1}

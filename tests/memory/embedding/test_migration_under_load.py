@@ -95,27 +95,28 @@ class Life:
 
     def do(self, step: str, chance: int) -> None:
         mc = self.writer
+        ana = mc.user("ana")
         known = sorted(self.words)
         one = known[chance % len(known)] if known else None
         if step == "add" or one is None:
             word = _letters(next(self.numbers))
-            self.words[mc.add("fact", "thing", f"{word} pebble", user="ana").id] = word
+            self.words[ana.memories.add("fact", "thing", f"{word} pebble").id] = word
         elif step == "edit":
             word = _letters(next(self.numbers))
-            mc.edit(one, user="ana", value=f"{word} pebble")
+            ana.memories.update(one, value=f"{word} pebble")
             self.words[one] = word
         elif step == "delete" and len(known) > 1:
-            mc.delete(one, user="ana")
+            ana.memories.delete(one)
             del self.words[one]
         elif step == "embed":
-            mc.embed_pending()
+            mc.jobs.embed()
         elif step == "search":
-            assert mc.recall(f"{self.words[one]} pebble", user="ana").hits
+            assert ana.search(f"{self.words[one]} pebble").hits
         elif step == "reopen":
             self.reader.close()
             self.reader = self._open()
         elif step == "chat":
-            with mc.session(user="ana") as chat:
+            with ana.chat() as chat:
                 assert chat.send(f"the {self.words[one]} pebble").text
 
     def look(self) -> None:
@@ -123,7 +124,7 @@ class Life:
         for mc in (self.reader, self.writer):
             for memory_id, word in self.words.items():
                 question = f"{word} pebble"
-                hits = mc.recall(question, user="ana").hits
+                hits = mc.user("ana").search(question).hits
                 facts = {hit.id: hit for hit in hits if hit.kind == "memory"}
                 assert facts[memory_id].cosine is not None
                 assert spaces(mc, question, hits), hits

@@ -45,14 +45,15 @@ def home(open_store: Opener, extract_model: ScriptedModel, monkeypatch: pytest.M
     """A store with facts, a conversation and its summary, closed, its index saved."""
     monkeypatch.setattr(index_module, "SAVE_FROM", 1)
     mc = open_store()
+    ana = mc.user("ana")
     for river in RIVERS:
-        mc.add("fact", "river", f"{river} in flood", user="ana")
-    mc.embed_pending()
+        ana.memories.add("fact", "river", f"{river} in flood")
+    mc.jobs.embed()
     lisbon = fact("I live in Lisbon", "city", "Lisbon")
     extract_model.replies.append(answer(lisbon, title="Home", summary="Lisbon and its boiler."))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("I live in Lisbon. The boiler hums at night.").text
-    mc.run_jobs(user="ana")
+    mc.jobs.run(user="ana")
     everything(mc)
     mc.close()
     assert len(list((mc.settings.home / FOLDER).iterdir())) == 3
@@ -64,7 +65,7 @@ def everything(mc: MemChat) -> list[tuple[str, int, float, float | None, float |
     return [
         (hit.kind, hit.id, hit.score, hit.cosine, hit.prior)
         for question in (*RIVERS, "Lisbon", "boiler hums", "flood")
-        for hit in mc.recall(question, user="ana").hits
+        for hit in mc.user("ana").search(question).hits
     ]
 
 
@@ -82,10 +83,11 @@ def files(home: Path) -> list[Path]:
 def of_another(home: Path, tmp_path: Path) -> Path:
     """The saved index of a store that was begun elsewhere, of the same size."""
     with MemChat(settings=Settings(tmp_path / "elsewhere"), embedder=HashEmbedder()) as mc:
+        ana = mc.user("ana")
         for thing in ("spoon", "fork", "knife", "plate", "cup"):
-            mc.add("fact", "thing", thing, user="ana")
-        mc.embed_pending()
-        mc.recall("spoon", user="ana")
+            ana.memories.add("fact", "thing", thing)
+        mc.jobs.embed()
+        ana.search("spoon")
     return tmp_path / "elsewhere" / FOLDER
 
 
@@ -147,15 +149,15 @@ def test_an_index_older_than_the_rows_reads_on(
 ) -> None:
     shutil.copytree(home / FOLDER, tmp_path / "older")
     with open_store() as mc:
-        added = mc.add("fact", "river", "Guadiana in flood", user="ana").id
-        mc.embed_pending()
-        mc.delete(1, user="ana")
+        added = mc.user("ana").memories.add("fact", "river", "Guadiana in flood").id
+        mc.jobs.embed()
+        mc.user("ana").memories.delete(1)
         expected = everything(mc)
     shutil.rmtree(home / FOLDER)
     shutil.copytree(tmp_path / "older", home / FOLDER)
     with open_store(embedder=Silent()) as mc:
         assert everything(mc) == expected
-        ids = {hit.id for hit in mc.recall("flood", user="ana").hits}
+        ids = {hit.id for hit in mc.user("ana").search("flood").hits}
         assert added in ids and 1 not in ids
 
 
@@ -163,7 +165,7 @@ def test_the_index_of_a_service_that_is_used_no_more_is_not_read(
     home: Path, open_store: Opener
 ) -> None:
     with open_store() as mc:
-        mc.migrate("hash/other-64")
+        mc.services.migrate("hash/other-64")
         changed = everything(mc)
     with open_store(embedder=HashEmbedder("other-64")) as mc:
         assert everything(mc) == changed
@@ -187,7 +189,7 @@ def test_what_a_killed_save_left_goes_with_what_is_forgotten(
     for part in parts:
         part.write_bytes(b"vectors of Tejo")
     with open_store() as mc:
-        mc.delete(1, user="ana")
+        mc.user("ana").memories.delete(1)
     assert not any(part.exists() for part in parts)
 
 
@@ -293,7 +295,7 @@ def test_facts_turns_and_summaries_without_a_vector_are_queued_and_made(
     change(home, statement)
     with open_store() as mc:
         assert "queued 8 texts without a vector; memchat jobs run makes them" in mc.repair()
-        mc.run_jobs(user="ana")
+        mc.jobs.run(user="ana")
         assert everything(mc) == right
         assert mc.repair() == []
 

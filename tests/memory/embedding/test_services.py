@@ -168,8 +168,8 @@ def test_what_is_kept_is_float32_little_endian_under_the_sha256_of_the_text(
     open_store: Opener,
 ) -> None:
     mc = open_store()
-    memory = mc.add("fact", "river", "Tejo", user="ana")
-    mc.embed_pending()
+    memory = mc.user("ana").memories.add("fact", "river", "Tejo")
+    mc.jobs.embed()
     with private.database(mc).read() as tx:
         hashed = memories.hash_of(tx, memory.id)
         (text,) = (
@@ -189,42 +189,43 @@ def test_the_same_words_in_several_places_cost_one_text(open_store: Opener) -> N
     counting = Counting()
     mc = open_store(embedder=counting)
     for app in ("home", "work", "garden"):
-        mc.add("fact", "river", "Tejo", user="ana", app=app)
-    mc.embed_pending()
+        mc.user("ana", app=app).memories.add("fact", "river", "Tejo")
+    mc.jobs.embed()
     assert len(counting.texts) == 1
-    mc.add("fact", "river", "Tejo", user="ana", app="boat")
-    mc.embed_pending()
+    mc.user("ana", app="boat").memories.add("fact", "river", "Tejo")
+    mc.jobs.embed()
     assert len(counting.texts) == 1
     for app in ("home", "work", "garden", "boat"):
-        assert [hit.cosine for hit in mc.recall("Tejo", user="ana", app=app).hits] != [None]
+        assert [hit.cosine for hit in mc.user("ana", app=app).search("Tejo").hits] != [None]
 
 
 def test_a_question_asked_again_costs_no_call(open_store: Opener) -> None:
     counting = Counting()
     mc = open_store(embedder=counting)
-    mc.add("fact", "river", "Tejo", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("fact", "river", "Tejo")
     for _ in range(3):
-        assert mc.recall("Tejo", user="ana").hits
+        assert ana.search("Tejo").hits
     assert counting.questions == ["Tejo"]
 
 
 def test_what_was_said_in_a_chat_costs_no_call_in_another_process(open_store: Opener) -> None:
     first = Counting()
-    with open_store(embedder=first).session(user="ana") as chat:
+    with open_store(embedder=first).user("ana").chat() as chat:
         assert chat.send("Where is the Tejo?").text
     assert first.questions == ["Where is the Tejo?"]
     second = Counting()
-    assert open_store(embedder=second).recall("Where is the Tejo?", user="ana").degraded is None
+    assert open_store(embedder=second).user("ana").search("Where is the Tejo?").degraded is None
     assert second.questions == []
 
 
 def test_a_question_that_was_searched_before_is_kept_when_it_is_said(open_store: Opener) -> None:
     mc = open_store(embedder=Counting())
-    mc.recall("Where is the Tejo?", user="ana")
+    mc.user("ana").search("Where is the Tejo?")
     with private.database(mc).read() as tx:
         key = embeddings.query_hash("Where is the Tejo?")
         assert embeddings.get(tx, 1, [key]) == {}
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("Where is the Tejo?").text
     with private.database(mc).read() as tx:
         assert set(embeddings.get(tx, 1, [key])) == {key}
@@ -237,7 +238,7 @@ def test_searching_keeps_no_more_than_the_latest_questions_and_none_on_disk(
     counting = Counting()
     mc = open_store(embedder=counting)
     for word in ("one", "two", "three", "four", "two", "one"):
-        mc.recall(word, user="ana")
+        mc.user("ana").search(word)
     assert counting.questions == ["one", "two", "three", "four", "one"]
     with private.database(mc).read() as tx:
         assert not embeddings.exist_for(tx, 1)
@@ -245,10 +246,11 @@ def test_searching_keeps_no_more_than_the_latest_questions_and_none_on_disk(
 
 def test_a_deleted_conversation_takes_its_questions_vectors_along(open_store: Opener) -> None:
     mc = open_store()
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         assert chat.send("Where is the Tejo?").text
         session_id = chat.session_id
-    mc.delete_session(session_id, user="ana")
+    mc.user("ana").sessions.delete(session_id)
     with private.database(mc).read() as tx:
         assert not embeddings.exist_for(tx, 1)
 
@@ -258,17 +260,18 @@ def test_a_deleted_conversation_takes_its_questions_vectors_along(open_store: Op
 
 def test_only_the_vectors_of_the_service_in_use_are_searched(open_store: Opener) -> None:
     mc = open_store()
-    kept = mc.add("fact", "river", "Tejo in flood", user="ana")
-    mc.embed_pending()
-    mc.migrate(OTHER)
-    both = {info.name: info.vectors for info in mc.services()}
+    ana = mc.user("ana")
+    kept = ana.memories.add("fact", "river", "Tejo in flood")
+    mc.jobs.embed()
+    mc.services.migrate(OTHER)
+    both = {info.name: info.vectors for info in mc.services.list()}
     assert both == {"hash/words": 1, OTHER: 1}
     for model in (OTHER, "hash/words"):
-        mc.use_service(model)
+        mc.services.use(model)
         asked, _ = HashEmbedder(model.removeprefix("hash/")).embed_query("Tejo flood")
         with private.database(mc).read() as tx:
             row = embeddings.get(tx, services.in_use(tx) or 0, [memories.hash_of(tx, kept.id)])
-        (hit,) = mc.recall("Tejo flood", user="ana").hits
+        (hit,) = ana.search("Tejo flood").hits
         (vector,) = row.values()
         assert hit.cosine == pytest.approx(float(vector @ asked), abs=1e-6)
 
@@ -284,8 +287,8 @@ def cli_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     with MemChat(settings=Settings(tmp_path / "store"), embedder=HashEmbedder()) as mc:
         for river in ("Tejo", "Douro", "Mondego"):
-            mc.add("fact", "river", river, user="ana")
-        mc.embed_pending()
+            mc.user("ana").memories.add("fact", "river", river)
+        mc.jobs.embed()
     return tmp_path / "store"
 
 
@@ -366,22 +369,22 @@ def test_a_setting_that_names_another_model_is_told(
 
 def test_two_services_of_one_name_are_told_apart_by_number(open_store: Opener) -> None:
     mc = open_store()
-    mc.add("fact", "river", "Tejo", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("fact", "river", "Tejo")
+    mc.jobs.embed()
     with private.database(mc).write() as tx:
         second = services.register(tx, Service("hash", "words", 64, 10, version="2"), NOON)
     with pytest.raises(InputError, match=f"1 or {second}"):
-        mc.remove_service("hash/words")
-    mc.remove_service(str(second))
-    assert [info.id for info in mc.services()] == [1]
+        mc.services.remove("hash/words")
+    mc.services.remove(str(second))
+    assert [info.id for info in mc.services.list()] == [1]
     with pytest.raises(NotFound):
-        mc.remove_service(str(second))
+        mc.services.remove(str(second))
 
 
 def test_a_store_says_which_service_and_dimension_it_has(open_store: Opener) -> None:
     mc = open_store()
-    mc.add("fact", "river", "Tejo", user="ana")
-    mc.embed_pending()
-    mc.migrate(OTHER)
+    mc.user("ana").memories.add("fact", "river", "Tejo")
+    mc.jobs.embed()
+    mc.services.migrate(OTHER)
     with private.database(mc).read() as tx:
         assert meta.get(tx, "embed_dim") == "96"

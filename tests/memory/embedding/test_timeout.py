@@ -69,8 +69,8 @@ FEW = 165
 
 def kayak(open_store: Opener, embedder: object, **more: Any) -> MemChat:
     mc = open_store(embedder=embedder, embed_patience=PATIENCE, budget_tokens=FEW, **more)
-    mc.add("fact", "boat", "a red kayak", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("fact", "boat", "a red kayak")
+    mc.jobs.embed()
     return mc
 
 
@@ -91,7 +91,8 @@ def test_a_slow_service_leaves_the_reply_to_words_in_under_200_ms(
 ) -> None:
     monkeypatch.setattr(patience_room, "LOST", 0.0)  # it is asked, and waited for, in each turn
     mc = kayak(open_store, slow)
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     assert chat.send("Hi").text  # everything is loaded
     took = []
     for _ in range(5):  # the best of them: what a busy machine adds is not ours
@@ -103,12 +104,13 @@ def test_a_slow_service_leaves_the_reply_to_words_in_under_200_ms(
     assert [hit.channel for hit in reply.shown.hits if hit.kind == "memory"] == ["words"]
     assert "did not answer within 0.15 s" in reply.shown.degraded
     assert "MEMCHAT_EMBED_PATIENCE" in reply.shown.degraded
-    assert mc.why(user="ana").degraded == reply.shown.degraded
+    assert ana.sessions.why().degraded == reply.shown.degraded
 
 
 def test_a_vector_that_comes_late_is_kept_for_the_next_time(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     assert chat.send("the red kayak").text
     assert not kept_question(mc, "the red kayak")
     slow.go.set()
@@ -117,7 +119,7 @@ def test_a_vector_that_comes_late_is_kept_for_the_next_time(open_store, slow: Sl
     reply = chat.send("the red kayak")
     assert reply.text and reply.shown.degraded is None
     assert kept_question(mc, "the red kayak")
-    assert any(total.purpose == "embed" for total in mc.usage(user="ana"))
+    assert any(total.purpose == "embed" for total in ana.usage())
 
 
 def test_a_vector_that_comes_before_the_end_is_kept_at_the_end(
@@ -125,7 +127,7 @@ def test_a_vector_that_comes_before_the_end_is_kept_at_the_end(
 ) -> None:
     extract_model.replies.append('{"facts": [], "forget": [], "title": "", "summary": ""}')
     mc = kayak(open_store, slow)
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("the red kayak").text
         slow.go.set()
         arrived(chat)
@@ -142,7 +144,7 @@ def test_a_vector_that_comes_while_the_model_answers_is_kept_with_the_reply(open
         return "Fine."
 
     mc = kayak(open_store, slow, chat_model=ScriptedModel([reply]))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     answered = chat.send("the red kayak")
     assert answered.text and answered.shown.degraded
     assert kept_question(mc, "the red kayak")
@@ -150,37 +152,41 @@ def test_a_vector_that_comes_while_the_model_answers_is_kept_with_the_reply(open
 
 def test_a_failing_service_leaves_words_and_says_why(open_store: Opener) -> None:
     mc = kayak(open_store, Down())
-    reply = mc.session(user="ana").send("the red kayak")
+    ana = mc.user("ana")
+    reply = ana.chat().send("the red kayak")
     assert reply.text and [h.channel for h in reply.shown.hits if h.kind == "memory"] == ["words"]
     assert reply.shown.degraded == "searched by words only: the service is down"
-    assert mc.why(user="ana").degraded == reply.shown.degraded
+    assert ana.sessions.why().degraded == reply.shown.degraded
 
 
 def test_without_a_service_words_are_searched_and_it_is_said(open_store: Opener) -> None:
     mc = kayak(open_store, None, embed_model="none")
-    reply = mc.session(user="ana").send("the red kayak")
+    ana = mc.user("ana")
+    reply = ana.chat().send("the red kayak")
     assert reply.text and [h.channel for h in reply.shown.hits if h.kind == "memory"] == ["words"]
-    assert reply.shown.degraded and mc.why(user="ana").degraded == reply.shown.degraded
+    assert reply.shown.degraded and ana.sessions.why().degraded == reply.shown.degraded
 
 
 def test_an_answer_outside_a_conversation_does_not_wait_either(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
-    answer = mc.chat_once("the red kayak", user="ana")
+    answer = mc.user("ana").answer("the red kayak")
     assert answer.text == "Fine." and answer.shown.degraded
     assert [hit.channel for hit in answer.shown.hits] == ["words"]
 
 
 def test_a_service_that_answers_in_time_is_not_degraded(open_store: Opener) -> None:
     mc = open_store(embed_patience=WAIT)
-    reply = mc.session(user="ana").send("Hi")
-    assert reply.text and reply.shown.degraded is None and mc.why(user="ana").degraded is None
+    ana = mc.user("ana")
+    reply = ana.chat().send("Hi")
+    assert reply.text and reply.shown.degraded is None and ana.sessions.why().degraded is None
 
 
 def test_with_memory_off_no_service_is_asked(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
-    mc.set_memory(False, user="ana", app="default")
-    assert mc.session(user="ana").send("the red kayak").text
-    assert mc.session(user="ana", incognito=True).send("the red kayak").text
+    ana = mc.user("ana")
+    mc.user("ana", app="default").set_memory(False)
+    assert ana.chat().send("the red kayak").text
+    assert ana.chat(incognito=True).send("the red kayak").text
     assert slow.asked == 0
 
 
@@ -261,29 +267,31 @@ def test_a_service_that_hangs_is_asked_nothing_new_until_it_answers(monkeypatch)
 
 def test_an_embedder_that_breaks_costs_meaning_and_no_patience(open_store: Opener) -> None:
     mc = open_store(embedder=Breaks(), budget_tokens=FEW)
-    mc.add("fact", "boat", "a red kayak", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("fact", "boat", "a red kayak")
     began = time.perf_counter()
-    reply = mc.session(user="ana").send("the red kayak")
+    reply = ana.chat().send("the red kayak")
     assert reply.text and time.perf_counter() - began < WAIT / 3
-    for shown in (reply.shown, mc.recall("the red kayak", user="ana")):
+    for shown in (reply.shown, ana.search("the red kayak")):
         assert [hit.channel for hit in shown.hits if hit.kind == "memory"] == ["words"]
         assert "failed (ValueError)" in shown.degraded and "kayak" not in shown.degraded
 
 
 def test_a_search_waits_unless_it_is_told_how_long(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
+    ana = mc.user("ana")
     began = time.perf_counter()
-    found = mc.recall("the red kayak", user="ana", patience=PATIENCE)
+    found = ana.search("the red kayak", timeout=PATIENCE)
     assert time.perf_counter() - began < WAIT / 10
     assert found.degraded and [hit.channel for hit in found.hits] == ["words"]
     slow.go.set()
-    found = mc.recall("the red kayak", user="ana")
+    found = ana.search("the red kayak")
     assert found.degraded is None and found.hits[0].cosine is not None
 
 
 def test_a_slow_service_does_not_hold_up_forgetting(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
-    reply = mc.session(user="ana").send("Forget what I said of the kayak, the red one")
+    reply = mc.user("ana").chat().send("Forget what I said of the kayak, the red one")
     assert "a red kayak" in reply.text
 
 
@@ -293,7 +301,7 @@ def test_a_slow_service_is_told_on_the_command_line_once(
     from memchat.cli import chat_loop
 
     mc = kayak(open_store, slow)
-    chat, told = mc.session(user="ana"), set[str]()
+    chat, told = mc.user("ana").chat(), set[str]()
     for text in ("the red kayak", "the red kayak again"):
         assert chat_loop._turn(chat, text, told)
     assert capsys.readouterr().err.count("did not answer within 0.15 s") == 1
@@ -374,14 +382,15 @@ def known_at_the_end(
     """What the extraction model is shown as known after a chat that had its vectors, or not."""
     waited = WAIT if waits else 0.01
     mc = open_store(embedder=embedder, home=home, embed_patience=waited)
-    mc.add("fact", "dog", "Bruno, a grey dog", user="ana")
-    mc.add("fact", "boat", "a red kayak", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ana.memories.add("fact", "dog", "Bruno, a grey dog")
+    ana.memories.add("fact", "boat", "a red kayak")
+    mc.jobs.embed()
     if waits:
         embedder.go.set()
     extract_model.requests.clear()
     extract_model.replies.append(answer())
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         for text in SAID:
             reply = chat.send(text)
             assert reply.text and (waits or private.late_queries(chat))

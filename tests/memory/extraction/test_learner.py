@@ -24,17 +24,18 @@ THINGS = ("kayak", "violin", "drone", "loom", "kiln", "tent", "lathe", "globe", 
 
 
 def test_a_session_teaches_a_typed_fact_with_the_words_that_prove_it(mc, extract_model) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(LISBON, title="Moving house", summary="Ana moved."))
     chat = talk(mc, "Hi! I moved to Lisbon last week.")
 
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert (memory.memory_type, memory.key, memory.value) == ("profile", "city", "Lisbon")
     assert (memory.created_by, memory.seen_count, memory.active) == ("auto", 1, True)
-    (proof,) = mc.evidence(memory.id, user="ana")
+    (proof,) = ana.memories.evidence(memory.id)
     assert (proof.quote, proof.start, proof.role) == ("I moved to Lisbon", 4, "user")
     assert proof.session_title == "Moving house"
     assert chat.learned.headline == "Saved 1 (merged/updated 0)"
-    (session,) = mc.sessions(user="ana")
+    (session,) = ana.sessions.list()
     assert (session.title, session.status) == ("Moving house", "extracted")
 
 
@@ -48,35 +49,36 @@ def test_one_call_reads_a_whole_session_with_both_roles(mc, extract_model) -> No
 
 
 def test_a_session_without_a_word_teaches_nothing_and_leaves_nothing(mc, extract_model) -> None:
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         pass
-    assert chat.learned is None and mc.sessions(user="ana") == []
+    assert chat.learned is None and ana.sessions.list() == []
     assert extract_model.requests == []
 
 
 def test_an_empty_answer_is_a_normal_one(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     chat = talk(mc, "What a day.")
-    assert chat.learned.changes == () and mc.memories(user="ana") == []
+    assert chat.learned.changes == () and mc.user("ana").memories.list() == []
 
 
 def test_a_quote_that_nobody_said_is_refused(mc, extract_model) -> None:
     extract_model.replies.append(answer(fact("I moved to Porto", "city", "Porto")))
     chat = talk(mc, "I moved to Lisbon.")
-    assert mc.memories(user="ana") == []
+    assert mc.user("ana").memories.list() == []
     assert [c.kind for c in chat.learned.changes] == ["refused"]
 
 
 def test_a_number_that_the_words_do_not_hold_is_not_stored(mc, extract_model) -> None:
     extract_model.replies.append(answer(fact("I have a cat", "pet", "3 cats")))
     talk(mc, "I have a cat at home.")
-    assert mc.memories(user="ana") == []
+    assert mc.user("ana").memories.list() == []
 
 
 def test_broken_json_is_repaired_by_asking_once_more(mc, extract_model) -> None:
     extract_model.replies.extend(["Sure! Here are the facts:", answer(LISBON)])
     talk(mc, "I moved to Lisbon.")
-    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+    assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
     assert [request.purpose for request in extract_model.requests] == ["extract"] * 2 + ["verify"]
     assert extract_model.requests[1].messages[-2].content == "Sure! Here are the facts:"
 
@@ -84,19 +86,20 @@ def test_broken_json_is_repaired_by_asking_once_more(mc, extract_model) -> None:
 def test_two_bad_answers_fail_the_job_and_keep_the_session_for_later(
     mc, extract_model, clock: FakeClock
 ) -> None:
+    ana = mc.user("ana")
     extract_model.replies.extend(["prose", "more prose"])
     chat = talk(mc, "I moved to Lisbon.")
     assert chat.learned is None and chat.failure
-    assert mc.sessions(user="ana")[0].status == "pending"
-    (job,) = mc.jobs(user="ana", status="pending")
+    assert ana.sessions.list()[0].status == "pending"
+    (job,) = mc.jobs.list(user="ana", status="pending")
     assert (job.kind, job.attempts) == ("extract", 1)
 
     extract_model.replies.append(answer(LISBON))
-    assert mc.run_jobs().learned == []  # not before its time
+    assert mc.jobs.run().learned == []  # not before its time
     clock.advance(seconds=60)
-    (learned,) = mc.run_jobs().learned
+    (learned,) = mc.jobs.run().learned
     assert learned.count("added") == 1
-    assert mc.sessions(user="ana")[0].status == "extracted"
+    assert ana.sessions.list()[0].status == "extracted"
 
 
 def test_a_provider_that_fails_for_good_leaves_a_failed_job_that_can_be_retried(
@@ -106,13 +109,13 @@ def test_a_provider_that_fails_for_good_leaves_a_failed_job_that_can_be_retried(
     talk(mc, "I moved to Lisbon.")
     for _ in range(6):
         clock.advance(seconds=16 * 60)
-        mc.run_jobs()
-    (job,) = mc.jobs(user="ana", status="failed")
+        mc.jobs.run()
+    (job,) = mc.jobs.list(user="ana", status="failed")
     assert (job.attempts, job.error_message) == (6, "down")
-    assert mc.sessions(user="ana")[0].status == "failed"
+    assert mc.user("ana").sessions.list()[0].status == "failed"
     extract_model.replies.append(answer(LISBON))
-    assert mc.retry_jobs(user="ana") == 1
-    assert mc.run_jobs().learned[0].count("added") == 1
+    assert mc.jobs.retry(user="ana").count == 1
+    assert mc.jobs.run().learned[0].count("added") == 1
 
 
 def test_a_wait_that_the_provider_asks_for_is_honoured(mc, extract_model, clock) -> None:
@@ -121,26 +124,27 @@ def test_a_wait_that_the_provider_asks_for_is_honoured(mc, extract_model, clock)
     )
     talk(mc, "I moved to Lisbon.")
     clock.advance(seconds=300)
-    assert mc.run_jobs().learned == []
+    assert mc.jobs.run().learned == []
     extract_model.replies.append(answer(LISBON))
     clock.advance(seconds=300)
-    assert mc.run_jobs().learned[0].count("added") == 1
+    assert mc.jobs.run().learned[0].count("added") == 1
 
 
 def test_a_conversation_goes_on_after_its_extraction_and_only_the_rest_is_read(
     mc, extract_model
 ) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(LISBON))
     chat = talk(mc, "I moved to Lisbon.")
     extract_model.replies.append(
         answer(LISBON, fact("I keep bees", "hobby", "beekeeping: keep bees", msg="u3"))
     )
-    with mc.session(user="ana", resume=chat.session_id) as again:
+    with ana.chat(resume=chat.session_id) as again:
         again.send("I keep bees.").text
     data = sent_data(extract_model)
     assert [line["text"] for line in data["transcript"]] == ["I keep bees.", "Fine."]
     assert [line["text"] for line in data["context"]] == ["I moved to Lisbon.", "Fine."]
-    assert mc.memories(user="ana")[-1].seen_count == 1, "what was read before is no new evidence"
+    assert ana.memories.list()[-1].seen_count == 1, "what was read before is no new evidence"
     kinds = [change.kind for change in again.learned.changes]
     assert "refused" in kinds
 
@@ -150,7 +154,7 @@ def test_a_full_answer_is_asked_for_the_rest(mc, extract_model) -> None:
     facts = [fact(w[:-1], "lamp", w[8:-1], many=True) for w in words]
     extract_model.replies.extend([answer(*facts[:15]), answer(*facts[15:])])
     talk(mc, " ".join(words))
-    assert len(mc.memories(user="ana")) == 17
+    assert len(mc.user("ana").memories.list()) == 17
     assert [request.purpose for request in extract_model.requests] == ["extract"] * 2 + ["verify"]
 
 
@@ -159,7 +163,7 @@ def test_a_first_session_of_fifteen_facts_costs_one_reading_and_one_look(mc, ext
     facts = [fact(w[:-1], "lamp", w[8:-1], many=True) for w in words]
     extract_model.replies.append(answer(*facts))
     talk(mc, " ".join(words))
-    assert len(mc.memories(user="ana")) == 14
+    assert len(mc.user("ana").memories.list()) == 14
     assert [request.purpose for request in extract_model.requests] == ["extract", "verify"]
 
 
@@ -170,7 +174,7 @@ def test_a_model_that_only_repeats_itself_is_not_asked_for_ever(mc, extract_mode
     chat = talk(mc, " ".join(words))
     assert [request.purpose for request in extract_model.requests] == ["extract"] * 2 + ["verify"]
     assert [c.kind for c in chat.learned.changes] == ["added"] * 15
-    assert mc.sessions(user="ana")[0].summary == "Lamps."
+    assert mc.user("ana").sessions.list()[0].summary == "Lamps."
 
 
 def test_a_long_conversation_is_read_in_windows_and_its_ends_are_both_found(
@@ -189,7 +193,7 @@ def test_a_long_conversation_is_read_in_windows_and_its_ends_are_both_found(
     mc = open_store(extract_model=extract)
     filler = [f"Some words about nothing much, number {n}. " * 20 for n in range(20)]
     talk(mc, "I moved to Lisbon.", *filler, "My name is Otto.")
-    assert {m.value for m in mc.memories(user="ana")} == {"Lisbon", "Otto"}
+    assert {m.value for m in mc.user("ana").memories.list()} == {"Lisbon", "Otto"}
     assert len(extract.requests) > 3
     second = sent_data(extract, 1)
     assert second["context"], "a window is shown the turns before it"
@@ -208,10 +212,11 @@ def test_one_huge_message_is_read_in_pieces_and_none_of_it_is_lost(open_store: O
         chat_model=ScriptedModel(["Fine."], window=10_000_000),
     )
     talk(mc, "Some word. " * 6_000 + "I moved to Lisbon.")
-    assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+    assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
 
 
 def test_known_facts_are_shown_so_that_a_change_names_what_it_changes(mc, extract_model) -> None:
+    ana = mc.user("ana")
     tell(mc, "15 October", key="thesis_deadline", memory_type="fact")
     extract_model.replies.append(
         lambda messages: answer(
@@ -232,10 +237,10 @@ def test_known_facts_are_shown_so_that_a_change_names_what_it_changes(mc, extrac
         )
     )
     chat = talk(mc, "By the way, the thesis deadline is 22 October now.")
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.value == "22 October"
     assert [c.before for c in chat.learned.changes] == ["15 October"]
-    (old,) = mc.memories(user="ana", status="inactive")
+    (old,) = ana.memories.list(status="inactive")
     assert (old.inactive_reason, old.replaced_by) == ("superseded", memory.id)
 
 
@@ -256,7 +261,7 @@ def test_until_is_a_date_from_the_message_s_day_in_the_user_s_zone(
         )
     )
     talk(mc, "I am in Rome until tomorrow.")
-    assert mc.memories(user="ana")[0].expires_at == date(2026, 5, 3)
+    assert mc.user("ana").memories.list()[0].expires_at == date(2026, 5, 3)
 
 
 def test_what_needs_a_person_s_yes_is_held_back_and_not_recalled(mc, extract_model) -> None:
@@ -264,7 +269,7 @@ def test_what_needs_a_person_s_yes_is_held_back_and_not_recalled(mc, extract_mod
         answer(fact("I may have asthma", "health_condition", "asthma", flags=["sensitive"]))
     )
     chat = talk(mc, "I may have asthma, who knows.")
-    assert mc.memories(user="ana") == []
+    assert mc.user("ana").memories.list() == []
     assert [c.kind for c in chat.learned.changes] == ["review"]
     with private.database(mc).read() as tx:
         rows = tx.exec_driver_sql("SELECT status, value, reason FROM inbox").all()
@@ -276,7 +281,7 @@ def test_a_secret_is_neither_stored_nor_readable_in_the_inbox(mc, extract_model)
         answer(fact("my password is hunter2xyz", "password", "hunter2xyz", flags=["asked"]))
     )
     talk(mc, "Remember: my password is hunter2xyz.")
-    assert mc.memories(user="ana", status="all") == []
+    assert mc.user("ana").memories.list(status="all") == []
     with private.database(mc).read() as tx:
         kept = tx.exec_driver_sql("SELECT value, quote, reason FROM inbox").all()
         titles = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
@@ -286,13 +291,13 @@ def test_a_secret_is_neither_stored_nor_readable_in_the_inbox(mc, extract_model)
 def test_a_title_is_made_of_the_first_words_where_the_model_gives_none(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     talk(mc, "How do I repot a fern?")
-    assert mc.sessions(user="ana")[0].title == "How do I repot a fern?"
+    assert mc.user("ana").sessions.list()[0].title == "How do I repot a fern?"
 
 
 def test_a_summary_that_says_more_than_was_said_is_dropped(mc, extract_model) -> None:
     extract_model.replies.append(answer(title="Ferns", summary="Ana has 17 ferns from Borneo."))
     talk(mc, "How do I repot a fern?")
-    session = mc.sessions(user="ana")[0]
+    session = mc.user("ana").sessions.list()[0]
     assert (session.title, session.summary) == ("Ferns", None)
 
 
@@ -300,26 +305,27 @@ def test_per_message_mode_reads_after_each_reply_and_the_end_reads_only_the_rest
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(extraction="per_message")
+    ana = mc.user("ana")
     extract_model.replies.extend(
         [answer(LISBON), answer(fact("I keep bees", "hobby", "keep bees", msg="u3"))]
     )
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         chat.send("I moved to Lisbon.").text
         private.wait_for_reading(chat)
-        assert [m.value for m in mc.memories(user="ana")] == ["Lisbon"]
+        assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
         chat.send("I keep bees.").text
         private.wait_for_reading(chat)
     assert len(extract_model.requests) == 2
-    assert {m.value for m in mc.memories(user="ana")} == {"Lisbon", "keep bees"}
+    assert {m.value for m in ana.memories.list()} == {"Lisbon", "keep bees"}
 
 
 def test_tokens_are_kept_by_purpose_and_session(mc, extract_model) -> None:
     extract_model.replies.append(answer(LISBON))
     chat = talk(mc, "I moved to Lisbon.")
-    totals = {u.purpose: u for u in mc.usage(user="ana", session_id=chat.session_id)}
+    totals = {u.purpose: u for u in mc.user("ana").usage(session_id=chat.session_id)}
     assert totals["chat"].calls == 1 and totals["extract"].calls == 1
     assert totals["extract"].prompt_tokens > 100
-    assert mc.usage(user="bo") == []
+    assert mc.user("bo").usage() == []
 
 
 def test_the_data_cannot_close_its_fence(mc, extract_model) -> None:
@@ -333,7 +339,7 @@ def test_the_data_cannot_close_its_fence(mc, extract_model) -> None:
 def test_no_answer_however_odd_stores_anything(mc, extract_model, reply: str) -> None:
     extract_model.replies.extend([reply, reply])
     talk(mc, "I moved to Lisbon.")
-    assert mc.memories(user="ana", status="all") == []
+    assert mc.user("ana").memories.list(status="all") == []
 
 
 def test_a_short_id_means_the_same_fact_in_every_window(open_store: Opener, clock) -> None:
@@ -359,44 +365,44 @@ def test_a_short_id_means_the_same_fact_in_every_window(open_store: Opener, cloc
     tell(mc, "buy a kayak", key="plan", memory_type="fact")
     tell(mc, "go to the dentist", key="plan", memory_type="fact")
     talk(mc, "The dentist is over.", *["Some words. " * 60] * 8, "What about the kayak?")
-    assert [m.value for m in mc.memories(user="ana")] == ["buy a kayak"]
+    assert [m.value for m in mc.user("ana").memories.list()] == ["buy a kayak"]
 
 
 def test_memory_switched_off_while_the_model_reads_writes_nothing_until_it_is_on(
     open_store: Opener,
 ) -> None:
     def reader(messages) -> str:
-        mc.set_memory(False, user="ana")
+        mc.user("ana").set_memory(False, all_apps=True)
         return answer(LISBON)
 
     extract = ScriptedModel([reader, answer(LISBON)])
     mc = open_store(extract_model=extract)
     chat = talk(mc, "I moved to Lisbon.")
-    assert chat.learned is None and mc.memories(user="ana") == []
-    mc.set_memory(True, user="ana")
-    assert mc.run_jobs().learned[0].count("added") == 1
+    assert chat.learned is None and mc.user("ana").memories.list() == []
+    mc.user("ana").set_memory(True, all_apps=True)
+    assert mc.jobs.run().learned[0].count("added") == 1
 
 
 def test_what_is_forgotten_while_the_model_reads_does_not_come_back(open_store: Opener) -> None:
     def reader(messages) -> str:
-        mc.delete(known.id, user="ana")
+        mc.user("ana").memories.delete(known.id)
         return answer(fact("I moved to Lisbon", "home", "Lisbon"), title="Lisbon", summary="Lisbon")
 
     mc = open_store(extract_model=ScriptedModel([answer(LISBON), reader]))
     chat = talk(mc, "I moved to Lisbon.")
-    (known,) = mc.memories(user="ana")
+    (known,) = mc.user("ana").memories.list()
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0, title = NULL")
     chat.send("Anything else?").text
     chat.end()
-    assert mc.memories(user="ana", status="all") == []
-    assert "Lisbon" not in str(mc.sessions(user="ana"))
+    assert mc.user("ana").memories.list(status="all") == []
+    assert "Lisbon" not in str(mc.user("ana").sessions.list())
 
 
 def test_a_secret_is_not_in_the_title_either(mc, extract_model) -> None:
     extract_model.replies.append(answer(title="About hunter2xyz", summary="It is hunter2xyz."))
     talk(mc, "My password is hunter2xyz.")
-    assert "hunter2xyz" not in str(mc.sessions(user="ana"))
+    assert "hunter2xyz" not in str(mc.user("ana").sessions.list())
 
 
 def teach(mc: MemChat, model: ScriptedModel, *told: tuple[str, str, str]) -> None:
@@ -418,7 +424,7 @@ def test_a_new_value_of_a_slot_whose_fact_was_not_shown_takes_its_place(mc, extr
     teach(mc, extract_model, ("My model speaks 20 languages", "model_languages", "20"))
     hide(mc, extract_model)
     teach(mc, extract_model, ("It got to 50 with a lot of work", "model_languages", "50"))
-    assert [m.value for m in mc.memories(user="ana") if m.key == "model_languages"] == ["50"]
+    assert [m.value for m in mc.user("ana").memories.list() if m.key == "model_languages"] == ["50"]
 
 
 def test_such_a_value_stands_beside_where_the_second_look_says_it_is_another_thing(
@@ -430,7 +436,7 @@ def test_such_a_value_stands_beside_where_the_second_look_says_it_is_another_thi
         request, {"answer": "not", "why": "wrong_target"}
     )
     teach(mc, extract_model, ("It got to 50 with a lot of work", "model_languages", "50"))
-    held = sorted(m.value for m in mc.memories(user="ana") if m.key == "model_languages")
+    held = sorted(m.value for m in mc.user("ana").memories.list() if m.key == "model_languages")
     assert held == ["20", "50"]
 
 

@@ -56,11 +56,11 @@ def closing(open_store: Opener, size: int, facts: int) -> Counter[str]:
     reader.replies.append(answer(*taught, title="Homes", summary="Ana has had homes."))
     reader.replies.extend([answer(title="Homes", summary="Ana has had homes.")] * 200)
     mc = open_store(chat_model=ScriptedModel(replies, window=2_000_000), extract_model=reader)
-    chat = mc.session(user=f"ana {new}")
+    chat = mc.user(f"ana {new}").chat()
     chat.send(SAID).text
     chat.send("And then?").text
     calls = counted(chat.end)
-    assert chat.failure is None and mc.memories(user=f"ana {new}")
+    assert chat.failure is None and mc.user(f"ana {new}").memories.list()
     return calls
 
 

@@ -22,41 +22,44 @@ from tests.support.store import Opener
 def test_what_holds_is_stored_with_verdict_reason_and_model_in_its_history(
     mc, extract_model
 ) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(OWL))
     talk(mc, SAID)
-    (memory,) = mc.memories(user="ana")
-    (event, *_) = mc.history(memory.id, user="ana")
+    (memory,) = ana.memories.list()
+    (event, *_) = ana.memories.history(memory.id)
     assert event.detail == {
         "verdict": "holds",
         "reason": "the model was not sure",
         "model": "scripted/extract",
     }
     assert (memory.value, memory.created_by) == ("an owl", "auto")
-    assert [proof.quote for proof in mc.evidence(memory.id, user="ana")] == ["I keep an owl"]
+    assert [proof.quote for proof in ana.memories.evidence(memory.id)] == ["I keep an owl"]
 
 
 @pytest.mark.parametrize(("why", "told"), second_look.REFUSAL_REASONS.items())
 def test_what_does_not_hold_is_listed_with_a_plain_reason_and_can_be_kept_anyway(
     mc, extract_model, why: str, told: str
 ) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(OWL))
     extract_model.second_look = judge(pet={"answer": "not", "why": why})
     talk(mc, SAID)
-    (refused,) = mc.refusals(user="ana")
+    (refused,) = ana.inbox.refusals()
     assert (refused.key, refused.value, refused.reason) == ("pet", "an owl", told)
-    assert values(mc) == set() and mc.inbox(user="ana") == []
-    assert mc.keep_refused(refused.id, user="ana").value == "an owl"
+    assert values(mc) == set() and ana.inbox.list() == []
+    assert ana.inbox.keep_refused(refused.id).value == "an owl"
 
 
 @pytest.mark.parametrize("said", [{"pet": "unclear"}, {}, {"pet": "perhaps"}])
 def test_what_is_unclear_or_left_out_waits_in_the_inbox(mc, extract_model, said) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(OWL))
     extract_model.second_look = judge(**said)
     talk(mc, SAID)
-    (item,) = mc.inbox(user="ana")
+    (item,) = ana.inbox.list()
     assert (item.key, item.value) == ("pet", "an owl") and item.reason.startswith(UNCLEAR)
-    assert values(mc) == set() and mc.refusals(user="ana") == []
-    assert mc.accept(item.id, user="ana").value == "an owl"
+    assert values(mc) == set() and ana.inbox.refusals() == []
+    assert ana.inbox.accept(item.id).value == "an owl"
 
 
 def test_broken_json_is_repaired_once(mc, extract_model) -> None:
@@ -77,12 +80,13 @@ def test_broken_json_is_repaired_once(mc, extract_model) -> None:
 
 
 def test_broken_json_twice_leaves_all_that_was_asked_to_the_person(mc, extract_model) -> None:
+    ana = mc.user("ana")
     extract_model.second_look = lambda _: "I would say they hold."
     extract_model.replies.append(answer(OWL, SKI))
     talk(mc, SAID)
     assert len(looks(extract_model)) == 2
-    assert {item.value for item in mc.inbox(user="ana")} == {"an owl", "ski"}
-    assert all(item.reason.startswith(UNCLEAR) for item in mc.inbox(user="ana"))
+    assert {item.value for item in ana.inbox.list()} == {"an owl", "ski"}
+    assert all(item.reason.startswith(UNCLEAR) for item in ana.inbox.list())
 
 
 def test_more_than_twenty_are_asked_in_batches_and_each_gets_its_own_answer(
@@ -94,7 +98,7 @@ def test_more_than_twenty_are_asked_in_batches_and_each_gets_its_own_answer(
     extract_model.second_look = judge(**{x: "not" if x in lamps[18:22] else "holds" for x in lamps})
     talk(mc, ". ".join(f"I own a {x}" for x in lamps) + ".")
     assert [len(sent(request)["candidates"]) for request in looks(extract_model)] == [20, 6]
-    assert {one.value for one in mc.refusals(user="ana")} == set(lamps[18:22])
+    assert {one.value for one in mc.user("ana").inbox.refusals()} == set(lamps[18:22])
     assert values(mc) == set(lamps) - set(lamps[18:22])
 
 
@@ -111,7 +115,7 @@ def test_the_mode_says_what_is_asked_and_what_is_doubtful_is_never_just_stored(
     talk(mc, SAID)
     assert sum(len(sent(request)["candidates"]) for request in looks(extract_model)) == asked
     assert values(mc) == ({"an owl", "tea"} if asked else {"tea"})
-    assert [item.value for item in mc.inbox(user="ana")] == ([] if asked else ["an owl"])
+    assert [item.value for item in mc.user("ana").inbox.list()] == ([] if asked else ["an owl"])
 
 
 @pytest.mark.parametrize(
@@ -137,7 +141,7 @@ def test_the_offline_stand_in_is_not_asked_and_what_is_doubtful_waits(mc, extrac
     extract_model.replies.append(answer(OWL, TEA))
     talk(mc, SAID)
     assert looks(extract_model) == [] and values(mc) == {"tea"}
-    assert [(item.value, item.reason) for item in mc.inbox(user="ana")] == [
+    assert [(item.value, item.reason) for item in mc.user("ana").inbox.list()] == [
         ("an owl", "the model was not sure")
     ]
 
@@ -149,15 +153,16 @@ def test_what_only_a_person_decides_is_not_sent(mc, extract_model) -> None:
     talk(mc, SAID)
     (request,) = looks(extract_model)
     assert [item["fact"] for item in sent(request)["candidates"]] == ["pet: an owl"]
-    assert [item.value for item in mc.inbox(user="ana")] == ["tea"]
+    assert [item.value for item in mc.user("ana").inbox.list()] == ["tea"]
 
 
 def test_per_message_reading_asks_once_when_the_session_ends(
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(extraction="per_message")
+    ana = mc.user("ana")
     extract_model.replies.extend([answer(OWL, TEA), answer(*_from("u3", [SKI]))])
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         for words in ("I keep an owl. I drink tea.", "I ski."):
             assert chat.send(words).text
             private.wait_for_reading(chat)
@@ -165,12 +170,12 @@ def test_per_message_reading_asks_once_when_the_session_ends(
         assert values(mc) == {"tea"}
     (request,) = looks(extract_model)
     assert [item["words"] for item in sent(request)["candidates"]] == ["I keep an owl.", "I ski."]
-    assert values(mc) == {"an owl", "ski", "tea"} and mc.inbox(user="ana") == []
+    assert values(mc) == {"an owl", "ski", "tea"} and ana.inbox.list() == []
 
 
 def test_remember_that_makes_no_call_before_the_reply(mc, extract_model) -> None:
     extract_model.replies.append(answer())
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send("Remember that my car is a Volvo.").text
         assert extract_model.requests == []
 
@@ -178,7 +183,7 @@ def test_remember_that_makes_no_call_before_the_reply(mc, extract_model) -> None
 def test_a_second_look_is_one_row_of_usage_of_its_own(mc, extract_model) -> None:
     extract_model.replies.append(answer(OWL))
     chat = talk(mc, SAID)
-    totals = {one.purpose: one for one in mc.usage(user="ana", session_id=chat.session_id)}
+    totals = {one.purpose: one for one in mc.user("ana").usage(session_id=chat.session_id)}
     assert totals["verify"].calls == 1 and totals["verify"].prompt_tokens > 0
 
 
@@ -186,7 +191,7 @@ def test_masking_hides_secrets_and_cuts_the_words_where_they_stand(
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(mask_before_extraction=True)
-    mc.add("fact", "mail", "ana@example.org", user="ana")
+    mc.user("ana").memories.add("fact", "mail", "ana@example.org")
     extract_model.replies.append(answer(OWL))
     talk(mc, "My password is hunter22x, write to ana@example.org. I keep an owl. I ski.")
     (request,) = looks(extract_model)
@@ -275,9 +280,9 @@ def test_whatever_a_judge_says_each_proposal_ends_in_exactly_one_place(
     mc = open_store(extract_model=model, embed_model="none", embedder=None)
     user = f"ana{next(_numbers)}"
     talk(mc, ". ".join(f"I own a {x}" for x in names) + ".", user=user)
-    stored = [memory.value for memory in mc.memories(user=user)]
-    waiting = [item.value for item in mc.inbox(user=user)]
-    refused = [one.value for one in mc.refusals(user=user)]
+    stored = [memory.value for memory in mc.user(user).memories.list()]
+    waiting = [item.value for item in mc.user(user).inbox.list()]
+    refused = [one.value for one in mc.user(user).inbox.refusals()]
     mc.close()
     assert sorted(stored + waiting + refused) == names
     assert set(stored) == {

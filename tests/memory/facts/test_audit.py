@@ -18,7 +18,7 @@ CLEAN = ("name", "Ana"), ("city", "Lisbon"), ("allergy", "hazelnuts"), ("allergy
 
 
 def found(mc: MemChat, kind: str | None = None) -> list[Finding]:
-    return [f for f in mc.audit(user="ana").findings if kind in (None, f.kind)]
+    return [f for f in mc.user("ana").audit().findings if kind in (None, f.kind)]
 
 
 def direct(mc: MemChat, statement: str, *values: object) -> None:
@@ -30,17 +30,17 @@ def direct(mc: MemChat, statement: str, *values: object) -> None:
 @pytest.fixture
 def clean(mc) -> MemChat:
     for key, value in CLEAN:
-        mc.add("profile", key, value, user="ana")
-    mc.run_jobs()
+        mc.user("ana").memories.add("profile", key, value)
+    mc.jobs.run()
     return mc
 
 
 def active(mc: MemChat) -> set[str]:
-    return {m.value for m in mc.memories(user="ana")}
+    return {m.value for m in mc.user("ana").memories.list()}
 
 
 def test_a_clean_store_has_no_findings(clean) -> None:
-    seen = clean.audit(user="ana")
+    seen = clean.user("ana").audit()
     assert seen.findings == () and (seen.active, seen.inactive) == (4, 0)
 
 
@@ -50,38 +50,41 @@ def test_looking_changes_nothing(clean) -> None:
 
     with private.database(clean).read() as tx:
         before = dump(tx)
-    clean.audit(user="ana")
+    clean.user("ana").audit()
     with private.database(clean).read() as tx:
         assert dump(tx) == before
 
 
 def test_two_values_of_a_key_that_holds_one_are_a_contradiction(clean, clock) -> None:
-    clean.add("profile", "hometown", "Faro", user="ana")
+    ana = clean.user("ana")
+    ana.memories.add("profile", "hometown", "Faro")
     direct(clean, "UPDATE memories SET key = 'city' WHERE value = 'Faro'")
     clock.advance(days=1)
     (one,) = found(clean, "contradiction")
     assert "Lisbon" in one.what and "Faro" in one.what
-    newest = clean.memory(one.memory_ids[0], user="ana").value
-    assert clean.mend([one], user="ana") == 1
+    newest = ana.memories.get(one.memory_ids[0]).value
+    assert ana.mend([one]).count == 1
     assert active(clean) & {"Lisbon", "Faro"} == {newest}
     assert found(clean, "contradiction") == []
 
 
 def test_a_value_beside_its_denial_is_a_contradiction(clean) -> None:
-    clean.add("preference", "food_preference", "likes coriander", user="ana")
-    clean.add("preference", "food_preference", "does not like coriander", user="ana")
+    ana = clean.user("ana")
+    ana.memories.add("preference", "food_preference", "likes coriander")
+    ana.memories.add("preference", "food_preference", "does not like coriander")
     (one,) = found(clean, "contradiction")
     assert "deny each other" in one.what
 
 
 def test_what_says_the_same_is_a_duplicate_and_is_merged_so_that_it_can_be_undone(clean) -> None:
-    old = clean.add("fact", "pet", "a cat called Miso", user="ana")
-    clean.add("fact", "household", "a cat called miso", user="ana")
+    ana = clean.user("ana")
+    old = ana.memories.add("fact", "pet", "a cat called Miso")
+    ana.memories.add("fact", "household", "a cat called miso")
     (one,) = found(clean, "duplicate")
-    assert clean.mend([one], user="ana") == 1
+    assert ana.mend([one]).count == 1
     assert found(clean, "duplicate") == []
-    assert clean.memory(old.id, user="ana").inactive_reason == "merged"
-    assert clean.restore(old.id, user="ana").active
+    assert ana.memories.get(old.id).inactive_reason == "merged"
+    assert ana.memories.restore(old.id).active
 
 
 @pytest.mark.parametrize(
@@ -99,8 +102,9 @@ def test_what_says_the_same_is_a_duplicate_and_is_merged_so_that_it_can_be_undon
     ],
 )
 def test_what_only_looks_alike_is_no_duplicate(clean, one, other) -> None:
-    clean.add("fact", "note", one, user="ana")
-    clean.add("fact", "note", other, user="ana")
+    ana = clean.user("ana")
+    ana.memories.add("fact", "note", one)
+    ana.memories.add("fact", "note", other)
     assert found(clean, "duplicate") == []
 
 
@@ -109,22 +113,24 @@ def test_what_only_looks_alike_is_no_duplicate(clean, one, other) -> None:
     [("watches tennis", "watches football, not tennis"), ("has a dog Rex", "has a dog Bella")],
 )
 def test_what_may_both_hold_is_no_contradiction(clean, one, other) -> None:
-    clean.add("fact", "note", one, user="ana")
-    clean.add("fact", "note", other, user="ana")
+    ana = clean.user("ana")
+    ana.memories.add("fact", "note", one)
+    ana.memories.add("fact", "note", other)
     assert found(clean) == []
 
 
 def test_what_is_over_and_what_was_a_plan_long_ago_are_stale(clean, clock) -> None:
-    clean.add("fact", "plan", "paint the fence", user="ana")
-    clean.add("fact", "trip", "a week in Rome", user="ana", expires_at=NOON.date())
+    ana = clean.user("ana")
+    ana.memories.add("fact", "plan", "paint the fence")
+    ana.memories.add("fact", "trip", "a week in Rome", expires_at=NOON.date())
     clock.advance(days=100)
     stale = found(clean, "stale")
-    assert {clean.memory(f.memory_ids[0], user="ana").value for f in stale} == {
+    assert {ana.memories.get(f.memory_ids[0]).value for f in stale} == {
         "paint the fence",
         "a week in Rome",
     }
-    assert clean.mend(stale, user="ana") == 2
-    reasons = {m.value: m.inactive_reason for m in clean.memories(user="ana", status="inactive")}
+    assert ana.mend(stale).count == 2
+    reasons = {m.value: m.inactive_reason for m in ana.memories.list(status="inactive")}
     assert reasons == {"paint the fence": "ended", "a week in Rome": "expired"}
 
 
@@ -134,7 +140,7 @@ def test_what_no_message_found_is_told(clean, clock, chat_model, extract_model) 
     talk(clean, "Where do I live?")
     told = found(clean, "never recalled")
     assert all("city: Lisbon" not in one.what and one.fix is None for one in told)
-    clean.add("fact", "bike", "a red unicycle", user="ana")
+    clean.user("ana").memories.add("fact", "bike", "a red unicycle")
     clock.advance(days=40)
     new = {one.what for one in found(clean, "never recalled")} - {one.what for one in told}
     assert [("unicycle" in what, "was found for no message since" in what) for what in new] == [
@@ -143,16 +149,17 @@ def test_what_no_message_found_is_told(clean, clock, chat_model, extract_model) 
 
 
 def test_what_ends_within_a_week_is_told(clean, clock) -> None:
+    ana = clean.user("ana")
     soon = clock.advance(days=0).date().replace(day=6)
-    clean.add("fact", "trip", "Rome", user="ana", expires_at=soon)
-    clean.add("fact", "trip", "Oslo", user="ana", expires_at=soon.replace(day=30))
+    ana.memories.add("fact", "trip", "Rome", expires_at=soon)
+    ana.memories.add("fact", "trip", "Oslo", expires_at=soon.replace(day=30))
     (one,) = found(clean, "expiring")
     assert "Rome" in one.what
 
 
 @pytest.mark.parametrize("value", ["the", "city", "where is it?", "ha ha ha ha ha"])
 def test_a_value_without_meaning_is_suspected_junk(clean, value) -> None:
-    clean.add("other", "note", "to be replaced", user="ana")
+    clean.user("ana").memories.add("other", "note", "to be replaced")
     direct(clean, "UPDATE memories SET value = ? WHERE value = 'to be replaced'", value)
     key = "city" if value == "city" else "note"
     direct(clean, "UPDATE memories SET key = ? WHERE value = ?", key, value)
@@ -160,7 +167,8 @@ def test_a_value_without_meaning_is_suspected_junk(clean, value) -> None:
 
 
 def test_a_secret_is_told_without_its_words_and_forgotten_for_good(clean) -> None:
-    clean.add("fact", "note", "to be replaced", user="ana")
+    ana = clean.user("ana")
+    ana.memories.add("fact", "note", "to be replaced")
     direct(
         clean,
         "UPDATE memories SET value = 'the password is Tr0ub4dor' WHERE value = 'to be replaced'",
@@ -169,8 +177,8 @@ def test_a_secret_is_told_without_its_words_and_forgotten_for_good(clean) -> Non
     assert one.fix is None, "entered by hand: theirs to judge"
     direct(clean, "UPDATE memories SET created_by = 'auto'")
     (one,) = found(clean, "secret")
-    assert "Tr0ub4dor" not in str(clean.audit(user="ana"))
-    assert clean.mend([one], user="ana") == 1
+    assert "Tr0ub4dor" not in str(ana.audit())
+    assert ana.mend([one]).count == 1
     assert active(clean) == {value for _, value in CLEAN}
     with private.database(clean).read() as tx:
         assert not any("Tr0ub4dor" in x for x in tx.connection.driver_connection.iterdump())
@@ -189,37 +197,42 @@ def test_a_learnt_fact_without_its_words_lacks_evidence(clean, extract_model) ->
 
 
 def test_an_index_that_differs_from_the_rows_is_mended(clean) -> None:
-    assert clean.recall("Lisbon", user="ana").hits
+    ana = clean.user("ana")
+    assert ana.search("Lisbon").hits
     direct(clean, "DELETE FROM memories_fts WHERE rowid = 2")
     direct(clean, "DELETE FROM embeddings")
     drift = found(clean, "index drift")
     assert any("keyword rows" in f.what for f in drift)
     assert any("have no vector" in f.what for f in drift)
-    clean.mend(drift[:1], user="ana")
-    clean.run_jobs()
+    ana.mend(drift[:1])
+    clean.jobs.run()
     assert found(clean) == []
-    assert clean.recall("Lisbon", user="ana").hits[0].channel == "both"
+    assert ana.search("Lisbon").hits[0].channel == "both"
 
 
 def test_what_changed_since_the_look_is_left_alone(clean) -> None:
-    clean.add("fact", "pet", "a cat called Miso", user="ana")
-    clean.add("fact", "household", "a cat called miso", user="ana")
+    ana = clean.user("ana")
+    ana.memories.add("fact", "pet", "a cat called Miso")
+    ana.memories.add("fact", "household", "a cat called miso")
     (one,) = found(clean, "duplicate")
-    clean.delete(one.memory_ids[1], user="ana")
-    assert clean.mend([one], user="ana") == 0
-    assert clean.memory(one.memory_ids[0], user="ana").active
+    ana.memories.delete(one.memory_ids[1])
+    assert ana.mend([one]).count == 0
+    assert ana.memories.get(one.memory_ids[0]).active
 
 
 def test_another_user_s_findings_cannot_be_mended(clean) -> None:
-    clean.add("fact", "pet", "a cat called Miso", user="ana")
-    clean.add("fact", "household", "a cat called miso", user="ana")
+    ana = clean.user("ana")
+    bo = clean.user("bo")
+    ana.memories.add("fact", "pet", "a cat called Miso")
+    ana.memories.add("fact", "household", "a cat called miso")
     before = active(clean)
-    assert clean.mend(found(clean, "duplicate"), user="bo") == 0
-    assert active(clean) == before and clean.audit(user="bo").findings == ()
+    assert bo.mend(found(clean, "duplicate")).count == 0
+    assert active(clean) == before and bo.audit().findings == ()
 
 
 def test_a_finding_is_plain_json(clean) -> None:
-    clean.add("fact", "pet", "a cat called Miso", user="ana")
-    clean.add("fact", "household", "a cat called miso", user="ana")
-    (one,) = json.loads(json.dumps(to_json(clean.audit(user="ana"))))["findings"]
+    ana = clean.user("ana")
+    ana.memories.add("fact", "pet", "a cat called Miso")
+    ana.memories.add("fact", "household", "a cat called miso")
+    (one,) = json.loads(json.dumps(to_json(ana.audit())))["findings"]
     assert one["kind"] == "duplicate" and len(one["memory_ids"]) == 2

@@ -16,48 +16,51 @@ from tests.support.starts import known, tell
 
 
 def test_saying_it_again_is_counted_and_moves_the_day(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     for _ in range(3):
         said(mc, extract_model, "I live in Lisbon.", fact("I live in Lisbon", "city", "Lisbon"))
         clock.advance(days=1)
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.seen_count == 3
     assert (memory.last_seen_at - memory.created_at).days == 2
-    assert len(mc.evidence(memory.id, user="ana")) == 3
+    assert len(ana.memories.evidence(memory.id)) == 3
 
 
 def test_the_same_words_in_another_spelling_are_the_same_fact(mc, extract_model) -> None:
     said(mc, extract_model, "I adore jazz.", fact("I adore jazz", "music", "Jazz"))
     said(mc, extract_model, "I adore  jazz!", fact("I adore jazz", "music", "jazz"))
-    (memory,) = mc.memories(user="ana")
+    (memory,) = mc.user("ana").memories.list()
     assert memory.seen_count == 2
 
 
 def test_sha1_is_over_type_key_and_value(mc) -> None:
-    memory = mc.add("fact", "shoe_size", "41", user="ana")
+    memory = mc.user("ana").memories.add("fact", "shoe_size", "41")
     assert memory.sha1 == hashlib.sha1(b"fact|shoe_size|41").hexdigest()
 
 
 def test_a_newer_value_of_a_key_that_holds_one_takes_the_old_one_s_place(
     mc, extract_model, clock
 ) -> None:
+    ana = mc.user("ana")
     said(mc, extract_model, "I am 41.", fact("I am 41", "age", "41"))
     clock.advance(days=1)
     chat = said(mc, extract_model, "I am 42 now.", fact("I am 42", "age", "42"))
     assert state(mc) == {"42": (True, None), "41": (False, "superseded")}
-    old = mc.memories(user="ana", status="inactive")[0]
-    assert old.replaced_by == mc.memories(user="ana")[0].id
+    old = ana.memories.list(status="inactive")[0]
+    assert old.replaced_by == ana.memories.list()[0].id
     assert [(c.kind, c.before) for c in chat.learned.changes] == [("superseded", "41")]
     assert chat.learned.headline == "Saved 1 (merged/updated 1)"
 
 
 def test_going_back_to_an_old_value_brings_its_row_back(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     for city in ("Lisbon", "Porto", "Lisbon"):
         said(mc, extract_model, f"I live in {city}.", fact(f"I live in {city}", "city", city))
         clock.advance(days=1)
     assert state(mc) == {"Lisbon": (True, None), "Porto": (False, "superseded")}
-    lisbon = mc.memories(user="ana")[0]
+    lisbon = ana.memories.list()[0]
     assert lisbon.id == 1
-    kinds = [event.kind for event in mc.history(lisbon.id, user="ana")]
+    kinds = [event.kind for event in ana.memories.history(lisbon.id)]
     assert kinds[:4] == ["add", "supersede", "restore", "repeat"]
 
 
@@ -110,7 +113,7 @@ def test_an_ended_fact_is_kept_inactive_with_the_reason(mc, extract_model) -> No
 
 
 def test_a_verdict_about_a_fact_that_was_not_shown_changes_nothing(mc, extract_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
+    mc.user("ana").memories.add("profile", "city", "Lisbon")
     said(
         mc,
         extract_model,
@@ -121,13 +124,13 @@ def test_a_verdict_about_a_fact_that_was_not_shown_changes_nothing(mc, extract_m
 
 
 def test_what_is_kept_for_every_app_is_not_replaced_from_within_one(mc, extract_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana", all_apps=True)
+    mc.user("ana").memories.add("profile", "city", "Lisbon", all_apps=True)
     said(
         mc, extract_model, "I live in Porto.", fact("I live in Porto", "city", "Porto"), app="work"
     )
     assert state(mc, app="work") == {"Lisbon": (True, None), "Porto": (True, None)}
     assert state(mc, app="home") == {"Lisbon": (True, None)}
-    found = mc.recall("Where do I live, in which city?", user="ana", app="work").hits
+    found = mc.user("ana", app="work").search("Where do I live, in which city?").hits
     assert [hit.memory.value for hit in found] == ["Porto"], "the app knows better"
 
 
@@ -152,8 +155,8 @@ def test_a_near_copy_merges_only_with_the_same_type_key_and_guards(
     open_store, extract_model
 ) -> None:
     mc = open_store(merge_threshold=0.5)
-    mc.add("preference", "drink", "green tea in the morning", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("preference", "drink", "green tea in the morning")
+    mc.jobs.embed()
     chat = said(
         mc,
         extract_model,
@@ -174,8 +177,8 @@ def test_a_near_pair_whose_guards_differ_stays_and_is_held_for_judging(
     open_store, extract_model
 ) -> None:
     mc = open_store(merge_threshold=0.5)
-    mc.add("fact", "standup", "stand-up at 9:30 with the team", user="ana")
-    mc.embed_pending()
+    mc.user("ana").memories.add("fact", "standup", "stand-up at 9:30 with the team")
+    mc.jobs.embed()
     said(
         mc,
         extract_model,
@@ -197,45 +200,49 @@ def test_a_near_pair_whose_guards_differ_stays_and_is_held_for_judging(
 def test_adding_by_hand_confirms_supersedes_and_revives_like_saying_it(
     mc, clock: FakeClock
 ) -> None:
-    first = mc.add("profile", "city", "Lisbon", user="ana")
-    assert mc.add("profile", "city", "Lisbon", user="ana").id == first.id
+    ana = mc.user("ana")
+    first = ana.memories.add("profile", "city", "Lisbon")
+    assert ana.memories.add("profile", "city", "Lisbon").id == first.id
     clock.advance(days=1)
-    mc.add("profile", "home_city", "Porto", user="ana")
+    ana.memories.add("profile", "home_city", "Porto")
     assert state(mc) == {"Porto": (True, None), "Lisbon": (False, "superseded")}
     clock.advance(days=1)
-    assert mc.add("profile", "city", "Lisbon", user="ana").id == first.id
+    assert ana.memories.add("profile", "city", "Lisbon").id == first.id
     assert state(mc) == {"Lisbon": (True, None), "Porto": (False, "superseded")}
 
 
 def test_restore_brings_back_a_superseded_memory_and_retires_its_rival(mc, clock) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon")
     clock.advance(days=1)
-    mc.add("profile", "city", "Porto", user="ana")
-    assert mc.restore(old.id, user="ana").active
+    ana.memories.add("profile", "city", "Porto")
+    assert ana.memories.restore(old.id).active
     assert state(mc) == {"Lisbon": (True, None), "Porto": (False, "superseded")}
     with pytest.raises(InputError, match="active already"):
-        mc.restore(old.id, user="ana")
+        ana.memories.restore(old.id)
 
 
 def test_a_deleted_memory_cannot_be_restored(mc) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana")
-    mc.delete(memory.id, user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.delete(memory.id)
     with pytest.raises(NotFound):
-        mc.restore(memory.id, user="ana")
+        ana.memories.restore(memory.id)
 
 
 def test_an_edit_keeps_the_row_and_its_history(mc, clock) -> None:
-    memory = mc.add("fact", "shoe_size", "41", user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("fact", "shoe_size", "41")
     clock.advance(days=1)
-    edited = mc.edit(memory.id, user="ana", value="42")
+    edited = ana.memories.update(memory.id, value="42")
     assert (edited.id, edited.value) == (memory.id, "42")
     assert edited.updated_at > memory.updated_at
-    event = mc.history(memory.id, user="ana")[-1]
+    event = ana.memories.history(memory.id)[-1]
     assert (event.kind, event.actor) == ("edit", "user")
     assert (event.old["value"], event.new["value"]) == ("41", "42")
     with pytest.raises(InputError, match="says the same"):
-        other = mc.add("fact", "shoe_size", "43", user="ana")
-        mc.edit(other.id, user="ana", value="42")
+        other = ana.memories.add("fact", "shoe_size", "43")
+        ana.memories.update(other.id, value="42")
 
 
 @pytest.mark.parametrize(
@@ -249,13 +256,17 @@ def test_an_edit_keeps_the_row_and_its_history(mc, clock) -> None:
     ],
 )
 def test_what_cannot_be_stored_is_refused_with_the_reason(mc, given, message: str) -> None:
+    ana = mc.user("ana")
     with pytest.raises(InputError, match=message):
-        mc.add(*given, user="ana")
-    assert mc.memories(user="ana", status="all") == []
+        ana.memories.add(*given)
+    assert ana.memories.list(status="all") == []
 
 
 def test_keys_are_normalised(mc) -> None:
-    assert mc.add("preference", "Favourite  Drink!", "tea", user="ana").key == "favourite_drink"
+    assert (
+        mc.user("ana").memories.add("preference", "Favourite  Drink!", "tea").key
+        == "favourite_drink"
+    )
 
 
 def test_going_back_works_for_any_key_on_the_model_s_verdict(mc, extract_model, clock) -> None:
@@ -264,7 +275,7 @@ def test_going_back_works_for_any_key_on_the_model_s_verdict(mc, extract_model, 
         clock.advance(days=1)
         line = f"I ride a {value} now."
         said(mc, extract_model, line, updates(line[:-1], "ride", value, "k1"))
-        assert [m.value for m in mc.memories(user="ana")] == [value]
+        assert [m.value for m in mc.user("ana").memories.list()] == [value]
 
 
 def test_a_fact_said_again_after_its_day_holds_again(mc, extract_model, clock) -> None:
@@ -278,12 +289,12 @@ def test_a_fact_said_again_after_its_day_holds_again(mc, extract_model, clock) -
         "I am in Rome.",
         fact("I am in Rome", "trip", "in Rome", memory_type="fact"),
     )
-    (memory,) = mc.memories(user="ana")
+    (memory,) = mc.user("ana").memories.list()
     assert (memory.value, memory.expires_at) == ("in Rome", None)
 
 
 def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_model, clock) -> None:
-    old = mc.session(user="ana")
+    old = mc.user("ana").chat()
     old.send("I am learning Dutch.").text
     private.stop_renewing(old)
     lease = "UPDATE sessions SET lease_until = '%s-01-01T00:00:00.000000Z' WHERE ended_at IS NULL"
@@ -306,26 +317,28 @@ def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_mode
     )
     with private.database(mc).write() as tx:
         tx.exec_driver_sql(lease % 2000)
-    assert [c.kind for c in mc.run_jobs().learned[0].changes] == ["repeated"]
+    assert [c.kind for c in mc.jobs.run().learned[0].changes] == ["repeated"]
     assert state(mc) == {"Dutch": (False, "ended")}
 
 
 def test_an_edit_by_hand_is_newer_than_a_session_read_after_it(mc, extract_model, clock) -> None:
-    memory = mc.add("profile", "city", "Lisbon", user="ana")
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    memory = ana.memories.add("profile", "city", "Lisbon")
+    chat = ana.chat()
     clock.advance(days=1)
     chat.send("I live in Porto.").text
     clock.advance(days=1)
-    mc.edit(memory.id, user="ana", value="Faro")
+    ana.memories.update(memory.id, value="Faro")
     extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
     chat.end()
     assert state(mc) == {"Faro": (True, None), "Porto": (False, "superseded")}
 
 
 def test_an_edit_to_a_key_that_holds_one_retires_the_other_value(mc) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana")
-    other = mc.add("fact", "trip", "Porto", user="ana")
-    mc.edit(other.id, user="ana", key="city", memory_type="profile")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    other = ana.memories.add("fact", "trip", "Porto")
+    ana.memories.update(other.id, key="city", type="profile")
     assert state(mc) == {"Porto": (True, None), "Lisbon": (False, "superseded")}
 
 
@@ -353,11 +366,12 @@ def test_a_merged_memory_said_again_confirms_the_one_that_took_its_place(
             many=True,
         ),
     )
-    (memory,) = mc.memories(user="ana")
+    (memory,) = mc.user("ana").memories.list()
     assert (memory.value, memory.seen_count) == ("green tea in the mornings", 2)
 
 
 def test_a_value_for_a_while_gives_its_place_back(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     said(mc, extract_model, "I live in Lisbon.", fact("I live in Lisbon", "city", "Lisbon"))
     clock.advance(days=1)
     line = "I live in Porto until the end of the month."
@@ -369,14 +383,14 @@ def test_a_value_for_a_while_gives_its_place_back(mc, extract_model, clock) -> N
             line[:-1], "city", "Porto", until_said="until the end of the month", until="end:month"
         ),
     )
-    assert [m.value for m in mc.memories(user="ana")] == ["Porto"]
+    assert [m.value for m in ana.memories.list()] == ["Porto"]
     clock.advance(days=40)
-    mc.session(user="ana")
+    ana.chat()
     assert state(mc) == {"Lisbon": (True, None), "Porto": (False, "expired")}
 
 
 def test_extraction_changes_nothing_that_is_kept_for_every_app(mc, extract_model, clock) -> None:
-    mc.add("fact", "plan", "buy a kayak", user="ana", all_apps=True)
+    mc.user("ana").memories.add("fact", "plan", "buy a kayak", all_apps=True)
     said(
         mc,
         extract_model,
@@ -385,7 +399,7 @@ def test_extraction_changes_nothing_that_is_kept_for_every_app(mc, extract_model
         app="work",
     )
     assert state(mc, app="home") == {"buy a kayak": (True, None)}
-    (item,) = mc.inbox(user="ana", app="work")
+    (item,) = mc.user("ana", app="work").inbox.list()
     assert (item.relation, item.target_id) == ("ends", 1)
     assert item.reason == "You said “The kayak is bought”. Is plan: buy a kayak over?"
 
@@ -397,17 +411,18 @@ def test_a_rival_that_is_also_the_target_is_retired_once(mc, extract_model, cloc
         mc, extract_model, "I live in Porto.", updates("I live in Porto", "city", "Porto", "k1")
     )
     assert [c.before for c in chat.learned.changes] == ["Lisbon"]
-    assert [e.kind for e in mc.history(1, user="ana")] == ["add", "supersede"]
+    assert [e.kind for e in mc.user("ana").memories.history(1)] == ["add", "supersede"]
 
 
 def test_an_update_takes_the_place_of_one_value_of_a_list_and_its_key(mc, clock) -> None:
+    ana = mc.user("ana")
     tea = known(tell(mc, "tea with milk", key="drinks", many=True))
     tell(mc, "cold water", key="drinks", many=True)
     clock.advance(days=1)
     done = tell(mc, "black tea", key="morning_tea", relation="updates", target_id=tea.id)
     assert (done.kind, done.before) == ("superseded", "tea with milk")
-    assert {(m.key, m.value) for m in mc.memories(user="ana")} == {
+    assert {(m.key, m.value) for m in ana.memories.list()} == {
         ("drinks", "black tea"),
         ("drinks", "cold water"),
     }
-    assert [hit.id for hit in mc.recall("black tea", user="ana").hits][:1] == [known(done).id]
+    assert [hit.id for hit in mc.user("ana").search("black tea").hits][:1] == [known(done).id]

@@ -21,25 +21,27 @@ def searched(mc, memory_id: int) -> str:
 
 
 def test_a_fact_is_found_by_a_cue_that_stands_in_none_of_its_words(mc, extract_model) -> None:
+    ana = mc.user("ana")
     item = fact("I never eat meat", "diet", "no meat", cues=["cooking", "restaurant"])
     extract_model.replies.append(answer(item))
     talk(mc, "I never eat meat.")
-    mc.add("fact", "boat", "a red kayak", user="ana")
-    (hit,) = mc.recall("cooking", user="ana").confident
+    ana.memories.add("fact", "boat", "a red kayak")
+    (hit,) = ana.search("cooking").confident
     assert hit.memory is not None and hit.memory.value == "no meat"
     assert "cooking" not in hit.text, "cues are never shown"
 
 
 def test_a_fact_entered_by_hand_has_the_cues_of_its_key(mc) -> None:
-    diet = mc.add("profile", "diet", "vegetarian", user="ana")
-    boat = mc.add("fact", "boat", "a red kayak", user="ana")
+    ana = mc.user("ana")
+    diet = ana.memories.add("profile", "diet", "vegetarian")
+    boat = ana.memories.add("fact", "boat", "a red kayak")
     assert diet.cues == of_key("diet") and "dinner" in diet.cues
     assert boat.cues == ()
-    (hit,) = mc.recall("dinner", user="ana").confident
+    (hit,) = ana.search("dinner").confident
     assert hit.id == diet.id
-    moved = mc.edit(diet.id, user="ana", key="boat", value="a blue canoe")
+    moved = ana.memories.update(diet.id, key="boat", value="a blue canoe")
     assert moved.cues == ()
-    assert mc.recall("dinner", user="ana").confident == ()
+    assert ana.search("dinner").confident == ()
 
 
 def test_the_table_holds_few_plain_words_and_only_for_known_keys() -> None:
@@ -50,6 +52,7 @@ def test_the_table_holds_few_plain_words_and_only_for_known_keys() -> None:
 
 
 def test_forgetting_a_word_takes_it_out_of_the_search_for_other_facts(mc, extract_model) -> None:
+    ana = mc.user("ana")
     cues = ["zanzibar", "beach"]
     extract_model.replies.append(
         answer(
@@ -58,23 +61,24 @@ def test_forgetting_a_word_takes_it_out_of_the_search_for_other_facts(mc, extrac
         )
     )
     talk(mc, "I moved to Zanzibar. I keep bees.")
-    city, bees = sorted(mc.memories(user="ana"), key=lambda m: m.key)
+    city, bees = sorted(ana.memories.list(), key=lambda m: m.key)
     assert searched(mc, bees.id).endswith("\nzanzibar beach")
-    mc.delete(city.id, user="ana")
+    ana.memories.delete(city.id)
     assert searched(mc, bees.id).endswith("\nbeach")
     assert rows_with(mc, "zanzibar") == []
-    assert [h.id for h in mc.recall("beach", user="ana").confident] == [bees.id]
+    assert [h.id for h in ana.search("beach").confident] == [bees.id]
 
 
 def test_forgetting_a_word_takes_its_other_forms_out_of_the_cues_of_other_facts(
     mc, extract_model
 ) -> None:
+    ana = mc.user("ana")
     item = fact("I love baking", "hobby", "baking", cues=["peanut", "cake", "penny"])
     extract_model.replies.append(answer(item))
-    nuts = mc.add("profile", "allergy", "peanuts", user="ana")
+    nuts = ana.memories.add("profile", "allergy", "peanuts")
     talk(mc, "I love baking.")
-    mc.delete(nuts.id, user="ana")
-    (baking,) = mc.memories(user="ana")
+    ana.memories.delete(nuts.id)
+    (baking,) = ana.memories.list()
     assert baking.cues == ("cake", "penny")
     assert rows_with(mc, "peanut") == []
 
@@ -82,18 +86,19 @@ def test_forgetting_a_word_takes_its_other_forms_out_of_the_cues_of_other_facts(
 def test_a_word_forgotten_while_a_conversation_is_read_comes_back_in_no_cue(
     mc, extract_model
 ) -> None:
-    nuts = mc.add("profile", "allergy", "peanuts", user="ana")
+    ana = mc.user("ana")
+    nuts = ana.memories.add("profile", "allergy", "peanuts")
 
     def reading(_) -> str:
-        mc.delete(nuts.id, user="ana")
+        ana.memories.delete(nuts.id)
         return answer(fact("I love baking", "hobby", "baking", cues=["peanut", "cake"]))
 
     extract_model.replies.append(reading)
     talk(mc, "I love baking.")
-    (baking,) = mc.memories(user="ana")
+    (baking,) = ana.memories.list()
     assert baking.cues == ("cake",) and searched(mc, baking.id).endswith("\ncake")
     assert rows_with(mc, "peanut") == []
-    assert mc.recall("peanut", user="ana").confident == ()
+    assert ana.search("peanut").confident == ()
 
 
 def test_a_fact_learnt_in_an_earlier_window_takes_no_cue_from_a_later_one(
@@ -114,7 +119,7 @@ def test_a_fact_learnt_in_an_earlier_window_takes_no_cue_from_a_later_one(
 
     mc = open_store(extract_model=ScriptedModel([reader] * 50, window=2048))
     talk(mc, "I love baking.", *["Some words about nothing much. " * 25] * 12, "I sell bread.")
-    assert {m.value: m.cues for m in mc.memories(user="ana")} == {
+    assert {m.value: m.cues for m in mc.user("ana").memories.list()} == {
         "baking": ("oven",),
         "sell bread": ("baking",),
     }
@@ -122,12 +127,13 @@ def test_a_fact_learnt_in_an_earlier_window_takes_no_cue_from_a_later_one(
 
 def test_a_cue_that_stands_in_over_a_fifth_of_the_facts_weighs_nothing(open_store: Opener) -> None:
     mc = open_store(embedder=None, embed_model="none")
+    ana = mc.user("ana")
     for number in range(9):
-        mc.add("fact", "thing", f"a stone {chr(97 + number)}{chr(97 + number)}", user="ana")
-    first = mc.add("profile", "diet", "vegetarian", user="ana")
+        ana.memories.add("fact", "thing", f"a stone {chr(97 + number)}{chr(97 + number)}")
+    first = ana.memories.add("profile", "diet", "vegetarian")
     for value in ("a cat", "a dog"):
-        mc.add("fact", "food", f"what {value} likes for dinner", user="ana")
-    last = mc.add("fact", "favourite_food", "lentil soup", user="ana")
+        ana.memories.add("fact", "food", f"what {value} likes for dinner")
+    last = ana.memories.add("fact", "favourite_food", "lentil soup")
     assert "dinner" in searched(mc, first.id).split("\n")[-1]
     assert "dinner" in last.cues, "the row keeps them"
     assert "dinner" not in searched(mc, last.id)

@@ -14,7 +14,7 @@ from tests.support.starts import known, tell
 
 
 def entered(mc: MemChat) -> Memory:
-    return mc.add("profile", "city", "Lisbon", user="ana")
+    return mc.user("ana").memories.add("profile", "city", "Lisbon")
 
 
 def entered_and_said(mc: MemChat) -> Memory:
@@ -24,15 +24,15 @@ def entered_and_said(mc: MemChat) -> Memory:
 
 
 def reworded(mc: MemChat) -> Memory:
-    return mc.edit(known(tell(mc, "Lisboa")).id, user="ana", value="Lisbon")
+    return mc.user("ana").memories.update(known(tell(mc, "Lisboa")).id, value="Lisbon")
 
 
 def pinned(mc: MemChat) -> Memory:
-    return mc.pin(known(tell(mc, "Lisbon")).id, user="ana")
+    return mc.user("ana").memories.pin(known(tell(mc, "Lisbon")).id)
 
 
 def for_every_app(mc: MemChat) -> Memory:
-    return mc.add("profile", "city", "Lisbon", user="ana", all_apps=True)
+    return mc.user("ana").memories.add("profile", "city", "Lisbon", all_apps=True)
 
 
 @pytest.mark.parametrize("made", [entered, entered_and_said, reworded, pinned, for_every_app])
@@ -40,11 +40,12 @@ def for_every_app(mc: MemChat) -> Memory:
 def test_a_change_of_a_person_s_own_is_one_question_and_no_second_value(
     mc, extract_model, clock, made, start
 ) -> None:
+    ana = mc.user("ana")
     old = made(mc)
     clock.advance(days=1)
     extract_model.replies.append(answer())
     session = talk(mc, "I live in Porto now.").session_id
-    message = mc.messages(session, user="ana")[0]
+    message = ana.sessions.messages(session)[0]
     done = tell(
         mc,
         "Porto",
@@ -58,7 +59,7 @@ def test_a_change_of_a_person_s_own_is_one_question_and_no_second_value(
         proofs=((message.id, 0, "I live in Porto now"),),
     )
     assert done.kind == "review" and state(mc) == {"Lisbon": (True, None)}
-    (item,) = mc.inbox(user="ana")
+    (item,) = ana.inbox.list()
     assert item.reason == "You said “I live in Porto now”. Replace city: Lisbon?"
     assert (item.relation, item.target_id, item.memory_type) == ("updates", old.id, "profile")
     assert (item.key, item.value, item.starts_at, item.cues) == (
@@ -75,14 +76,14 @@ def test_a_change_of_a_person_s_own_is_one_question_and_no_second_value(
     assert (item.message_id, item.memory_id, item.related_id) == (message.id, None, None)
     ended = tell(mc, "", key="city", relation="ends", target_id=old.id)
     assert ended.kind == "review" and state(mc) == {"Lisbon": (True, None)}
-    assert mc.inbox(user="ana")[-1].relation == "ends"
+    assert ana.inbox.list()[-1].relation == "ends"
 
 
 def test_another_value_of_a_key_that_holds_one_asks_as_an_update_does(mc, clock) -> None:
     old = entered(mc)
     clock.advance(days=1)
     assert tell(mc, "Porto").kind == "review"
-    (item,) = mc.inbox(user="ana")
+    (item,) = mc.user("ana").inbox.list()
     assert (item.relation, item.target_id) == ("updates", old.id)
 
 
@@ -91,12 +92,13 @@ def test_what_was_said_before_a_person_s_own_word_asks_nothing(mc, clock) -> Non
     clock.advance(days=1)
     entered(mc)
     tell(mc, "Porto", said_at=before)
-    assert mc.inbox(user="ana") == []
+    assert mc.user("ana").inbox.list() == []
     assert state(mc) == {"Lisbon": (True, None), "Porto": (False, "superseded")}
 
 
 def test_words_of_a_person_s_own_are_never_put_in_other_words(mc, clock) -> None:
-    mine = mc.add("fact", "boat", "a kayak", user="ana")
+    ana = mc.user("ana")
+    mine = ana.memories.add("fact", "boat", "a kayak")
     clock.advance(days=1)
     done = tell(
         mc,
@@ -107,7 +109,7 @@ def test_words_of_a_person_s_own_are_never_put_in_other_words(mc, clock) -> None
         target_id=mine.id,
     )
     assert done.kind == "repeated"
-    (memory,) = mc.memories(user="ana", status="all")
+    (memory,) = ana.memories.list(status="all")
     assert (memory.value, memory.seen_count) == ("a kayak", 2)
 
 
@@ -117,27 +119,29 @@ def test_an_update_to_what_is_known_already_still_retires_its_target(mc, clock) 
     clock.advance(days=1)
     done = tell(mc, "coffee", key="drinks", relation="updates", target_id=tea.id)
     assert (done.kind, done.before) == ("superseded", "tea")
-    assert [m.value for m in mc.memories(user="ana")] == ["coffee"]
+    assert [m.value for m in mc.user("ana").memories.list()] == ["coffee"]
 
 
 def test_what_a_second_look_said_stands_in_every_event_of_the_change(mc, clock) -> None:
+    ana = mc.user("ana")
     old = known(tell(mc, "Lisbon"))
     clock.advance(days=1)
     detail = {"verdict": "holds", "reason": "a plain move", "model": "scripted/extract"}
     new = known(tell(mc, "Porto", detail=detail))
-    assert [e.detail for e in mc.history(new.id, user="ana")] == [detail]
-    assert [e.detail for e in mc.history(old.id, user="ana")] == [None, detail]
-    assert to_json(mc.history(new.id, user="ana")[0])["detail"] == detail
+    assert [e.detail for e in ana.memories.history(new.id)] == [detail]
+    assert [e.detail for e in ana.memories.history(old.id)] == [None, detail]
+    assert to_json(ana.memories.history(new.id)[0])["detail"] == detail
 
 
 def test_a_person_s_own_is_not_replaced_through_a_repeat_either(mc, clock) -> None:
-    chess = mc.pin(mc.add("preference", "hobby", "chess", user="ana").id, user="ana")
+    ana = mc.user("ana")
+    chess = ana.memories.pin(ana.memories.add("preference", "hobby", "chess").id)
     tell(mc, "go", key="hobby")
     clock.advance(days=1)
     switch = {"key": "hobby", "relation": "updates", "target_id": chess.id}
     assert tell(mc, "go", **switch).kind == "review"
     assert state(mc) == {"chess": (True, None), "go": (True, None)}
-    mc.accept(mc.inbox(user="ana")[0].id, user="ana")
+    ana.inbox.accept(ana.inbox.list()[0].id)
     assert state(mc) == {"chess": (False, "superseded"), "go": (True, None)}
 
 
@@ -145,41 +149,44 @@ def test_a_person_s_own_is_not_replaced_through_a_repeat_either(mc, clock) -> No
 def test_what_got_a_no_is_refused_with_that_reason_when_it_is_said_again(
     mc, clock, relation
 ) -> None:
+    ana = mc.user("ana")
     old = entered(mc)
     clock.advance(days=1)
     assert tell(mc, "Porto", relation=relation, target_id=old.id).kind == "review"
-    mc.reject(mc.inbox(user="ana")[0].id, user="ana")
+    ana.inbox.reject(ana.inbox.list()[0].id)
     again = tell(mc, "Porto", relation=relation, target_id=old.id)
     assert (again.kind, again.reason) == ("refused", "you said no to it before")
 
 
 def test_a_forgotten_value_that_comes_back_as_a_change_replaces_on_a_yes(mc, clock) -> None:
+    ana = mc.user("ana")
     tea = known(tell(mc, "tea", key="hot_drink"))
-    mc.delete(tea.id, user="ana")
+    ana.memories.delete(tea.id)
     clock.advance(days=1)
     coffee = known(tell(mc, "coffee", key="hot_drink"))
     clock.advance(days=1)
     assert (
         tell(mc, "tea", key="hot_drink", relation="updates", target_id=coffee.id).kind == "review"
     )
-    (item,) = mc.inbox(user="ana")
+    (item,) = ana.inbox.list()
     assert "learn it again?" in item.reason and item.target_id == coffee.id
-    mc.accept(item.id, user="ana")
+    ana.inbox.accept(item.id)
     assert state(mc)["coffee"] == (False, "superseded")
 
 
 def test_on_the_day_what_got_a_no_before_is_listed(mc, extract_model, clock) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer())
     session = talk(mc, "Porto it is.").session_id
-    message = mc.messages(session, user="ana")[0]
+    message = ana.sessions.messages(session)[0]
     proofs = ((message.id, 0, "Porto"),)
-    old = mc.pin(known(tell(mc, "Leeds")).id, user="ana")
+    old = ana.memories.pin(known(tell(mc, "Leeds")).id)
     tell(mc, "Porto", (session, message.id), proofs=proofs)
-    mc.reject(mc.inbox(user="ana")[0].id, user="ana")
-    mc.pin(old.id, user="ana", on=False)
+    ana.inbox.reject(ana.inbox.list()[0].id)
+    ana.memories.pin(old.id, on=False)
     tell(mc, "Porto", (session, message.id), proofs=proofs, starts_at=date(2026, 5, 11))
-    mc.pin(old.id, user="ana")
+    ana.memories.pin(old.id)
     clock.advance(days=10)
-    mc.run_jobs()
-    assert state(mc)["Leeds"] == (True, None) and mc.inbox(user="ana") == []
-    assert [r.reason for r in mc.refusals(user="ana")] == ["you said no to it before"]
+    mc.jobs.run()
+    assert state(mc)["Leeds"] == (True, None) and ana.inbox.list() == []
+    assert [r.reason for r in ana.inbox.refusals()] == ["you said no to it before"]

@@ -15,7 +15,7 @@ from tests.support.conversation import talk
 def held(mc, extract_model, line: str, *facts):
     extract_model.replies.append(answer(*facts))
     talk(mc, line)
-    return mc.inbox(user="ana")
+    return mc.user("ana").inbox.list()
 
 
 def asthma(mc, extract_model):
@@ -35,33 +35,36 @@ def asthma(mc, extract_model):
 
 
 def test_a_yes_makes_a_memory_that_keeps_its_words_and_its_day(mc, extract_model) -> None:
+    ana = mc.user("ana")
     (item,) = asthma(mc, extract_model)
     assert (item.key, item.value, item.status) == ("health_condition", "asthma", "pending")
-    memory = mc.accept(item.id, user="ana")
+    memory = ana.inbox.accept(item.id)
     assert (memory.value, memory.created_by) == ("asthma", "manual")
     assert memory.expires_at == date(2026, 5, 2)
-    assert mc.evidence(memory.id, user="ana")[0].quote == "I have asthma until tomorrow"
-    assert mc.inbox(user="ana") == []
-    assert mc.history(memory.id, user="ana")[0].actor == "user"
-    mc.embed_pending()
-    assert mc.recall("asthma", user="ana").hits
+    assert ana.memories.evidence(memory.id)[0].quote == "I have asthma until tomorrow"
+    assert ana.inbox.list() == []
+    assert ana.memories.history(memory.id)[0].actor == "user"
+    mc.jobs.embed()
+    assert ana.search("asthma").hits
 
 
 def test_a_yes_with_other_words_keeps_those(mc, extract_model) -> None:
     (item,) = asthma(mc, extract_model)
-    assert mc.accept(item.id, user="ana", value="mild asthma").value == "mild asthma"
+    assert mc.user("ana").inbox.accept(item.id, value="mild asthma").value == "mild asthma"
 
 
 def test_a_no_is_final_and_the_same_is_not_asked_again(mc, extract_model) -> None:
+    ana = mc.user("ana")
     (item,) = asthma(mc, extract_model)
-    mc.reject(item.id, user="ana")
-    assert mc.inbox(user="ana") == [] and mc.memories(user="ana") == []
+    ana.inbox.reject(item.id)
+    assert ana.inbox.list() == [] and ana.memories.list() == []
     assert asthma(mc, extract_model) == []
     with pytest.raises(NotFound, match="nothing waits"):
-        mc.accept(item.id, user="ana")
+        ana.inbox.accept(item.id)
 
 
 def test_a_hidden_value_must_be_said_again(mc, extract_model) -> None:
+    ana = mc.user("ana")
     (item,) = held(
         mc,
         extract_model,
@@ -70,58 +73,61 @@ def test_a_hidden_value_must_be_said_again(mc, extract_model) -> None:
     )
     assert item.masked and "example.org" not in f"{item.value}{item.quote}{item.reason}"
     with pytest.raises(InputError, match="--value"):
-        mc.accept(item.id, user="ana")
-    assert mc.accept(item.id, user="ana", value="ana@example.org").value == "ana@example.org"
+        ana.inbox.accept(item.id)
+    assert ana.inbox.accept(item.id, value="ana@example.org").value == "ana@example.org"
 
 
 def test_a_yes_to_a_pair_lets_the_newer_replace_the_other(mc, extract_model) -> None:
-    mc.add("profile", "city", "Lisbon", user="ana", all_apps=True)
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon", all_apps=True)
     extract_model.replies.append(
         answer(fact("I live in Porto", "city", "Porto", to="k1", **{"is": "updates"}))
     )
     talk(mc, "I live in Porto.")
-    (item,) = mc.inbox(user="ana")
-    assert mc.accept(item.id, user="ana").value == "Porto"
-    assert [m.value for m in mc.memories(user="ana")] == ["Porto"]
-    (old,) = mc.memories(user="ana", status="inactive")
+    (item,) = ana.inbox.list()
+    assert ana.inbox.accept(item.id).value == "Porto"
+    assert [m.value for m in ana.memories.list()] == ["Porto"]
+    (old,) = ana.memories.list(status="inactive")
     assert (old.value, old.inactive_reason) == ("Lisbon", "superseded")
 
 
 def test_another_s_item_is_not_there(mc, extract_model) -> None:
     (item,) = asthma(mc, extract_model)
     for where in ({"user": "bo"}, {"user": "ana", "app": "other"}):
-        assert mc.inbox(**where) == []
+        assert mc.user(**where).inbox.list() == []
         with pytest.raises(NotFound):
-            mc.accept(item.id, **where)
+            mc.user(**where).inbox.accept(item.id)
         with pytest.raises(NotFound):
-            mc.reject(item.id, **where)
+            mc.user(**where).inbox.reject(item.id)
 
 
 def test_a_forgotten_message_takes_its_held_back_words_along(mc, extract_model) -> None:
+    ana = mc.user("ana")
     asthma(mc, extract_model)
-    mc.delete_session(mc.sessions(user="ana")[0].id, user="ana")
-    assert mc.inbox(user="ana") == []
+    ana.sessions.delete(ana.sessions.list()[0].id)
+    assert ana.inbox.list() == []
 
 
 def waiting(mc, extract_model, **more):
     unsure = fact("I may keep bees", "hobby", "keep bees", flags=["sensitive"], **more)
     extract_model.replies.append(answer(unsure))
     talk(mc, "I may keep bees")
-    (item,) = mc.inbox(user="ana")
+    (item,) = mc.user("ana").inbox.list()
     return item
 
 
 @pytest.mark.parametrize("value", ["", "   ", "x" * 300])
 def test_a_yes_with_words_that_cannot_be_kept_is_refused(mc, extract_model, value) -> None:
+    ana = mc.user("ana")
     item = waiting(mc, extract_model)
     with pytest.raises(InputError):
-        mc.accept(item.id, user="ana", value=value)
-    assert len(mc.inbox(user="ana")) == 1 and mc.memories(user="ana") == []
+        ana.inbox.accept(item.id, value=value)
+    assert len(ana.inbox.list()) == 1 and ana.memories.list() == []
 
 
 def test_words_given_with_a_yes_are_one_line(mc, extract_model) -> None:
     item = waiting(mc, extract_model)
-    assert mc.accept(item.id, user="ana", value="keep\n bees").value == "keep bees"
+    assert mc.user("ana").inbox.accept(item.id, value="keep\n bees").value == "keep bees"
 
 
 # What a yes to a change does
@@ -129,147 +135,161 @@ def test_words_given_with_a_yes_are_one_line(mc, extract_model) -> None:
 
 def asked(mc, **proposal):
     """An item as a reading leaves it, proved by the first message of a conversation."""
+    ana = mc.user("ana")
     from memchat.store import apps, inbox
     from memchat.store.inbox import NewInboxItem
     from memchat.types import Scope
 
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("I live in Porto by now.").text
         chat.abandon()
-    message = mc.messages(chat.session_id, user="ana")[0]
+    message = ana.sessions.messages(chat.session_id)[0]
     given = {"memory_type": "profile", "key": "city", "value": "Porto", "many": False}
     given |= {"quote": "I live in Porto", "start": 0, "message_id": message.id}
     with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)
         inbox.add(tx, own, NewInboxItem("it is not sure", **given | proposal), mc.now)
-    return mc.inbox(user="ana")[-1]
+    return mc.user("ana").inbox.list()[-1]
 
 
 def in_force(mc, key: str = "city") -> list[str]:
-    return [m.value for m in mc.memories(user="ana") if m.key == key]
+    return [m.value for m in mc.user("ana").memories.list() if m.key == key]
 
 
 def test_a_yes_to_a_change_replaces_its_target_and_keeps_the_message_as_proof(mc) -> None:
-    old = mc.add("fact", "desk", "oak", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("fact", "desk", "oak")
     item = asked(mc, key="table", value="pine", relation="updates", target_id=old.id, many=True)
-    question = mc.question(item, user="ana")
+    question = ana.inbox.question(item)
     assert question == "You said “I live in Porto”. Replace desk: oak?"
-    new = mc.accept(item.id, user="ana")
+    new = ana.inbox.accept(item.id)
     assert (new.memory_type, new.key, new.many) == ("fact", "desk", old.many), "as its target"
     assert in_force(mc, "desk") == ["pine"] and in_force(mc, "table") == []
-    assert mc.memory(old.id, user="ana").inactive_reason == "superseded"
-    assert mc.evidence(new.id, user="ana")[0].quote == "I live in Porto"
+    assert ana.memories.get(old.id).inactive_reason == "superseded"
+    assert ana.memories.evidence(new.id)[0].quote == "I live in Porto"
 
 
 def test_a_yes_replaces_a_value_of_a_list_and_leaves_the_others(mc) -> None:
-    mc.add("preference", "hobby", "rowing", user="ana")
-    old = mc.add("preference", "hobby", "chess", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("preference", "hobby", "rowing")
+    old = ana.memories.add("preference", "hobby", "chess")
     item = asked(mc, key="hobby", value="go", relation="updates", target_id=old.id)
-    mc.accept(item.id, user="ana")
+    ana.inbox.accept(item.id)
     assert sorted(in_force(mc, "hobby")) == ["go", "rowing"]
 
 
 def test_a_yes_to_words_that_are_known_already_still_retires_the_target(mc) -> None:
-    mc.add("preference", "hobby", "go", user="ana")
-    old = mc.add("preference", "hobby", "chess", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("preference", "hobby", "go")
+    old = ana.memories.add("preference", "hobby", "chess")
     item = asked(mc, key="hobby", value="go", relation="updates", target_id=old.id)
-    mc.accept(item.id, user="ana")
+    ana.inbox.accept(item.id)
     assert in_force(mc, "hobby") == ["go"]
 
 
 def test_a_yes_replaces_what_is_kept_for_every_app_in_every_app(mc) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana", all_apps=True)
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon", all_apps=True)
     item = asked(mc, relation="updates", target_id=old.id)
-    assert mc.accept(item.id, user="ana").app == ""
-    assert [m.value for m in mc.memories(user="ana", app="work")] == ["Porto"]
+    assert ana.inbox.accept(item.id).app == ""
+    assert [m.value for m in mc.user("ana", app="work").memories.list()] == ["Porto"]
 
 
 def test_a_yes_wins_over_what_was_said_since_the_message(mc, clock) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon")
     item = asked(mc, relation="updates", target_id=old.id)
     clock.advance(days=1)
-    mc.add("profile", "city", "Lisbon", user="ana")  # said once more, before the yes
-    mc.accept(item.id, user="ana")
+    ana.memories.add("profile", "city", "Lisbon")  # said once more, before the yes
+    ana.inbox.accept(item.id)
     assert in_force(mc) == ["Porto"]
 
 
 def test_a_yes_to_an_end_ends_the_target(mc) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon")
     item = asked(mc, relation="ends", value="", target_id=old.id)
-    assert mc.question(item, user="ana").endswith("Is city: Lisbon over?")
-    ended = mc.accept(item.id, user="ana")
+    assert ana.inbox.question(item).endswith("Is city: Lisbon over?")
+    ended = ana.inbox.accept(item.id)
     assert (ended.id, ended.inactive_reason) == (old.id, "ended") and in_force(mc) == []
 
 
 def test_a_yes_to_an_end_that_is_to_come_gives_the_target_its_last_day(mc) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon")
     item = asked(mc, relation="ends", target_id=old.id, starts_at=date(2026, 6, 1))
-    assert mc.question(item, user="ana").endswith("Is city: Lisbon over from 2026-06-01?")
-    ended = mc.accept(item.id, user="ana")
+    assert ana.inbox.question(item).endswith("Is city: Lisbon over from 2026-06-01?")
+    ended = ana.inbox.accept(item.id)
     assert ended.active and ended.expires_at == date(2026, 5, 31)
 
 
 def test_a_yes_to_the_same_repeats_it_and_writes_no_second_row(mc) -> None:
-    old = mc.add("profile", "city", "Porto, by the river", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Porto, by the river")
     item = asked(mc, relation="same", target_id=old.id)
-    again = mc.accept(item.id, user="ana")
+    again = ana.inbox.accept(item.id)
     assert (again.id, again.seen_count) == (old.id, 2)
     assert in_force(mc) == ["Porto, by the river"]
 
 
 @pytest.mark.parametrize("how", ["deleted", "edited", "ended"])
 def test_a_change_whose_target_is_not_the_same_any_more_is_stored_as_new(mc, clock, how) -> None:
-    old = mc.add("fact", "bike", "red", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("fact", "bike", "red")
     item = asked(mc, key="bike", value="blue", relation="updates", target_id=old.id)
     clock.advance(seconds=60)
     if how == "deleted":
-        mc.delete(old.id, user="ana")
+        ana.memories.delete(old.id)
     elif how == "edited":
-        mc.edit(old.id, user="ana", value="green")
+        ana.memories.update(old.id, value="green")
     else:
-        mc.accept(asked(mc, key="bike", relation="ends", target_id=old.id).id, user="ana")
-    assert "is gone or has changed. Remember bike: blue?" in mc.question(item, user="ana")
-    mc.accept(item.id, user="ana")
+        ana.inbox.accept(asked(mc, key="bike", relation="ends", target_id=old.id).id)
+    assert "is gone or has changed. Remember bike: blue?" in ana.inbox.question(item)
+    ana.inbox.accept(item.id)
     assert "blue" in in_force(mc, "bike") and "red" not in in_force(mc, "bike")
 
 
 def test_an_end_without_anything_left_to_end_says_so_and_goes_on_waiting(mc) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon")
     item = asked(mc, relation="ends", target_id=old.id)
-    mc.delete(old.id, user="ana")
+    ana.memories.delete(old.id)
     with pytest.raises(NotFound, match="would end is gone"):
-        mc.accept(item.id, user="ana")
-    assert [i.id for i in mc.inbox(user="ana")] == [item.id]
+        ana.inbox.accept(item.id)
+    assert [i.id for i in ana.inbox.list()] == [item.id]
 
 
 def test_a_change_of_what_the_same_conversation_taught_finds_it_by_its_key(mc) -> None:
+    ana = mc.user("ana")
     item = asked(mc, key="editor", value="emacs", relation="updates")
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE inbox SET many = 0")
-    old = mc.add("preference", "editor", "vim", user="ana")
+    old = mc.user("ana").memories.add("preference", "editor", "vim")
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE memories SET many = 0 WHERE id = ?", (old.id,))
-    mc.accept(item.id, user="ana")
+    ana.inbox.accept(item.id)
     assert in_force(mc, "editor") == ["emacs"]
 
 
 def test_an_item_from_before_the_migration_reads_as_new(mc) -> None:
+    ana = mc.user("ana")
     item = asked(mc)
     with private.database(mc).write() as tx:
         tx.exec_driver_sql(
             "INSERT INTO inbox (app_id, reason, memory_type, key, value, created_at)"
             " SELECT app_id, 'old', 'fact', 'tea', 'oolong', created_at FROM inbox"
         )
-    old = mc.inbox(user="ana")[-1]
+    old = ana.inbox.list()[-1]
     assert (old.relation, old.target_id, old.starts_at, old.id > item.id) == ("new", None, None, 1)
-    assert mc.question(old, user="ana") == "Remember tea: oolong?"
-    assert mc.accept(old.id, user="ana").value == "oolong"
+    assert ana.inbox.question(old) == "Remember tea: oolong?"
+    assert ana.inbox.accept(old.id).value == "oolong"
 
 
 def test_a_reading_s_item_carries_target_sentence_and_start(mc, extract_model) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I have asthma", "health_condition", "asthma")))
     talk(mc, "I have asthma.")
-    (known,) = mc.memories(user="ana")
+    (known,) = ana.memories.list()
     (item,) = held(
         mc,
         extract_model,
@@ -287,7 +307,7 @@ def test_a_reading_s_item_carries_target_sentence_and_start(mc, extract_model) -
     assert (item.relation, item.target_id) == ("updates", known.id)
     assert item.sentence == "These days I have bad asthma, says my doctor."
     assert item.cues == ("lungs", "sport")
-    assert mc.accept(item.id, user="ana").cues == ("lungs", "sport")
+    assert ana.inbox.accept(item.id).cues == ("lungs", "sport")
     assert in_force(mc, "health_condition") == ["bad asthma"]
 
 
@@ -302,7 +322,8 @@ def test_a_sentence_with_a_secret_in_it_is_not_kept_with_an_item(mc, extract_mod
 
 
 def test_a_rejected_end_does_not_keep_the_fact_itself_from_being_asked(mc) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana")
-    mc.reject(asked(mc, relation="ends", value="Lisbon", target_id=old.id).id, user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon")
+    ana.inbox.reject(asked(mc, relation="ends", value="Lisbon", target_id=old.id).id)
     item = asked(mc, value="Lisbon")
     assert (item.relation, item.status) == ("new", "pending")

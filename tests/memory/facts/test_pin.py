@@ -16,14 +16,14 @@ LONG = "green touring bike with a basket, two bags, a bell and lights for the lo
 
 def shown(mc: MemChat, model: ScriptedModel, **scope: str) -> str:
     """What a model is told beside a question that fits no memory."""
-    mc.chat_once("xyzzy?", **(ANA | scope))
+    mc.user(**(ANA | scope)).answer("xyzzy?")
     return model.requests[-1].messages[0].content
 
 
 def crowd(mc: MemChat) -> None:
     """More facts than a prompt of the ``small`` store has room for."""
     for n in range(40):
-        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
+        mc.user(**ANA).memories.add("fact", "note", f"one of many notes, number {n}")
 
 
 @pytest.fixture
@@ -36,12 +36,13 @@ def test_where_not_all_facts_fit_a_pinned_one_is_given_whatever_the_question(
     small: MemChat, chat_model: ScriptedModel
 ) -> None:
     mc = small
-    kept = mc.add("fact", "bike", LONG, **ANA)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("fact", "bike", LONG)
     crowd(mc)
     assert LONG not in shown(mc, chat_model)
-    assert mc.pin(kept.id, **ANA).pinned
+    assert ana.memories.pin(kept.id).pinned
     assert LONG in shown(mc, chat_model)
-    assert not mc.pin(kept.id, **ANA, on=False).pinned
+    assert not ana.memories.pin(kept.id, on=False).pinned
     assert LONG not in shown(mc, chat_model)
 
 
@@ -49,63 +50,70 @@ def test_where_not_all_facts_fit_what_is_pinned_comes_before_the_profile(
     small: MemChat, chat_model: ScriptedModel
 ) -> None:
     mc = small
+    ana = mc.user(**ANA)
     crowd(mc)
-    mc.add("profile", "name", "Ana Ferreira", **ANA)
-    mc.pin(mc.add("other", "book club", "first Tuesday", **ANA).id, **ANA)
+    ana.memories.add("profile", "name", "Ana Ferreira")
+    ana.memories.pin(ana.memories.add("other", "book club", "first Tuesday").id)
     told = shown(mc, chat_model)
     assert told.index("first Tuesday") < told.index("Ana Ferreira")
 
 
 def test_what_takes_its_place_is_pinned_too_and_back_again(mc: MemChat) -> None:
-    old = mc.add("profile", "city", "Lisbon", **ANA)
-    mc.pin(old.id, **ANA)
-    new = mc.add("profile", "city", "Porto", **ANA)
-    assert mc.memory(new.id, **ANA).pinned
-    assert mc.restore(old.id, **ANA).pinned
+    ana = mc.user(**ANA)
+    old = ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.pin(old.id)
+    new = ana.memories.add("profile", "city", "Porto")
+    assert ana.memories.get(new.id).pinned
+    assert ana.memories.restore(old.id).pinned
 
 
 def test_pinning_leaves_one_event_each_way(mc: MemChat) -> None:
-    kept = mc.add("profile", "city", "Lisbon", **ANA)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("profile", "city", "Lisbon")
     for on in (True, True, False, False):
-        mc.pin(kept.id, **ANA, on=on)
-    told = [(event.kind, event.actor) for event in mc.history(kept.id, **ANA)]
+        ana.memories.pin(kept.id, on=on)
+    told = [(event.kind, event.actor) for event in ana.memories.history(kept.id)]
     assert told[-2:] == [("pin", "user"), ("unpin", "user")]
     assert len(told) == 3
 
 
 def test_what_is_not_in_use_or_another_s_cannot_be_pinned(mc: MemChat) -> None:
-    old = mc.add("profile", "city", "Lisbon", **ANA)
-    mc.add("profile", "city", "Porto", **ANA)
+    ana = mc.user(**ANA)
+    old = ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("profile", "city", "Porto")
     with pytest.raises(InputError):
-        mc.pin(old.id, **ANA)
+        ana.memories.pin(old.id)
     for scope in ({"user": "bob"}, {"user": "ana", "app": "work"}):
         with pytest.raises(NotFound):
-            mc.pin(old.id, **scope)
+            mc.user(**scope).memories.pin(old.id)
 
 
 def test_it_stays_in_its_app(mc: MemChat, chat_model: ScriptedModel) -> None:
-    mc.pin(mc.add("fact", "bike", "green touring bike", **ANA).id, **ANA)
+    ana = mc.user(**ANA)
+    ana.memories.pin(ana.memories.add("fact", "bike", "green touring bike").id)
     assert "green" not in shown(mc, chat_model, app="work")
-    mc.pin(mc.add("fact", "boat", "red canoe", **ANA, all_apps=True).id, **ANA)
+    ana.memories.pin(ana.memories.add("fact", "boat", "red canoe", all_apps=True).id)
     assert "red canoe" in shown(mc, chat_model, app="work")
 
 
 def test_forgetting_undone_brings_it_back_pinned_and_done_leaves_nothing(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
-    kept = mc.add("fact", "bike", "green touring bike", **ANA)
-    mc.pin(kept.id, **ANA)
-    mc.delete(kept.id, **ANA, hold=60)
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("fact", "bike", "green touring bike")
+    ana.memories.pin(kept.id)
+    ana.memories.delete(kept.id, hold=60)
     assert "green" not in shown(mc, chat_model)
-    assert mc.restore(kept.id, **ANA).pinned
-    mc.delete(kept.id, **ANA)
+    assert ana.memories.restore(kept.id).pinned
+    ana.memories.delete(kept.id)
     assert "green" not in shown(mc, chat_model)
     assert b"green touring" not in (mc.settings.home / "memchat.db").read_bytes()
 
 
 def test_pinned_ones_are_looked_through_alone(mc: MemChat) -> None:
-    kept = [mc.add("fact", "bike", f"number {n}", **ANA) for n in range(3)]
-    mc.pin(kept[1].id, **ANA)
+    ana = mc.user(**ANA)
+    kept = [ana.memories.add("fact", "bike", f"number {n}") for n in range(3)]
+    ana.memories.pin(kept[1].id)
     wanted = Wanted(status="pinned")
-    assert [m.id for m in mc.browse(wanted, **ANA).memories] == [kept[1].id]
-    assert [m.pinned for m in mc.memories(**ANA)].count(True) == 1
+    assert [m.id for m in ana.memories.browse(wanted).memories] == [kept[1].id]
+    assert [m.pinned for m in ana.memories.list()].count(True) == 1

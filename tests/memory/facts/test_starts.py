@@ -40,25 +40,27 @@ def test_before_its_day_it_is_told_as_coming_and_replaces_nothing(mc, clock) -> 
 
 @pytest.mark.parametrize("swept", [False, True])
 def test_on_its_day_it_is_in_force_and_the_older_value_is_told_as_before(mc, clock, swept) -> None:
+    ana = mc.user("ana")
     tell(mc, "Leeds")
     clock.advance(days=1)
     tell(mc, "Porto", starts_at=on(10))
     clock.advance(days=9)
     if swept:
-        mc.run_jobs()
+        mc.jobs.run()
     assert in_force(mc) == ["Porto"] and coming(mc) == []
     line = f"[profile] city: Porto (said 2026-05-02; from {on(10)}; before: Leeds, until {on(10)})"
     assert lines(mc) == ["city: Porto"]
-    assert [hit.text for hit in mc.recall("Leeds", user="ana").hits] == [line]
-    (old,) = mc.memories(user="ana", status="inactive")
+    assert [hit.text for hit in ana.search("Leeds").hits] == [line]
+    (old,) = ana.memories.list(status="inactive")
     assert (old.value, old.inactive_reason) == ("Leeds", "superseded")
-    assert mc.memory(old.id, user="ana").active is False
-    assert mc.count_memories(user="ana") == 1
-    assert mc.inbox(user="ana") == []
+    assert ana.memories.get(old.id).active is False
+    assert ana.memories.count() == 1
+    assert ana.inbox.list() == []
 
 
 @pytest.mark.parametrize("swept", [False, True])
 def test_what_was_said_later_stays_in_force_and_the_inbox_asks(mc, clock, swept) -> None:
+    ana = mc.user("ana")
     tell(mc, "Leeds")
     clock.advance(days=1)
     tell(mc, "Porto", starts_at=on(10))
@@ -67,10 +69,10 @@ def test_what_was_said_later_stays_in_force_and_the_inbox_asks(mc, clock, swept)
     assert in_force(mc) == ["Lyon"] and coming(mc) == ["Porto"]
     clock.advance(days=20)
     if swept:
-        mc.run_jobs()
+        mc.jobs.run()
     assert in_force(mc) == ["Lyon"] and coming(mc) == []
-    mc.run_jobs()
-    (item,) = mc.inbox(user="ana")
+    mc.jobs.run()
+    (item,) = ana.inbox.list()
     assert (item.relation, item.target_id, item.key, item.value) == (
         "updates",
         lyon.id,
@@ -78,8 +80,8 @@ def test_what_was_said_later_stays_in_force_and_the_inbox_asks(mc, clock, swept)
         "Porto",
     )
     assert item.reason.endswith("Replace city: Lyon?")
-    mc.run_jobs()
-    assert len(mc.inbox(user="ana")) == 1
+    mc.jobs.run()
+    assert len(ana.inbox.list()) == 1
 
 
 def test_a_list_is_joined_on_the_day(mc, clock) -> None:
@@ -88,12 +90,13 @@ def test_a_list_is_joined_on_the_day(mc, clock) -> None:
     assert in_force(mc, "hobby") == ["judo"]
     clock.advance(days=5)
     assert sorted(in_force(mc, "hobby")) == ["judo", "rowing"]
-    mc.run_jobs()
+    mc.jobs.run()
     assert sorted(in_force(mc, "hobby")) == ["judo", "rowing"]
 
 
 @pytest.mark.parametrize("swept", [False, True])
 def test_an_update_takes_its_target_s_place_on_the_day_whatever_the_key(mc, clock, swept) -> None:
+    ana = mc.user("ana")
     old = known(tell(mc, "Tuesdays", key="gym_days", many=True))
     other = known(tell(mc, "Sundays", key="gym_days", many=True))
     clock.advance(days=1)
@@ -111,12 +114,12 @@ def test_an_update_takes_its_target_s_place_on_the_day_whatever_the_key(mc, cloc
     assert sorted(in_force(mc, "gym_days")) == ["Sundays", "Tuesdays"]
     clock.advance(days=6)
     if swept:
-        mc.run_jobs()
+        mc.jobs.run()
     assert sorted(in_force(mc, "gym_days")) == ["Fridays", "Sundays"]
-    mc.restore(old.id, user="ana")
+    ana.memories.restore(old.id)
     clock.advance(days=1)
     assert sorted(in_force(mc, "gym_days")) == ["Fridays", "Sundays", "Tuesdays"]
-    assert mc.memory(other.id, user="ana").active
+    assert ana.memories.get(other.id).active
 
 
 def test_one_plan_replaces_another_at_once(mc, clock) -> None:
@@ -133,14 +136,15 @@ def test_one_plan_replaces_another_at_once(mc, clock) -> None:
 
 
 def test_it_may_be_put_off_and_it_may_be_there_already(mc, clock) -> None:
+    ana = mc.user("ana")
     tell(mc, "Leeds")
     porto = known(tell(mc, "Porto", starts_at=on(10)))
     clock.advance(days=1)
     tell(mc, "Porto", starts_at=on(20))
-    assert mc.memory(porto.id, user="ana").starts_at == on(20)
+    assert ana.memories.get(porto.id).starts_at == on(20)
     clock.advance(days=1)
     tell(mc, "Porto", relation="same", target_id=porto.id)
-    assert mc.memory(porto.id, user="ana").starts_at == on(20), "said again, and no more"
+    assert ana.memories.get(porto.id).starts_at == on(20), "said again, and no more"
     assert tell(mc, "Porto").before == "Leeds"
     assert in_force(mc) == ["Porto"] and coming(mc) == []
 
@@ -153,23 +157,24 @@ def test_a_value_that_was_there_before_may_come_back_on_a_day(mc, clock) -> None
     assert in_force(mc) == ["Porto"] and coming(mc) == ["Leeds"]
     clock.advance(days=9)
     assert in_force(mc) == ["Leeds"]
-    assert mc.memory(leeds.id, user="ana").seen_count == 2
+    assert mc.user("ana").memories.get(leeds.id).seen_count == 2
 
 
 def test_a_day_that_has_come_counts_as_now(mc, clock) -> None:
     for start in (on(0), on(-5)):
         assert known(tell(mc, f"from {start}", starts_at=start)).starts_at is None
-    assert mc.add("profile", "job", "cook", user="ana", starts_at=on(-1)).starts_at is None
+    assert mc.user("ana").memories.add("profile", "job", "cook", starts_at=on(-1)).starts_at is None
 
 
 def test_a_start_after_the_end_is_refused(mc) -> None:
+    ana = mc.user("ana")
     done = tell(mc, "Porto", starts_at=on(10), expires_at=on(9))
     assert (done.kind, done.reason) == ("refused", "it would end before it starts")
     with pytest.raises(InputError, match="before it starts"):
-        mc.add("profile", "city", "Porto", user="ana", starts_at=on(10), expires_at=on(9))
+        ana.memories.add("profile", "city", "Porto", starts_at=on(10), expires_at=on(9))
     with pytest.raises(InputError, match="date without a time"):
-        mc.add("profile", "city", "Porto", user="ana", starts_at=datetime.now(UTC))
-    assert mc.memories(user="ana") == []
+        ana.memories.add("profile", "city", "Porto", starts_at=datetime.now(UTC))
+    assert ana.memories.list() == []
 
 
 @pytest.mark.parametrize("swept", [False, True])
@@ -181,7 +186,7 @@ def test_a_value_with_both_days_gives_its_place_back(mc, clock, swept) -> None:
         seen.append(in_force(mc)[0])
         clock.advance(days=1)
         if swept:
-            mc.run_jobs()
+            mc.jobs.run()
     assert seen == ["Leeds"] * 5 + ["Porto"] * 3 + ["Leeds"]
 
 
@@ -192,7 +197,7 @@ def test_what_ends_before_a_value_comes_leaves_its_place_to_the_one_before(mc, c
     tell(mc, "Porto", starts_at=on(6))
     clock.advance(days=3)
     assert in_force(mc) == ["Leeds"]
-    mc.run_jobs()
+    mc.jobs.run()
     assert in_force(mc) == ["Leeds"]
     clock.advance(days=2)
     assert in_force(mc) == ["Porto"]
@@ -218,13 +223,14 @@ def test_an_end_with_a_last_day_holds_until_then_and_is_never_put_off(mc, clock)
 
 
 def test_a_yes_to_an_end_with_a_last_day_ends_it_then(mc, clock) -> None:
-    gym = mc.add("fact", "gym", "FitX", user="ana")
+    ana = mc.user("ana")
+    gym = ana.memories.add("fact", "gym", "FitX")
     clock.advance(days=1)
     end = {"key": "gym", "relation": "ends", "target_id": gym.id}
     assert tell(mc, "", expires_at=on(9), **end).kind == "review"
-    (item,) = mc.inbox(user="ana")
-    assert mc.question(item, user="ana").endswith(f"Is gym: FitX over after {on(9)}?")
-    done = mc.accept(item.id, user="ana")
+    (item,) = ana.inbox.list()
+    assert ana.inbox.question(item).endswith(f"Is gym: FitX over after {on(9)}?")
+    done = ana.inbox.accept(item.id)
     assert (done.active, done.expires_at) == (True, on(9))
 
 
@@ -233,29 +239,31 @@ def test_a_yes_to_an_end_with_a_last_day_ends_it_then(mc, clock) -> None:
 def test_what_was_pinned_meanwhile_stays_on_the_day_and_the_inbox_asks(
     mc, clock, key, swept
 ) -> None:
+    ana = mc.user("ana")
     old = known(tell(mc, "Leeds", key=key))
     clock.advance(days=1)
     tell(mc, "Porto", key=key, relation="updates", target_id=old.id, starts_at=on(10))
-    mc.pin(old.id, user="ana")
+    ana.memories.pin(old.id)
     clock.advance(days=9)
     if swept:
-        mc.run_jobs()
+        mc.jobs.run()
     assert in_force(mc, key) == ["Leeds"]
-    mc.run_jobs()
-    (item,) = mc.inbox(user="ana")
+    mc.jobs.run()
+    (item,) = ana.inbox.list()
     assert item.reason.endswith(f"Replace {key}: Leeds?")
-    mc.accept(item.id, user="ana")
+    ana.inbox.accept(item.id)
     assert in_force(mc, key) == ["Porto"]
 
 
 def test_a_person_s_own_coming_value_is_moved_on_their_yes_only(mc, clock) -> None:
-    porto = mc.add("profile", "city", "Porto", user="ana", starts_at=on(10))
+    ana = mc.user("ana")
+    porto = ana.memories.add("profile", "city", "Porto", starts_at=on(10))
     clock.advance(days=1)
     assert tell(mc, "Porto", starts_at=on(40)).kind == "review"
-    assert mc.memory(porto.id, user="ana").starts_at == on(10)
-    (item,) = mc.inbox(user="ana")
+    assert ana.memories.get(porto.id).starts_at == on(10)
+    (item,) = ana.inbox.list()
     assert item.reason.endswith(f"Does city: Porto hold from {on(40)}?")
-    assert mc.accept(item.id, user="ana").starts_at == on(40)
+    assert ana.inbox.accept(item.id).starts_at == on(40)
 
 
 def test_a_plan_that_replaces_a_plan_replaces_what_is_in_force_on_its_day(mc, clock) -> None:
@@ -281,7 +289,7 @@ def test_a_plan_that_is_there_early_replaces_what_it_was_to_replace(mc, clock) -
 def test_forgetting_what_is_to_come_leaves_no_word_of_it(mc, clock) -> None:
     tell(mc, "Leeds")
     porto = known(tell(mc, "Porto", starts_at=on(5)))
-    mc.delete(porto.id, user="ana")
+    mc.user("ana").memories.delete(porto.id)
     clock.advance(days=6)
     assert in_force(mc) == ["Leeds"]
     with private.database(mc).read() as tx:
@@ -289,27 +297,29 @@ def test_forgetting_what_is_to_come_leaves_no_word_of_it(mc, clock) -> None:
 
 
 def test_what_is_to_come_hides_nothing_that_is_kept_for_every_app(mc, clock) -> None:
-    mc.add("profile", "city", "Leeds", user="ana", all_apps=True)
-    mc.add("profile", "city", "Porto", user="ana", starts_at=on(5))
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Leeds", all_apps=True)
+    ana.memories.add("profile", "city", "Porto", starts_at=on(5))
     assert any("Leeds" in line for line in lines(mc))
     clock.advance(days=5)
     assert not any("city: Leeds" in line for line in lines(mc))
 
 
 def test_a_value_brought_back_by_hand_stays_until_asked_about(mc, clock) -> None:
-    leeds = mc.add("profile", "city", "Leeds", user="ana")
-    mc.add("profile", "city", "Porto", user="ana", starts_at=on(5))
+    ana = mc.user("ana")
+    leeds = ana.memories.add("profile", "city", "Leeds")
+    ana.memories.add("profile", "city", "Porto", starts_at=on(5))
     clock.advance(days=6)
-    mc.restore(leeds.id, user="ana")
+    ana.memories.restore(leeds.id)
     assert in_force(mc) == ["Leeds"]
-    mc.run_jobs()
+    mc.jobs.run()
     assert in_force(mc) == ["Leeds"]
 
 
 def test_a_coming_value_does_not_contradict_the_one_in_force(mc) -> None:
     tell(mc, "Leeds")
     tell(mc, "Porto", starts_at=on(5))
-    assert "contradiction" not in {f.kind for f in mc.audit(user="ana").findings}
+    assert "contradiction" not in {f.kind for f in mc.user("ana").audit().findings}
 
 
 @dataclass(frozen=True)
@@ -357,7 +367,7 @@ def test_whatever_is_said_when_one_value_is_in_force_and_it_is_the_right_one(
                 check()
             clock.advance(seconds=1)
             if sweep:
-                mc.run_jobs()
+                mc.jobs.run()
             start = None if said.start is None else on(day + said.start)
             tell(mc, said.value, starts_at=start)
             rule.says(at, said.value, day, said.start)
@@ -366,5 +376,5 @@ def test_whatever_is_said_when_one_value_is_in_force_and_it_is_the_right_one(
             clock.advance(days=1)
             day += 1
             check()
-        mc.run_jobs()
+        mc.jobs.run()
         check()

@@ -27,7 +27,7 @@ def tell(mc: MemChat, extract_model, *, title: str = "") -> int:
     quoted = fact("I moved to Zanzibar", "city", "Zanzibar")
     extract_model.replies.append(answer(quoted, title=title))
     session_id = talk(mc, TOLD).session_id
-    mc.run_jobs()
+    mc.jobs.run()
     assert session_id is not None
     # Out of the list of all facts, so that what the moment says is told by it alone.
     with private.database(mc).write() as tx:
@@ -37,10 +37,11 @@ def tell(mc: MemChat, extract_model, *, title: str = "") -> int:
 
 def move(mc: MemChat, clock) -> int:
     """Zanzibar, and Porto in its place; the id of the first."""
-    old = mc.add("profile", "city", "Zanzibar", user="ana").id
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Zanzibar").id
     clock.advance(days=1)
-    mc.add("profile", "city", "Porto", user="ana")
-    mc.embed_pending()
+    ana.memories.add("profile", "city", "Porto")
+    mc.jobs.embed()
     return old
 
 
@@ -56,7 +57,7 @@ def test_a_replaced_value_forgotten_while_the_reply_comes_in_is_not_written_down
 ) -> None:
     def reply(messages) -> str:
         assert "before: Zanzibar" in messages[0].content
-        mc.delete(old, user="ana")
+        mc.user("ana").memories.delete(old)
         return "Not Zanzibar any more."
 
     mc = open_store(chat_model=ScriptedModel([reply]))
@@ -75,11 +76,11 @@ def test_a_moment_forgotten_while_the_reply_comes_in_is_not_written_down(
     def reply(messages) -> str:
         assert TOLD in messages[0].content
         if what == "memory":
-            mc.delete(mc.memories(user="ana")[0].id, user="ana")
+            mc.user("ana").memories.delete(mc.user("ana").memories.list()[0].id)
         elif what == "message":
-            mc.delete_message(mc.messages(taught, user="ana")[0].id, user="ana")
+            mc.user("ana").sessions.delete_message(mc.user("ana").sessions.messages(taught)[0].id)
         else:
-            mc.delete_session(taught, user="ana")
+            mc.user("ana").sessions.delete(taught)
         return "Tim is in Zanzibar."
 
     mc = open_store(chat_model=ScriptedModel(["Fine.", reply]), pinned_tokens=0)
@@ -95,16 +96,16 @@ def test_a_fact_of_this_conversation_forgotten_while_the_reply_comes_in_is_not_w
 ) -> None:
     def reply(messages) -> str:
         assert messages[1].content == TOLD
-        mc.delete(mc.memories(user="ana")[0].id, user="ana")
+        mc.user("ana").memories.delete(mc.user("ana").memories.list()[0].id)
         return "Still in Zanzibar?"
 
     mc = open_store(chat_model=ScriptedModel(["Fine.", reply]), pinned_tokens=0)
     extract_model.replies.append(answer(fact("I moved to Zanzibar", "city", "Zanzibar")))
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     assert chat.send(TOLD).text
     chat.end()
     assert chat.send("How are you?").text
-    assert mc.why(user="ana").reply.content == f"Still in {BLANK}?"
+    assert mc.user("ana").sessions.why().reply.content == f"Still in {BLANK}?"
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
@@ -113,20 +114,20 @@ def test_a_deletion_held_while_the_reply_comes_in_is_purged_or_undone_whole(
 ) -> None:
     def reply(messages) -> str:
         assert TOLD in messages[0].content
-        mc.delete(city, user="ana", hold=60)
+        mc.user("ana").memories.delete(city, hold=60)
         return "Tim is in Zanzibar."
 
     mc = open_store(chat_model=ScriptedModel(["Fine.", reply]), pinned_tokens=0)
     tell(mc, extract_model)
-    city = mc.memories(user="ana")[0].id
+    city = mc.user("ana").memories.list()[0].id
     held = reply_to(mc, ASKED)
     assert [line.since for line in held.lines] == ["is being forgotten"] and held.prompt is None
-    mc.restore(city, user="ana")
-    whole = mc.why(held.reply.id, user="ana")
+    mc.user("ana").memories.restore(city)
+    whole = mc.user("ana").sessions.why(held.reply.id)
     assert whole.reply.content == "Tim is in Zanzibar." and TOLD in whole.prompt[0].content
-    mc.delete(city, user="ana", hold=60)
+    mc.user("ana").memories.delete(city, hold=60)
     clock.advance(seconds=61)
-    mc.run_jobs()
+    mc.jobs.run()
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
@@ -134,7 +135,7 @@ def test_what_changes_otherwise_while_the_reply_comes_in_keeps_its_line(
     open_store: Opener, extract_model
 ) -> None:
     def reply(messages) -> str:
-        mc.edit(mc.memories(user="ana")[0].id, value="Porto", user="ana")
+        mc.user("ana").memories.update(mc.user("ana").memories.list()[0].id, value="Porto")
         return "Tim is in Zanzibar."
 
     mc = open_store(chat_model=ScriptedModel(["Fine.", reply]))
@@ -149,7 +150,7 @@ def test_a_title_forgotten_while_the_reply_comes_in_takes_the_lines_that_name_it
 ) -> None:
     def reply(messages) -> str:
         assert "conversation “Zanzibar at last”" in messages[0].content
-        mc.delete(city, user="ana")
+        mc.user("ana").memories.delete(city)
         return "Yes."
 
     mc = open_store(chat_model=ScriptedModel(["Fine.", "Fine.", reply]), pinned_tokens=0)
@@ -164,8 +165,8 @@ def kayaks(mc: MemChat, extract_model) -> int:
     quoted = fact("I live in Zanzibar", "city", "Zanzibar")
     extract_model.replies.append(answer(quoted, title="Zanzibar at last"))
     talk(mc, "I live in Zanzibar", "I bought a red kayak for the lake")
-    mc.run_jobs()
-    return mc.memories(user="ana")[0].id
+    mc.jobs.run()
+    return mc.user("ana").memories.list()[0].id
 
 
 # --- after it
@@ -175,14 +176,15 @@ def test_a_title_that_is_forgotten_leaves_the_receipts_that_name_it(
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(pinned_tokens=0)
+    ana = mc.user("ana")
     city = kayaks(mc, extract_model)
     found = reply_to(mc, "Which red kayak did I buy for the lake?")
     assert shows(found, "Zanzibar at last")
-    mc.delete(city, user="ana", hold=60)
-    assert not shows(mc.why(found.reply.id, user="ana"), "Zanzibar")
-    mc.restore(city, user="ana")
-    assert mc.why(found.reply.id, user="ana") == found
-    mc.delete(city, user="ana")
+    ana.memories.delete(city, hold=60)
+    assert not shows(ana.sessions.why(found.reply.id), "Zanzibar")
+    ana.memories.restore(city)
+    assert ana.sessions.why(found.reply.id) == found
+    ana.memories.delete(city)
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
@@ -190,11 +192,12 @@ def test_a_reply_that_was_given_only_the_moment_is_blanked_too(
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(chat_model=ScriptedModel(["Fine.", "Tim is in Zanzibar."]), pinned_tokens=0)
+    ana = mc.user("ana")
     tell(mc, extract_model)
     found = reply_to(mc, ASKED)
     assert [line.hit.kind for line in found.lines] == ["message"]
-    mc.delete(mc.memories(user="ana")[0].id, user="ana")
-    assert mc.why(found.reply.id, user="ana").reply.content == f"Tim is in {BLANK}."
+    ana.memories.delete(ana.memories.list()[0].id)
+    assert ana.sessions.why(found.reply.id).reply.content == f"Tim is in {BLANK}."
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
@@ -203,27 +206,29 @@ def test_a_reply_that_was_given_only_the_moment_is_blanked_too(
 
 def test_a_held_deletion_hides_the_moments_of_the_fact(open_store: Opener, extract_model) -> None:
     mc = open_store(pinned_tokens=0)
+    ana = mc.user("ana")
     tell(mc, extract_model)
-    city = mc.memories(user="ana")[0].id
+    city = ana.memories.list()[0].id
     found = reply_to(mc, ASKED)
     assert shows(found, "Zanzibar")
-    mc.delete(city, user="ana", hold=60)
-    held = mc.why(found.reply.id, user="ana")
+    ana.memories.delete(city, hold=60)
+    held = ana.sessions.why(found.reply.id)
     assert not shows(held, "Zanzibar") and held.prompt is None
     assert [(line.hit.text, line.since) for line in held.lines] == [("…", "is being forgotten")]
-    mc.restore(city, user="ana")
-    assert mc.why(found.reply.id, user="ana") == found
+    ana.memories.restore(city)
+    assert ana.sessions.why(found.reply.id) == found
 
 
 def test_a_held_deletion_hides_the_line_that_names_it_as_what_was_before(mc, clock) -> None:
+    ana = mc.user("ana")
     old = move(mc, clock)
     found = reply_to(mc, "Which city?")
     assert shows(found, "before: Zanzibar")
-    mc.delete(old, user="ana", hold=60)
-    held = mc.why(found.reply.id, user="ana")
+    ana.memories.delete(old, hold=60)
+    held = ana.sessions.why(found.reply.id)
     assert not shows(held, "Zanzibar") and held.prompt is None
-    mc.restore(old, user="ana")
-    assert mc.why(found.reply.id, user="ana") == found
+    ana.memories.restore(old)
+    assert ana.sessions.why(found.reply.id) == found
 
 
 # --- turns that are deleted
@@ -232,17 +237,18 @@ def test_a_held_deletion_hides_the_line_that_names_it_as_what_was_before(mc, clo
 def test_a_prompt_says_how_many_of_its_turns_were_deleted_since(
     mc, chat_model, monkeypatch, capsys
 ) -> None:
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     for text in ("My colour is mauve", "second", "third"):
         reply = chat.send(text)
         assert reply.text
-    whole = mc.why(reply.message_id, user="ana")
+    whole = ana.sessions.why(reply.message_id)
     assert (whole.deleted, whole.prompt) == (0, chat_model.requests[-1].messages)
     assert "deleted" not in run(mc, monkeypatch, capsys, "why", "--prompt")[1]
-    turns = mc.messages(chat.session_id, user="ana")
-    mc.delete_message(turns[0].id, user="ana")
-    mc.delete_message(turns[3].id, user="ana")
-    found = mc.why(reply.message_id, user="ana")
+    turns = ana.sessions.messages(chat.session_id)
+    ana.sessions.delete_message(turns[0].id)
+    ana.sessions.delete_message(turns[3].id)
+    found = ana.sessions.why(reply.message_id)
     assert found.deleted == 2 and found.prompt is not None
     assert [m.content for m in found.prompt[1:]] == ["Fine.", "second", "third"]
     out = run(mc, monkeypatch, capsys, "why", "--prompt")[1]
@@ -252,11 +258,12 @@ def test_a_prompt_says_how_many_of_its_turns_were_deleted_since(
 def test_a_reply_whose_question_no_longer_fits_is_no_deleted_turn(open_store: Opener) -> None:
     model = ScriptedModel(["Fine, and some more words. " * 8] * 20, window=1000)
     mc = open_store(chat_model=model)
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     for n in range(20):
         reply = chat.send(f"Turn {n} " + "and some more words " * (n % 5 * 8))
         assert reply.text
-        found = mc.why(reply.message_id, user="ana")
+        found = ana.sessions.why(reply.message_id)
         assert (found.deleted, found.prompt) == (0, model.requests[-1].messages)
 
 
@@ -264,12 +271,13 @@ def test_a_reply_whose_question_no_longer_fits_is_no_deleted_turn(open_store: Op
 
 
 def test_a_muted_value_does_not_come_back_behind_what_replaced_it(mc) -> None:
-    old = mc.add("profile", "city", "Lisbon", user="ana").id
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    old = ana.memories.add("profile", "city", "Lisbon").id
+    chat = ana.chat()
     assert chat.send("Hi").text
-    mc.mute(old, chat.session_id, user="ana")
-    mc.add("profile", "city", "Porto", user="ana")
-    mc.embed_pending()
+    ana.sessions.mute(old, chat.session_id)
+    ana.memories.add("profile", "city", "Porto")
+    mc.jobs.embed()
     asked = "Was my city Lisbon?"
     reply = chat.send(asked)
     assert reply.text
@@ -282,13 +290,14 @@ def test_what_taught_a_muted_fact_stays_out_once_that_is_replaced(
     open_store: Opener, extract_model
 ) -> None:
     mc = open_store(pinned_tokens=0)
+    ana = mc.user("ana")
     tell(mc, extract_model)
-    old = mc.memories(user="ana")[0].id
-    chat = mc.session(user="ana")
+    old = ana.memories.list()[0].id
+    chat = ana.chat()
     assert chat.send("Hi").text
-    mc.mute(old, chat.session_id, user="ana")
-    mc.add("profile", "city", "Porto", user="ana")
-    mc.embed_pending()
+    ana.sessions.mute(old, chat.session_id)
+    ana.memories.add("profile", "city", "Porto")
+    mc.jobs.embed()
     reply = chat.send(ASKED)
     assert reply.text and not any("Zanzibar" in hit.text for hit in reply.shown.hits)
     assert shows(reply_to(mc, ASKED), "Zanzibar")
@@ -301,22 +310,23 @@ def test_a_turn_of_this_conversation_does_not_bring_back_what_it_taught(
     model = ScriptedModel(["Fine."] * 40, window=1500)
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
     mc = open_store(chat_model=model)
-    chat = mc.session(user="ana")
+    ana = mc.user("ana")
+    chat = ana.chat()
     assert chat.send("I live in Lisbon, near the river.").text
     chat.end()
-    city = mc.memories(user="ana")[0].id
+    city = ana.memories.list()[0].id
     for n in range(30):
         assert chat.send(f"Turn {n} about gardening " + "more words " * 12).text
     asked = "Lisbon river"
     reply = chat.send(asked)
     assert reply.text and "conversation" in {hit.channel for hit in reply.shown.hits}
     if how == "held":
-        mc.delete(city, user="ana", hold=60)
+        ana.memories.delete(city, hold=60)
     else:
-        mc.mute(city, chat.session_id, user="ana")
+        ana.sessions.mute(city, chat.session_id)
     if how == "muted and replaced":
-        mc.add("profile", "city", "Porto", user="ana")
-        mc.embed_pending()
+        ana.memories.add("profile", "city", "Porto")
+        mc.jobs.embed()
     reply = chat.send(f"{asked}, again")
     assert reply.text and not any("near the river" in hit.text for hit in reply.shown.hits)
 
@@ -334,9 +344,10 @@ def test_a_turn_of_this_conversation_does_not_bring_back_what_it_taught(
     ],
 )
 def test_an_edit_to_a_part_of_a_value_is_told(mc, before: str, after: str) -> None:
-    car = mc.add("profile", "car", before, user="ana").id
+    ana = mc.user("ana")
+    car = ana.memories.add("profile", "car", before).id
     found = reply_to(mc, "Hi")
     assert found.also[0].since is None
-    mc.edit(car, value=after, user="ana")
-    since = mc.why(found.reply.id, user="ana").also[0].since
+    ana.memories.update(car, value=after)
+    since = ana.sessions.why(found.reply.id).also[0].since
     assert since is not None and since.startswith("changed, now car: ")

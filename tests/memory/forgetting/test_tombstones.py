@@ -21,21 +21,22 @@ def said_again(mc, extract_model, clock, quote: str, key: str, value: str) -> In
     extract_model.replies.append(answer(fact(quote, key, value)))
     chat = talk(mc, quote)
     assert [change.kind for change in chat.learned.changes] == ["review"]
-    (item,) = mc.inbox(user="ana")
+    (item,) = mc.user("ana").inbox.list()
     return item
 
 
 def test_what_was_forgotten_and_is_said_again_waits_for_a_yes(mc, extract_model, clock) -> None:
-    mc.delete(mc.add("profile", "city", "Lisbon", user="ana").id, user="ana")
+    ana = mc.user("ana")
+    ana.memories.delete(ana.memories.add("profile", "city", "Lisbon").id)
     item = said_again(mc, extract_model, clock, "I live in Lisbon", "city", "Lisbon")
     assert "learn it again?" in item.reason
-    again = mc.accept(item.id, user="ana")
+    again = ana.inbox.accept(item.id)
     assert again.value == "Lisbon"
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
     chat = talk(mc, "I live in Lisbon")
     assert [change.kind for change in chat.learned.changes] == ["repeated"]
     clock.advance(days=1)
-    mc.delete(again.id, user="ana")
+    ana.memories.delete(again.id)
     with private.database(mc).read() as tx:
         (forgotten_at,) = tx.exec_driver_sql(
             "SELECT created_at FROM tombstones WHERE kind = 'value'"
@@ -44,17 +45,18 @@ def test_what_was_forgotten_and_is_said_again_waits_for_a_yes(mc, extract_model,
 
 
 def test_a_no_to_learning_it_again_forgets_it_again(mc, extract_model, clock) -> None:
-    mc.delete(mc.add("profile", "city", "Lisbon", user="ana").id, user="ana")
+    ana = mc.user("ana")
+    ana.memories.delete(ana.memories.add("profile", "city", "Lisbon").id)
     item = said_again(mc, extract_model, clock, "I live in Lisbon", "city", "Lisbon, Portugal")
-    mc.reject(item.id, user="ana")
-    assert mc.inbox(user="ana", status="rejected") == [], "its words do not stay behind there"
+    ana.inbox.reject(item.id)
+    assert ana.inbox.list(status="rejected") == [], "its words do not stay behind there"
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0")
         tx.exec_driver_sql("UPDATE jobs SET status = -1, lease_until = NULL WHERE kind = 'extract'")
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
-    (learned,) = mc.run_jobs().learned
+    (learned,) = mc.jobs.run().learned
     assert [change.kind for change in learned.changes] == ["refused"]
-    assert mc.memories(user="ana", status="all") == [] and mc.inbox(user="ana") == []
+    assert ana.memories.list(status="all") == [] and ana.inbox.list() == []
 
 
 PARAPHRASES = [
@@ -72,12 +74,13 @@ PARAPHRASES = [
 def test_no_wording_of_the_same_messages_brings_it_back(
     mc, extract_model, chat_model, kept, given_back
 ) -> None:
+    ana = mc.user("ana")
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
-    said = {m.id: m.content for m in mc.messages(1, user="ana")}
-    mc.delete(memory_id, user="ana", keep_transcript=kept)
+    said = {m.id: m.content for m in ana.sessions.messages(1)}
+    ana.memories.delete(memory_id, keep_transcript=kept)
     if kept:
-        assert {m.id: m.content for m in mc.messages(1, user="ana")} == said
-        assert mc.run_jobs().learned == []
+        assert {m.id: m.content for m in ana.sessions.messages(1)} == said
+        assert mc.jobs.run().learned == []
     if given_back:
         with private.database(mc).write() as tx:
             tx.exec_driver_sql("UPDATE messages SET memory = 1")
@@ -85,15 +88,16 @@ def test_no_wording_of_the_same_messages_brings_it_back(
         return
     learned = read_again(mc, extract_model, *PARAPHRASES, undo_blanks=said if given_back else None)
     assert {change.kind for change in learned.changes} == {"refused"}, learned.changes
-    assert [m.value for m in mc.memories(user="ana", status="all")] == ["keep bees"]
-    assert mc.inbox(user="ana") == []
+    assert [m.value for m in ana.memories.list(status="all")] == ["keep bees"]
+    assert ana.inbox.list() == []
 
 
 def test_an_older_message_does_not_bring_it_back_either(mc, extract_model, clock) -> None:
-    with mc.session(user="ana") as chat:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
         assert chat.send("My flat in Zanzibar is small, and I keep bees.").text
         chat.abandon()
-        mc.delete(mc.add("profile", "city", "Zanzibar", user="ana").id, user="ana")
+        ana.memories.delete(ana.memories.add("profile", "city", "Zanzibar").id)
         clock.advance(seconds=60)
         extract_model.replies.append(
             answer(
@@ -101,20 +105,21 @@ def test_an_older_message_does_not_bring_it_back_either(mc, extract_model, clock
                 fact("I keep bees", "hobby", "keep bees"),
             )
         )
-    assert [m.value for m in mc.memories(user="ana")] == ["keep bees"]
+    assert [m.value for m in ana.memories.list()] == ["keep bees"]
 
 
 def test_with_the_transcript_kept_nothing_is_found_in_those_messages(
     mc, extract_model, chat_model
 ) -> None:
+    ana = mc.user("ana")
     memory_id = learn_zanzibar(mc, extract_model, chat_model)
-    mc.delete(memory_id, user="ana", keep_transcript=True)
+    ana.memories.delete(memory_id, keep_transcript=True)
     with private.database(mc).read() as tx:
         found = keywords.matches(tx, "messages", [1, 2], ["zanzibar"]).best(10)
         sessions_say = tx.exec_driver_sql("SELECT title, summary FROM sessions").all()
     assert found == []
     assert [tuple(row) for row in sessions_say] == [(None, None)]
-    assert mc.recall("Zanzibar", user="ana").confident == ()
+    assert ana.search("Zanzibar").confident == ()
     # Else they stand only where people wrote them, and where a proof of something else quotes them.
     holding = {line.split('"')[1] for line in rows_with(mc, "Zanzibar")}
     assert holding == {"messages", "memory_sources"}

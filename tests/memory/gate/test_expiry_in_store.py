@@ -23,15 +23,16 @@ from tests.support.store import Opener
 
 
 def test_a_move_next_month_is_stored_with_its_first_day(mc: MemChat, extract_model) -> None:
+    ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         chat.send("I live in Lisbon.")
     coming = {"from_said": "From next month", "from": "next:month", "to": "k1", "is": "updates"}
     moved = fact("From next month I live in Porto", "city", "Porto", **coming)
     extract_model.replies.append(answer(moved))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         chat.send("From next month I live in Porto.")
-    stored = [(m.value, m.starts_at) for m in mc.memories(user="ana")]
+    stored = [(m.value, m.starts_at) for m in ana.memories.list()]
     assert ("Porto", date(2026, 6, 1)) in stored
 
 
@@ -65,12 +66,12 @@ ZONES = (
 
 def tell(mc: MemChat, model: Any, text: str, said: str, code: str, value: str) -> None:
     model.replies.append(answer(fact(text.rstrip("."), "stay", value, until_said=said, until=code)))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         chat.send(text)
 
 
 def injected(mc: MemChat, chat_model: Any, question: str) -> str:
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send(question).text
         block = str(chat_model.requests[-1].messages[0].content)
         chat.abandon()
@@ -83,16 +84,17 @@ def test_a_fact_holds_the_whole_last_day_of_its_user_and_no_longer(
 ) -> None:
     clock = FakeClock(datetime(2026, 3, 24, 12, tzinfo=ZoneInfo(zone)))  # a Tuesday
     mc = open_store(timezone=zone, clock=clock)
+    ana = mc.user("ana")
     tell(
         mc, extract_model, "I am in Utrecht until Sunday.", "until Sunday", "weekday:sun", "Utrecht"
     )
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.expires_at == date(2026, 3, 29)  # when summer time begins in Berlin
     clock.now = datetime(2026, 3, 29, 23, 59, 59, tzinfo=ZoneInfo(zone)).astimezone(UTC)
-    assert mc.memories(user="ana") and mc.recall("Utrecht", user="ana").hits
+    assert ana.memories.list() and ana.search("Utrecht").hits
     clock.advance(seconds=1)
-    assert not mc.memories(user="ana") and mc.memories(user="ana", status="expired")
-    (moment,) = mc.recall("Utrecht", user="ana").hits
+    assert not ana.memories.list() and ana.memories.list(status="expired")
+    (moment,) = ana.search("Utrecht").hits
     assert moment.kind == "message" and moment.since_changed == (memory.key,)
 
 
@@ -101,6 +103,7 @@ def test_an_old_chat_read_late_counts_from_its_own_day(
 ) -> None:
     clock = FakeClock(datetime(2019, 6, 12, 9, tzinfo=UTC))  # a Wednesday
     mc = open_store(clock=clock)
+    ana = mc.user("ana")
     extract_model.replies.append(
         answer(
             fact(
@@ -112,14 +115,14 @@ def test_an_old_chat_read_late_counts_from_its_own_day(
             )
         )
     )
-    chat = mc.session(user="ana")
+    chat = ana.chat()
     chat.send("I am in Utrecht until Friday.")
     chat.end(wait=False)
     clock.now = datetime(2026, 11, 20, 9, tzinfo=UTC)
-    mc.run_jobs(user="ana")
-    (memory,) = mc.memories(user="ana", status="expired")
+    mc.jobs.run(user="ana")
+    (memory,) = ana.memories.list(status="expired")
     assert memory.expires_at == date(2019, 6, 14)
-    assert not mc.memories(user="ana")
+    assert not ana.memories.list()
     chat_model.replies.appendleft("No idea.")
     (line,) = re.findall(r"^- .*Utrecht.*$", injected(mc, chat_model, "Am I in Utrecht?"), re.M)
     assert "2019-06-12 user:" in line and line.endswith("(since changed: stay)")
@@ -130,6 +133,7 @@ def test_a_date_counts_from_the_message_that_names_it(
 ) -> None:
     clock = FakeClock(datetime(2026, 11, 19, 22, 55, tzinfo=UTC))  # 23:55 in Berlin
     mc = open_store(clock=clock)
+    ana = mc.user("ana")
     extract_model.replies.append(
         answer(
             {
@@ -141,30 +145,30 @@ def test_a_date_counts_from_the_message_that_names_it(
             }
         )
     )
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         chat.send("I am in Utrecht until tomorrow.")
         clock.advance(seconds=600)
         chat.send("Utrecht is great.")
-    (memory,) = mc.memories(user="ana")
+    (memory,) = ana.memories.list()
     assert memory.expires_at == date(2026, 11, 20)
 
 
 def test_expired_facts_are_never_shown_and_never_take_the_place_of_others(
     mc: MemChat, clock: FakeClock, chat_model
 ) -> None:
+    ana = mc.user("ana")
     for number in range(60):
-        mc.add(
+        ana.memories.add(
             "fact",
             f"meeting_{'abcdefghij'[number % 10] * (number // 10 + 1)}",
             f"project meeting about the Helsinki budget {number}",
-            user="ana",
             expires_at=date(2026, 5, 2),
         )
-    kept = mc.add("fact", "venue", "the Helsinki budget talks are at Kallio hall", user="ana")
+    kept = ana.memories.add("fact", "venue", "the Helsinki budget talks are at Kallio hall")
     clock.advance(days=3)
-    found = mc.recall("project meeting about the Helsinki budget", user="ana", limit=5)
+    found = ana.search("project meeting about the Helsinki budget", limit=5)
     assert [hit.id for hit in found.hits] == [kept.id]
-    assert len(mc.memories(user="ana", status="expired")) == 60  # the sweep has not come by yet
+    assert len(ana.memories.list(status="expired")) == 60  # the sweep has not come by yet
     block = injected(mc, chat_model, "Where is the project meeting about the Helsinki budget?")
     assert "Kallio" in block and "project meeting about" not in block
 
@@ -173,23 +177,24 @@ def test_expired_facts_are_never_shown_and_never_take_the_place_of_others(
 
 
 def test_the_expiring_are_listed_soonest_first(mc: MemChat, clock: FakeClock) -> None:
+    ana = mc.user("ana")
     clock.advance(days=-3)
-    mc.add("fact", "over", "over", user="ana", expires_at=date(2026, 4, 30))
+    ana.memories.add("fact", "over", "over", expires_at=date(2026, 4, 30))
     clock.advance(days=3)
     days = {"late": 60, "soon": 2, "today": 0, "month": 30, "after": 31}
     for key, ahead in days.items():
         until = date(2026, 5, 1) + timedelta(days=ahead)
-        mc.add("fact", key, key, user="ana", expires_at=until)
-    mc.add("fact", "lasting", "lasting", user="ana")
+        ana.memories.add("fact", key, key, expires_at=until)
+    ana.memories.add("fact", "lasting", "lasting")
 
     def keys(**more: Any) -> list[str]:
-        return [m.key for m in mc.memories(user="ana", status="expiring", **more)]
+        return [m.key for m in ana.memories.list(status="expiring", **more)]
 
     assert keys() == ["today", "soon", "month"]
     assert keys(within=2) == ["today", "soon"]
     assert keys(within=10**9) == ["today", "soon", "month", "after", "late"]
     assert keys(within=2, limit=1, offset=1) == ["soon"]
-    assert mc.count_memories(user="ana", status="expiring", within=2) == 2
+    assert ana.memories.count(status="expiring", within=2) == 2
 
 
 def test_the_command_lists_the_expiring(
@@ -200,10 +205,11 @@ def test_the_command_lists_the_expiring(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     with MemChat(home=tmp_path / "store") as mc:
+        ana = mc.user("ana")
         today = datetime.now(mc.settings.zone).date()
         for key, ahead in (("far", 20), ("near", 3), ("beyond", 90)):
-            mc.add("fact", key, key, user="ana", expires_at=today + timedelta(days=ahead))
-        mc.add("fact", "lasting", "lasting", user="ana")
+            ana.memories.add("fact", key, key, expires_at=today + timedelta(days=ahead))
+        ana.memories.add("fact", "lasting", "lasting")
 
     def listed(*args: str) -> list[str]:
         capsys.readouterr()

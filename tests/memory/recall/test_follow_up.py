@@ -59,10 +59,11 @@ def test_a_long_message_before_leaves_the_short_one_whole() -> None:
 def test_a_chat_finds_for_a_short_message_what_the_one_before_it_speaks_of(
     mc, extract_model
 ) -> None:
-    kayak = mc.add("fact", "kayak", "a red kayak", user="ana")
-    mc.embed_pending()
+    ana = mc.user("ana")
+    kayak = ana.memories.add("fact", "kayak", "a red kayak")
+    mc.jobs.embed()
     extract_model.replies.append(answer())
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         _ = chat.send("Which kayak suits me?").text
         reply = chat.send("And why?")
         _ = reply.text

@@ -57,14 +57,14 @@ class Remote(Counting):
 
 
 def add(mc: MemChat, *values: str, embed: bool = False) -> list[int]:
-    ids = [mc.add("fact", "note", value, user="ana").id for value in values]
+    ids = [mc.user("ana").memories.add("fact", "note", value).id for value in values]
     if embed:
-        assert mc.embed_pending(remote=True) == len(ids)
+        assert mc.jobs.embed(remote=True).count == len(ids)
     return ids
 
 
 def ask(mc: MemChat, question: str, limit: int = 10) -> Recalled:
-    return mc.recall(question, user="ana", limit=limit)
+    return mc.user("ana").search(question, limit=limit)
 
 
 def values(found: Recalled) -> list[str]:
@@ -101,7 +101,7 @@ def test_what_a_dead_process_was_to_embed_is_found_by_meaning_at_once(
     held_by(mc, dead)
     found = ask(mc, "boat lies Braga")
     assert (found.hits[0].id, found.hits[0].channel, found.degraded) == (new, "both", None)
-    assert {job.status for job in mc.jobs(user="ana")} == {"completed"}
+    assert {job.status for job in mc.jobs.list(user="ana")} == {"completed"}
 
 
 def test_what_a_living_process_is_slow_with_is_found_by_meaning_and_left_to_it(
@@ -111,7 +111,7 @@ def test_what_a_living_process_is_slow_with_is_found_by_meaning_and_left_to_it(
     held_by(mc, "another-machine:1:0a1b2c3d")
     found = ask(mc, "boat lies Braga")
     assert (found.hits[0].id, found.hits[0].channel, found.degraded) == (new, "both", None)
-    assert [job.status for job in mc.jobs(user="ana")] == ["running"]
+    assert [job.status for job in mc.jobs.list(user="ana")] == ["running"]
 
 
 def test_a_vector_that_a_search_made_is_kept_and_every_process_hears_of_it(
@@ -182,7 +182,7 @@ def test_a_service_that_hangs_holds_a_reply_up_for_its_patience_only(
     ask(mc, "kayak")  # the question's own vector is known from now on
     add(mc, "a blue kayak")
     service.before = lambda: check(go.wait(WAIT))
-    shown = mc.chat_once("kayak", user="ana").shown
+    shown = mc.user("ana").answer("kayak").shown
     assert not go.is_set(), "the service has not answered yet"
     assert set(values(shown)) == {"a red kayak", "a blue kayak"}
 
@@ -195,9 +195,9 @@ def test_what_is_forgotten_while_a_search_embeds_it_leaves_no_vector(open_store:
     service = Counting()
     mc, other = open_store(embedder=service), open_store()
     (memory,) = add(mc, "a red kayak")
-    service.before = lambda: other.delete(memory, user="ana", hold=-1)
+    service.before = lambda: other.user("ana").memories.delete(memory, hold=-1)
     ask(mc, "kayak")
-    other.run_jobs()
+    other.jobs.run()
     assert service.texts and stored(mc) == 0
     assert ask(mc, "kayak").hits == ()
 
@@ -211,7 +211,7 @@ def test_what_is_reworded_while_a_search_embeds_it_gets_the_vector_of_its_new_wo
 
     def reword() -> None:
         service.before = lambda: None
-        other.edit(memory, user="ana", value="a green canoe")
+        other.user("ana").memories.update(memory, value="a green canoe")
 
     service.before = reword
     ask(mc, "kayak")
@@ -263,7 +263,7 @@ def test_facts_that_are_added_all_the_time_do_not_keep_a_search_from_its_end(
 
 def test_an_answer_outside_of_any_conversation_writes_nothing(mc: MemChat) -> None:
     add(mc, "a red kayak")
-    shown = mc.chat_once("where is my red kayak?", user="ana").shown
+    shown = mc.user("ana").answer("where is my red kayak?").shown
     assert shown.hits[0].cosine is not None and stored(mc) == 0
 
 
@@ -291,8 +291,8 @@ def test_a_fact_without_its_vector_is_looked_at_however_many_hold_the_same_words
     (waits,) = add(mc, "the red kayak")
     held_by(mc, "another-machine:1:0a1b2c3d")
     for n in range(40):
-        mc.add("fact", f"note {n}", "the red kayak", user="ana")
-    assert mc.embed_pending(remote=True) == 40
+        mc.user("ana").memories.add("fact", f"note {n}", "the red kayak")
+    assert mc.jobs.embed(remote=True).count == 40
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("DELETE FROM embeddings WHERE hash = (SELECT text_hash FROM memories"
                            f" WHERE id = {waits})")  # fmt: skip
@@ -326,7 +326,7 @@ def test_turns_without_a_vector_are_counted_too_and_get_theirs_from_a_local_serv
     mc = open_store(embedder=service)
     said = "My boat is a red kayak that lies in Braga."
     extract_model.replies.append(answer(fact("My boat is a red kayak", "boat", "a red kayak")))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send(said).text
     found = ask(mc, "where lies Braga?")
     assert found.degraded == (

@@ -15,10 +15,10 @@ from tests.support.receipts import reply_to
 
 def many(mc: MemChat, count: int) -> dict[str, int]:
     ids = {
-        f"number {n}": mc.add("preference", "likes", f"number {n}", user="ana").id
+        f"number {n}": mc.user("ana").memories.add("preference", "likes", f"number {n}").id
         for n in range(count)
     }
-    mc.embed_pending()
+    mc.jobs.embed()
     return ids
 
 
@@ -28,7 +28,7 @@ def test_fifty_pinned_facts_cost_no_call_and_neither_does_the_switch_that_is_off
     mc = open_store(filter_pinned=True, budget_tokens=300)
     many(mc, 50)
     reply_to(mc, "Hi")
-    mc.add("preference", "likes", "one more", user="ana")
+    mc.user("ana").memories.add("preference", "likes", "one more")
     mc.close()
     reply_to(open_store(budget_tokens=300), "Hi")
     assert extract_model.requests == []
@@ -62,6 +62,6 @@ def test_an_answer_that_cannot_be_used_leaves_the_order(
 ) -> None:
     mc = open_store(filter_pinned=True, budget_tokens=300)
     many(mc, 60)
-    usual = [hit.id for hit in mc.chat_once("Hi", user="ana").shown.hits]
+    usual = [hit.id for hit in mc.user("ana").answer("Hi").shown.hits]
     extract_model.replies.append(answered)
     assert [line.hit.id for line in reply_to(mc, "Hi").lines] == usual

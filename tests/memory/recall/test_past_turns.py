@@ -22,7 +22,7 @@ from tests.support.store import Opener
 def talk(mc: MemChat, extract: ScriptedModel, *said: str, facts=(), user="ana", **where) -> int:
     """A whole conversation, read at its end; its id. ``facts`` is what its reader finds."""
     extract.replies.append(answer(*facts, title=where.pop("title", ""), summary=""))
-    with mc.session(user=user, **where) as chat:
+    with mc.user(user, **where).chat() as chat:
         for words in said:
             assert chat.send(words).text
     assert chat.failure is None
@@ -31,7 +31,7 @@ def talk(mc: MemChat, extract: ScriptedModel, *said: str, facts=(), user="ana", 
 
 def found(mc: MemChat, question: str, user="ana", **where) -> list[str]:
     """The moments for a question, as they are told."""
-    hits = mc.recall(question, user=user, **where).hits
+    hits = mc.user(user, **where).search(question).hits
     return [hit.text for hit in hits if hit.kind == "message"]
 
 
@@ -41,12 +41,13 @@ def vectors(mc: MemChat) -> int:
 
 
 def test_what_was_said_before_is_found_with_its_day_and_conversation(mc, extract_model) -> None:
+    ana = mc.user("ana")
     said = "The plumber comes on Mondays to mend our boiler."
     session_id = talk(mc, extract_model, said, title="The plumber and the boiler")
-    hit = next(h for h in mc.recall("which plumber?", user="ana").hits if h.kind == "message")
+    hit = next(h for h in ana.search("which plumber?").hits if h.kind == "message")
     assert hit.text == f"[conversation “The plumber and the boiler”] 2026-05-01 user: {said}"
     assert (hit.session_id, hit.session_title) == (session_id, "The plumber and the boiler")
-    assert hit.said_at == mc.messages(session_id, user="ana")[0].created_at
+    assert hit.said_at == ana.sessions.messages(session_id)[0].created_at
 
 
 @pytest.mark.skipif(
@@ -56,9 +57,9 @@ def test_it_is_found_by_meaning_without_a_word_in_common(open_store, extract_mod
     mc = open_store(embedder=minilm_embedder.MiniLMEmbedder(tmp_path))
     talk(mc, extract_model, "My puppy chewed through the sofa yesterday.")
     talk(mc, extract_model, "We repainted the kitchen in yellow.")
-    (hit,) = mc.recall("Which furniture did our dog ruin?", user="ana").confident
+    (hit,) = mc.user("ana").search("Which furniture did our dog ruin?").confident
     assert "puppy" in hit.text and hit.bm25 is None and hit.channel == "meaning"
-    assert mc.recall("Who won the election in Brazil?", user="ana").confident == ()
+    assert mc.user("ana").search("Who won the election in Brazil?").confident == ()
 
 
 def test_a_moment_is_nobody_else_s(mc, extract_model) -> None:
@@ -68,12 +69,13 @@ def test_a_moment_is_nobody_else_s(mc, extract_model) -> None:
 
 
 def test_what_was_said_off_the_record_is_not_found(mc, extract_model) -> None:
-    with mc.session(user="ana", incognito=True) as chat:
+    ana = mc.user("ana")
+    with ana.chat(incognito=True) as chat:
         assert chat.send("The plumber mends the boiler.").text
-    mc.set_memory(False, user="ana")
-    with mc.session(user="ana") as chat:
+    ana.set_memory(False, all_apps=True)
+    with ana.chat() as chat:
         assert chat.send("The roofer mends the roof.").text
-    mc.set_memory(True, user="ana")
+    ana.set_memory(True, all_apps=True)
     talk(mc, extract_model, "The baker bakes rolls.")
     assert len(found(mc, "baker")) == 1
     assert not found(mc, "mends the boiler") and not found(mc, "mends the roof")
@@ -93,7 +95,7 @@ def test_a_turn_is_found_by_what_was_said_beside_it(mc, extract_model, chat_mode
     chat_model.replies.clear()
     chat_model.replies.extend(["Try the Zebra Inn.", "Enjoy!"])
     talk(mc, extract_model, "Where shall we eat tonight with grandmother?", "Yes, that one.")
-    hits = mc.recall("the Zebra Inn", user="ana").hits
+    hits = mc.user("ana").search("the Zebra Inn").hits
     assert {hit.text.split("user: ")[1] for hit in hits} == {
         "Where shall we eat tonight with grandmother?",
         "Yes, that one.",
@@ -104,7 +106,7 @@ def test_a_fact_that_changed_since_is_marked(mc, extract_model, clock) -> None:
     first = "I live in Lisbon near the old harbour, and I love every single street of it"
     talk(mc, extract_model, first, facts=[fact("I live in Lisbon", "city", "Lisbon")])
     clock.advance(days=1)
-    mc.add("profile", "city", "Porto", user="ana")
+    mc.user("ana").memories.add("profile", "city", "Porto")
     (line,) = found(mc, "the old harbour street")
     assert line.endswith("of it (since changed: city)")
 
@@ -112,24 +114,26 @@ def test_a_fact_that_changed_since_is_marked(mc, extract_model, clock) -> None:
 def test_a_fact_that_was_corrected_by_hand_marks_its_moment_and_finds_it(
     mc, extract_model, clock
 ) -> None:
+    ana = mc.user("ana")
     first = "I live in Lisboa near the old harbour, and I love every single street of it"
     talk(mc, extract_model, first, facts=[fact("I live in Lisboa", "city", "Lisboa")])
     clock.advance(days=1)
-    (memory,) = mc.memories(user="ana")
-    mc.edit(memory.id, user="ana", expires_at=clock.now.date())
+    (memory,) = ana.memories.list()
+    ana.memories.update(memory.id, expires_at=clock.now.date())
     assert found(mc, "the old harbour street")[0].endswith("street of it")
-    mc.edit(memory.id, user="ana", value="Lisbon")
+    ana.memories.update(memory.id, value="Lisbon")
     (line,) = found(mc, "the old harbour street")
     assert line.endswith("of it (since changed: city)")
     assert any("old harbour" in line for line in found(mc, "Lisbon"))
 
 
 def test_a_moment_that_only_proves_a_fact_gives_it_its_place(mc, extract_model) -> None:
+    ana = mc.user("ana")
     said = "I live in Lisbon"
     talk(mc, extract_model, said, facts=[fact(said, "city", "Lisbon")])
-    hits = mc.recall("live Lisbon", user="ana").hits
+    hits = ana.search("live Lisbon").hits
     assert [hit.kind for hit in hits] == ["memory"]
-    reply = mc.session(user="ana").send("Do I live in Lisbon or elsewhere?")
+    reply = ana.chat().send("Do I live in Lisbon or elsewhere?")
     assert reply.text and [hit.kind for hit in reply.shown.hits] == ["memory"]
 
 
@@ -140,7 +144,7 @@ def test_what_a_fact_s_line_tells_as_its_past_is_not_told_again(
         said = f"I live in {city} now"
         talk(mc, extract_model, said, facts=[fact(said, "city", city, **links)])
         clock.advance(days=1)
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         reply = chat.send("Where do I live now, still in Faro?")
         assert reply.text
         shown = [hit.text for hit in reply.shown.hits]
@@ -158,7 +162,7 @@ def test_a_key_written_apart_or_together_is_the_same_word(
         said = f"Well, my {name} is {value} now"
         talk(mc, extract_model, said, facts=[fact(said, key, value, **links)])
         clock.advance(days=1)
-    reply = mc.session(user="ana").send(f"What is my {name}?")
+    reply = mc.user("ana").chat().send(f"What is my {name}?")
     assert reply.text
     (shown,) = [hit.text for hit in reply.shown.hits]
     assert f"{key}: {values[1]}" in shown and f"before: {values[0]}" in shown
@@ -171,7 +175,7 @@ def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) ->
         fact("I work as a potter", "job", "potter"),
     ]
     extract_model.replies.append(answer(*facts, summary="They work as a potter in Lisbon."))
-    with mc.session(user="ana") as chat:
+    with mc.user("ana").chat() as chat:
         assert chat.send(said).text
     recall, scope = private.parts(mc).recall, Scope("ana")
     question = recall.question("work as a potter in Lisbon?")
@@ -214,10 +218,11 @@ def test_the_same_words_are_told_once(mc, extract_model, clock) -> None:
 
 
 def test_the_conversation_that_goes_on_does_not_quote_itself(mc, extract_model) -> None:
+    ana = mc.user("ana")
     session_id = talk(mc, extract_model, "The plumber mends the boiler.")
-    again = mc.session(user="ana", resume=session_id).send("When comes the plumber?")
+    again = ana.chat(resume=session_id).send("When comes the plumber?")
     assert again.text and again.shown.hits == ()
-    other = mc.session(user="ana").send("When comes the plumber?")
+    other = ana.chat().send("When comes the plumber?")
     assert other.text and [hit.kind for hit in other.shown.hits] == ["message"]
 
 
@@ -226,19 +231,19 @@ def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_mod
     for n in range(9):
         words = f"The plumber came again, visit number {n}: " + f"a leak in room {n}, " * 4
         talk(mc, extract_model, words)
-    mc.add("preference", "plumber", "the cheap one", user="ana")
+    mc.user("ana").memories.add("preference", "plumber", "the cheap one")
     for budget in (1100, 230):
         store = open_store(budget_tokens=budget)
-        reply = store.session(user="ana").send("Which plumber came again?")
+        reply = store.user("ana").chat().send("Which plumber came again?")
         assert reply.text
         kinds = [hit.kind for hit in reply.shown.hits]
         assert kinds == ["memory", *["message"] * (len(kinds) - 1)]
         assert len(kinds) == (10 if budget == 1100 else 2)
         block = private.parts(store).model().requests[-1].messages[0].content
         assert estimate_tokens(block[block.index("# Memories") :]) <= budget
-    once_more = open_store(budget_tokens=1100).session(user="ana").send("Which plumber came again?")
+    once_more = open_store(budget_tokens=1100).user("ana").chat().send("Which plumber came again?")
     assert once_more.text and [h.id for h in once_more.shown.hits][1:] == [
-        h.id for h in open_store().recall("Which plumber came again?", user="ana", limit=20).hits
+        h.id for h in open_store().user("ana").search("Which plumber came again?", limit=20).hits
         if h.kind == "message"
     ]  # fmt: skip
 
@@ -246,14 +251,15 @@ def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_mod
 def test_what_is_much_weaker_than_the_best_is_left_out_though_there_is_room(
     mc, extract_model
 ) -> None:
+    ana = mc.user("ana")
     for n in range(3):
         talk(mc, extract_model, f"We baked bread, loaf {n}.")
     talk(mc, extract_model, "The plumber mended the copper boiler valve of our flat.")
     talk(mc, extract_model, "Her trumpet bears the number 4711.")
     question = "Which copper boiler valve did the plumber mend in our flat, 4711?"
-    best, weak = mc.recall(question, user="ana").hits
+    best, weak = ana.search(question).hits
     assert "trumpet" in weak.text and weak.score < best.score / 2
-    reply = mc.session(user="ana").send(question)
+    reply = ana.chat().send(question)
     assert reply.text and [hit.id for hit in reply.shown.hits] == [best.id]
 
 
@@ -276,12 +282,12 @@ def harboured(mc: MemChat, extract: ScriptedModel) -> tuple[int, int]:
     """A conversation that taught the city; its id and the fact's."""
     facts = [fact("I live in Lisbon", "city", "Lisbon")]
     session_id = talk(mc, extract, HARBOUR, "The parrots are called Ping and Pong.", facts=facts)
-    return session_id, mc.memories(user="ana")[0].id
+    return session_id, mc.user("ana").memories.list()[0].id
 
 
 def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_model) -> None:
     _, memory_id = harboured(mc, extract_model)
-    mc.delete(memory_id, user="ana")
+    mc.user("ana").memories.delete(memory_id)
     assert found(mc, "Lisbon city") == []
     (line,) = [text for text in found(mc, "the old harbour") if "harbour" in text]
     assert "Lisbon" not in line and redaction.FILLER in line
@@ -292,23 +298,24 @@ def test_after_forgetting_the_turn_is_found_by_its_other_words_only(mc, extract_
 
 def test_words_kept_in_the_transcript_are_found_no_more(mc, extract_model) -> None:
     _, memory_id = harboured(mc, extract_model)
-    mc.delete(memory_id, user="ana", keep_transcript=True)
+    mc.user("ana").memories.delete(memory_id, keep_transcript=True)
     assert found(mc, "Lisbon") == [] and found(mc, "old harbour") == []
     assert found(mc, "Pong"), "what else was said stays"
 
 
 def test_while_a_deletion_is_held_its_moment_is_out_of_sight(mc, extract_model) -> None:
+    ana = mc.user("ana")
     _, memory_id = harboured(mc, extract_model)
-    mc.delete(memory_id, user="ana", hold=60)
+    ana.memories.delete(memory_id, hold=60)
     assert found(mc, "old harbour") == []
-    mc.restore(memory_id, user="ana")
+    ana.memories.restore(memory_id)
     assert found(mc, "old harbour")
 
 
 def test_a_deleted_conversation_leaves_neither_moment_nor_vector(mc, extract_model) -> None:
     session_id, _ = harboured(mc, extract_model)
     assert vectors(mc) > 0
-    mc.delete_session(session_id, user="ana")
+    mc.user("ana").sessions.delete(session_id)
     assert found(mc, "old harbour parrots") == []
     with private.database(mc).write() as tx:  # the question just asked is nobody's words
         for table in ("messages_fts", "sessions_fts", "embeddings"):
@@ -316,11 +323,12 @@ def test_a_deleted_conversation_leaves_neither_moment_nor_vector(mc, extract_mod
 
 
 def test_a_deleted_turn_leaves_its_neighbours_context(mc, extract_model, chat_model) -> None:
+    ana = mc.user("ana")
     chat_model.replies.appendleft("At the Zebra Inn?")
     session_id = talk(mc, extract_model, "We met by chance.", "Yes, and it rained all day long.")
-    reply = mc.messages(session_id, user="ana")[1]
+    reply = ana.sessions.messages(session_id)[1]
     assert len(found(mc, "Zebra Inn")) == 2 and reply.role == "assistant"
-    mc.delete_message(reply.id, user="ana")
+    ana.sessions.delete_message(reply.id)
     assert found(mc, "Zebra Inn") == []
     assert found(mc, "rained")
 
@@ -348,15 +356,16 @@ def test_facts_turns_and_summary_are_embedded_once_in_one_batch(
             return super().embed_documents(texts)
 
     mc = open_store(embedder=Batches())
+    ana = mc.user("ana")
     extract_model.replies.append(
         answer(fact("I live in Lisbon", "city", "Lisbon"), summary="I live in Lisbon.")
     )
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send("I live in Lisbon").text
         batches.clear()
     (batch,) = batches
     assert len(batch) == 4, "a fact, a message, its reply, the summary"
-    with mc.session(user="ana", resume=chat.session_id) as chat:
+    with ana.chat(resume=chat.session_id) as chat:
         chat_model.replies.appendleft("Does it?")
         assert chat.send("And it rains all winter long").text
         extract_model.replies.append(answer())
@@ -370,8 +379,8 @@ def test_another_process_s_words_are_found_at_once_and_so_is_their_end(
     reader, writer = open_store(), open_store()
     assert found(reader, "plumber") == []
     session_id = talk(writer, extract_model, "The plumber mends the boiler.")
-    assert reader.recall("plumber", user="ana").hits[0].cosine
-    writer.delete_session(session_id, user="ana")
+    assert reader.user("ana").search("plumber").hits[0].cosine
+    writer.user("ana").sessions.delete(session_id)
     assert found(reader, "plumber") == []
     meaning, _ = private.meaning(reader)
     with private.database(reader).read() as tx:
@@ -382,9 +391,9 @@ def test_the_index_is_made_anew_from_the_rows_without_the_service(
     open_store: Opener, extract_model
 ) -> None:
     talk(open_store(), extract_model, "The plumber mends the boiler.", "He comes on Mondays.")
-    before = open_store().recall("plumber Mondays", user="ana").hits
+    before = open_store().user("ana").search("plumber Mondays").hits
     service = Counting()
-    after = open_store(embedder=service).recall("plumber Mondays", user="ana").hits
+    after = open_store(embedder=service).user("ana").search("plumber Mondays").hits
     assert after == before and all(hit.cosine for hit in after) and len(after) == 2
     assert all("plumber Mondays" in text for text in service.texts), "the question alone"
 
@@ -395,13 +404,14 @@ def test_large_shards_of_messages_are_kept_in_a_file_that_forgetting_drops(
     monkeypatch.setattr("memchat.vectors.vector_index.SAVE_FROM", 1)
     first = open_store()
     session_id = talk(first, extract_model, "The plumber mends the boiler.")
-    before = first.recall("plumber", user="ana").hits
+    before = first.user("ana").search("plumber").hits
     first.close()
     folder = tmp_path / "store" / "mem.index"
     assert len(list(folder.iterdir())) == 1
     again = open_store()
-    assert again.recall("plumber", user="ana").hits == before
-    again.delete_session(session_id, user="ana")
+    ana = again.user("ana")
+    assert ana.search("plumber").hits == before
+    ana.sessions.delete(session_id)
     assert list(folder.iterdir()) == []
 
 
@@ -418,7 +428,7 @@ def test_a_failing_service_leaves_words_now_and_vectors_later(
     (hit,) = recall.find(Scope("ana"), recall.question("plumber boiler"), 5).hits
     assert (hit.channel, hit.cosine) == ("words", None)
     clock.advance(seconds=120)
-    assert open_store().recall("plumber", user="ana").hits[0].channel == "both"
+    assert open_store().user("ana").search("plumber").hits[0].channel == "both"
 
 
 def test_nothing_of_a_long_message_is_left_out(open_store: Opener, extract_model) -> None:
@@ -456,11 +466,12 @@ def test_each_window_of_a_long_message_has_its_part_in_its_vector(tmp_path: Path
     [("When was I in Lisbon?", "Lisbon"), ("My new job: is it at Sonae or at Galp?", "Sonae")],
 )
 def test_what_a_sentence_says_beside_its_fact_is_still_told(mc, extract_model, asked, word) -> None:
+    ana = mc.user("ana")
     said = "I moved from Lisbon to Porto last month because of my new job at Sonae"
     extract_model.replies.append(answer(fact(said, "city", "Porto"), title="t"))
-    with mc.session(user="ana") as chat:
+    with ana.chat() as chat:
         assert chat.send(f"{said}.").text
-    assert any(word in hit.text for hit in mc.recall(asked, user="ana").hits)
-    reply = mc.session(user="ana").send(asked)
+    assert any(word in hit.text for hit in ana.search(asked).hits)
+    reply = ana.chat().send(asked)
     assert reply.text
     assert any(word in hit.text for hit in reply.shown.hits)

@@ -30,7 +30,7 @@ LINE = re.compile(r"^- #(\d+) ", re.MULTILINE)
 
 def system(mc: MemChat, model: ScriptedModel, message: str, **scope: str) -> str:
     """The system prompt that a model is sent with a message outside of any conversation."""
-    mc.chat_once(message, **(ANA | scope))
+    mc.user(**(ANA | scope)).answer(message)
     return model.requests[-1].messages[0].content
 
 
@@ -45,10 +45,11 @@ def numbers(prompt: str) -> list[int]:
 
 def why(mc: MemChat, *said: str) -> Why:
     """Why the last of these replies of one conversation is as it is."""
-    chat = mc.session(**ANA)
+    ana = mc.user(**ANA)
+    chat = ana.chat()
     for message in said:
         assert chat.send(message).text
-    return mc.why(**ANA)
+    return ana.sessions.why()
 
 
 # --- where all facts fit
@@ -57,10 +58,11 @@ def why(mc: MemChat, *said: str) -> Why:
 def test_two_different_messages_of_a_conversation_begin_alike_up_to_the_end_of_the_list(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.add("fact", "boat", "a red kayak", **ANA)
-    mc.embed_pending()
-    chat = mc.session(**ANA)
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "boat", "a red kayak")
+    mc.jobs.embed()
+    chat = ana.chat()
     for message in ("Where is my red kayak?", "What is the capital of Peru?", "Is Lisbon nice?"):
         assert chat.send(message).text
     prompts = [request.messages[0].content for request in chat_model.requests]
@@ -73,9 +75,10 @@ def test_two_different_messages_of_a_conversation_begin_alike_up_to_the_end_of_t
 def test_what_was_found_for_the_message_is_pointed_to_behind_the_list(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.add("fact", "boat", "a red kayak", **ANA)
-    mc.embed_pending()
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "boat", "a red kayak")
+    mc.jobs.embed()
     prompt = system(mc, chat_model, "Where is my red kayak boat?")
     assert prompt.index("- #2 boat") < prompt.index("For this message: #2\n")
     assert "For this message" not in system(mc, chat_model, "Xyzzy?")
@@ -84,13 +87,14 @@ def test_what_was_found_for_the_message_is_pointed_to_behind_the_list(
 def test_a_fact_kept_meanwhile_is_appended_and_a_forgotten_one_vanishes(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
-    first = mc.add("fact", "zoo", "likes zebras", **ANA)
-    chat = mc.session(**ANA)
+    ana = mc.user(**ANA)
+    first = ana.memories.add("fact", "zoo", "likes zebras")
+    chat = ana.chat()
     seen = []
     for change in (
         lambda: None,
-        lambda: mc.add("fact", "aunt", "Ada", **ANA),
-        lambda: mc.delete(first.id, **ANA),
+        lambda: ana.memories.add("fact", "aunt", "Ada"),
+        lambda: ana.memories.delete(first.id),
     ):
         change()
         assert chat.send("Hello").text
@@ -113,17 +117,20 @@ def test_a_line_is_short_and_has_a_day_only_where_time_matters(
     mc: MemChat, chat_model: ScriptedModel, clock: FakeClock, kind, key, value, days, line
 ) -> None:
     today = clock().date()
-    mc.add(kind, key, value, **ANA, **{n: today + timedelta(days=d) for n, d in days.items()})
+    mc.user(**ANA).memories.add(
+        kind, key, value, **{n: today + timedelta(days=d) for n, d in days.items()}
+    )
     assert f"\n- #1 {line}\n" in system(mc, chat_model, "Xyzzy?")
 
 
 def test_a_replaced_value_is_told_behind_the_list_where_it_was_asked_for(
     mc: MemChat, chat_model: ScriptedModel, clock: FakeClock
 ) -> None:
-    mc.add("profile", "city", "Porto", **ANA)
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Porto")
     clock.advance(days=1)
-    mc.add("profile", "city", "Lisbon", **ANA)
-    mc.embed_pending()
+    ana.memories.add("profile", "city", "Lisbon")
+    mc.jobs.embed()
     assert "Porto" not in system(mc, chat_model, "Xyzzy?")
     asked = system(mc, chat_model, "Did I ever live in Porto?")
     assert "- #2 city: Lisbon\nFor this message: #2\n- #2 city: Lisbon (before: Porto" in asked
@@ -137,6 +144,7 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
     budget = data.draw(st.integers(0, 1500), "budget")
     home = tmp_path_factory.mktemp("store")
     mc = open_store(home=home, budget_tokens=budget)
+    ana = mc.user(**ANA)
     wanted, never = {}, set()
     for n in range(data.draw(st.integers(0, 14), "facts")):
         words = f"thing number {n} " + "é" * data.draw(st.integers(0, 60))
@@ -145,16 +153,16 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
         more: dict[str, Any] = {"app": "work"} if how == "other app" else {}
         more |= {"all_apps": True} if how == "shared" else {}
         more |= {"starts_at": date(2026, 6, 1)} if how == "coming" else {}
-        kept = mc.add("preference", "likes", words, **ANA, **more)
+        kept = mc.user(**ANA).memories.add("preference", "likes", words, **more)
         with private.database(mc).write() as tx:
             if how == "over":
                 tx.exec_driver_sql(
                     "UPDATE memories SET expires_at = '2026-04-30' WHERE id = ?", (kept.id,)
                 )
         if how == "sensitive":
-            mc.edit(kept.id, **ANA, sensitive=True)
+            ana.memories.update(kept.id, sensitive=True)
         if how == "hidden":
-            mc.delete(kept.id, **ANA, hold=60)
+            ana.memories.delete(kept.id, hold=60)
         if how in ("plain", "shared", "coming"):
             wanted[kept.id] = kept
         else:
@@ -176,19 +184,21 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
 def test_what_is_muted_in_a_conversation_is_not_in_its_list(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
-    muted = mc.add("fact", "boat", "a red kayak", **ANA)
-    mc.add("fact", "aunt", "Ada", **ANA)
-    chat = mc.session(**ANA)
+    ana = mc.user(**ANA)
+    muted = ana.memories.add("fact", "boat", "a red kayak")
+    ana.memories.add("fact", "aunt", "Ada")
+    chat = ana.chat()
     assert chat.send("Hello").text
-    mc.mute(muted.id, chat.session_id, **ANA)
+    ana.sessions.mute(muted.id, chat.session_id)
     assert chat.send("Hello").text
     assert numbers(chat_model.requests[-1].messages[0].content) == [2]
 
 
 def twin(mc: MemChat, key: str, value: str) -> None:
     """Another row with this key and value, for every app."""
-    row = mc.add("preference", "note", "to be changed", all_apps=True, **ANA)
-    mc.edit(row.id, **ANA, key=key, value=value)
+    ana = mc.user(**ANA)
+    row = ana.memories.add("preference", "note", "to be changed", all_apps=True)
+    ana.memories.update(row.id, key=key, value=value)
 
 
 @pytest.mark.parametrize("notes", [1, 60])
@@ -196,15 +206,16 @@ def test_no_row_that_says_what_a_muted_one_says_is_in_the_prompt(
     open_store: Opener, chat_model: ScriptedModel, notes: int
 ) -> None:
     mc = open_store(budget_tokens=400)
-    first = mc.add("profile", "allergy", "nuts", **ANA)
+    ana = mc.user(**ANA)
+    first = ana.memories.add("profile", "allergy", "nuts")
     twin(mc, "allergy", "Nuts")
     for n in range(notes):
-        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
-    mc.embed_pending()
-    chat = mc.session(**ANA)
+        ana.memories.add("fact", "note", f"one of many notes, number {n}")
+    mc.jobs.embed()
+    chat = ana.chat()
     assert chat.send("Hello").text
     assert "allergy" in block_of(chat_model.requests[-1].messages[0].content)
-    mc.mute(first.id, chat.session_id, **ANA)
+    ana.sessions.mute(first.id, chat.session_id)
     assert chat.send("Is an allergy to nuts common?").text
     block = block_of(chat_model.requests[-1].messages[0].content)
     assert "notes" in block and "allergy" not in block
@@ -218,13 +229,14 @@ def test_what_a_sensitive_fact_says_is_not_told_by_another_row_either(
     open_store: Opener, chat_model: ScriptedModel, notes: int
 ) -> None:
     mc = open_store(budget_tokens=400)
-    first = mc.add("profile", "allergy", "nuts", **ANA)
+    ana = mc.user(**ANA)
+    first = ana.memories.add("profile", "allergy", "nuts")
     twin(mc, "allergy", "Nuts")
     for n in range(notes):
-        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
-    mc.embed_pending()
+        ana.memories.add("fact", "note", f"one of many notes, number {n}")
+    mc.jobs.embed()
     assert "uts" in system(mc, chat_model, "Any plans?")
-    mc.edit(first.id, **ANA, sensitive=True)
+    ana.memories.update(first.id, sensitive=True)
     assert "uts" not in system(mc, chat_model, "Any plans?")
     assert "uts" in system(mc, chat_model, "Is an allergy to nuts common?")
 
@@ -232,14 +244,15 @@ def test_what_a_sensitive_fact_says_is_not_told_by_another_row_either(
 def test_a_sensitive_fact_enters_only_where_it_is_found(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
-    kept = mc.add("fact", "medication", "sertraline", **ANA)
-    mc.add("preference", "diet", "vegetarian", **ANA)
-    mc.embed_pending()
+    ana = mc.user(**ANA)
+    kept = ana.memories.add("fact", "medication", "sertraline")
+    ana.memories.add("preference", "diet", "vegetarian")
+    mc.jobs.embed()
     assert kept.sensitive
     assert "sertraline" not in system(mc, chat_model, "Any plans?")
     asked = system(mc, chat_model, "Which medication is sertraline?")
     assert "For this message: #1\n- #1 medication: sertraline" in asked
-    assert not mc.edit(kept.id, **ANA, sensitive=False).sensitive
+    assert not ana.memories.update(kept.id, sensitive=False).sensitive
     assert "sertraline" in system(mc, chat_model, "Any plans?")
 
 
@@ -247,10 +260,11 @@ def test_a_pinned_fact_that_is_sensitive_enters_only_where_it_is_found(
     open_store: Opener, chat_model: ScriptedModel
 ) -> None:
     mc = open_store(budget_tokens=200)
-    mc.pin(mc.add("fact", "debts", "owes the bank", **ANA).id, **ANA)
+    ana = mc.user(**ANA)
+    ana.memories.pin(ana.memories.add("fact", "debts", "owes the bank").id)
     for n in range(30):
-        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
-    mc.embed_pending()
+        ana.memories.add("fact", "note", f"one of many notes, number {n}")
+    mc.jobs.embed()
     assert "owes the bank" not in system(mc, chat_model, "Any plans?")
     assert "owes the bank" in system(mc, chat_model, "Which bank owes debts?")
 
@@ -258,18 +272,20 @@ def test_a_pinned_fact_that_is_sensitive_enters_only_where_it_is_found(
 def test_a_fact_that_the_model_calls_sensitive_stays_so_when_it_is_accepted(
     mc: MemChat, extract_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     extract_model.replies.append(
         answer(fact("my knee is worn out", "knee", "worn out", flags=["sensitive"]))
     )
     talk(mc, "my knee is worn out")
-    (item,) = mc.inbox(**ANA)
-    assert item.sensitive and mc.accept(item.id, **ANA).sensitive
+    (item,) = ana.inbox.list()
+    assert item.sensitive and ana.inbox.accept(item.id).sensitive
 
 
 def test_what_takes_the_place_of_a_sensitive_value_is_sensitive_too(mc: MemChat) -> None:
-    old = mc.add("profile", "weight", "90 kg", **ANA)
-    mc.edit(old.id, **ANA, sensitive=True)
-    assert mc.memory(mc.add("profile", "weight", "80 kg", **ANA).id, **ANA).sensitive
+    ana = mc.user(**ANA)
+    old = ana.memories.add("profile", "weight", "90 kg")
+    ana.memories.update(old.id, sensitive=True)
+    assert ana.memories.get(ana.memories.add("profile", "weight", "80 kg").id).sensitive
 
 
 # --- where not all fit
@@ -280,15 +296,16 @@ def full(open_store: Opener) -> MemChat:
     """A store with more facts than its prompts have room for."""
     mc = open_store(budget_tokens=400)
     for n in range(60):
-        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
+        mc.user(**ANA).memories.add("fact", "note", f"one of many notes, number {n}")
     return mc
 
 
 def test_what_was_found_comes_first_and_then_the_room_is_filled(full: MemChat) -> None:
-    kayak = full.add("fact", "boat", "a red kayak", **ANA)
-    full.add("fact", "note", "written later", **ANA)
-    full.embed_pending()
-    shown = full.chat_once("Where is my red kayak boat?", **ANA).shown
+    ana = full.user(**ANA)
+    kayak = ana.memories.add("fact", "boat", "a red kayak")
+    ana.memories.add("fact", "note", "written later")
+    full.jobs.embed()
+    shown = ana.answer("Where is my red kayak boat?").shown
     assert shown.listed == () and shown.hits[0].id == kayak.id
     assert {hit.channel for hit in shown.hits} == {"both", "newest"}
     assert len(shown.hits) + shown.dropped == 62
@@ -303,16 +320,21 @@ def test_what_was_found_comes_first_and_then_the_room_is_filled(full: MemChat) -
 def test_ten_thousand_facts_are_not_read_to_learn_that_they_do_not_fit(
     full: MemChat, monkeypatch
 ) -> None:
-    from memchat.store import memories
+    from memchat.store import records
 
     read = []
-    plain_memory = memories.plain_memory
+    from_text, from_row = records.from_text, records.from_row
 
-    def counted(row):
+    def counted_text(record, row):
         read.append(row)
-        return plain_memory(row)
+        return from_text(record, row)
 
-    monkeypatch.setattr(memories, "plain_memory", counted)
+    def counted_row(record, row, **given):
+        read.append(row)
+        return from_row(record, row, **given)
+
+    monkeypatch.setattr(records, "from_text", counted_text)
+    monkeypatch.setattr(records, "from_row", counted_row)
     with private.database(full).read() as tx:
         from memchat.memory.recall.fact_search import FactSearch
         from memchat.types import Scope
@@ -346,11 +368,11 @@ def test_words_alone_are_told_only_where_they_chose_among_more_facts_than_fit(
     open_store: Opener,
 ) -> None:
     mc = open_store(embedder=Down())
-    mc.add("fact", "boat", "a red kayak", **ANA)
+    mc.user(**ANA).memories.add("fact", "boat", "a red kayak")
     found = why(mc, "the red kayak")
     assert found.degraded is None and [line.hit.channel for line in found.lines] == ["words"]
     for n in range(60):
-        mc.add("fact", "note", f"one of many notes, number {n}", **ANA)
+        mc.user(**ANA).memories.add("fact", "note", f"one of many notes, number {n}")
     mc.close()
     mc = open_store(embedder=Down(), budget_tokens=400)
     assert "by words only" in (why(mc, "the red kayak").degraded or "")
@@ -367,19 +389,20 @@ def rows(mc: MemChat, table: str) -> int:
 def test_a_list_is_kept_once_for_all_replies_that_were_sent_it(
     mc: MemChat, chat_model: ScriptedModel
 ) -> None:
+    ana = mc.user(**ANA)
     for n in range(5):
-        mc.add("fact", "note", f"note {n}", **ANA)
-    chat = mc.session(**ANA)
+        ana.memories.add("fact", "note", f"note {n}")
+    chat = ana.chat()
     for n in range(4):
         assert chat.send(f"Hello {n}").text
     assert (rows(mc, "fact_lists"), rows(mc, "fact_list_lines")) == (1, 5)
-    mc.add("fact", "note", "one more", **ANA)
+    ana.memories.add("fact", "note", "one more")
     assert chat.send("Hello again").text
     assert (rows(mc, "fact_lists"), rows(mc, "fact_list_lines")) == (2, 11)
-    replies = [m for m in mc.messages(chat.session_id, **ANA) if m.role == "assistant"]
+    replies = [m for m in ana.sessions.messages(chat.session_id) if m.role == "assistant"]
     for reply, request in zip(replies, chat_model.requests, strict=True):
-        assert mc.why(reply.id, **ANA).prompt == request.messages, "to the letter"
-    mc.delete_session(chat.session_id, **ANA)
+        assert ana.sessions.why(reply.id).prompt == request.messages, "to the letter"
+    ana.sessions.delete(chat.session_id)
     assert (rows(mc, "fact_lists"), rows(mc, "fact_list_lines")) == (0, 0)
 
 
@@ -387,32 +410,35 @@ def test_forgetting_takes_the_line_out_of_every_list_and_leaves_the_others(
     open_store: Opener,
 ) -> None:
     mc = open_store(chat_model=ScriptedModel(["Fine.", "Is Zanzibar nice?", "Fine."]))
-    city = mc.add("profile", "city", "Zanzibar", **ANA)
-    mc.add("fact", "aunt", "Ada", **ANA)
+    ana = mc.user(**ANA)
+    city = ana.memories.add("profile", "city", "Zanzibar")
+    ana.memories.add("fact", "aunt", "Ada")
     said = [why(mc, "Hello there") for _ in range(3)]
-    mc.delete(city.id, **ANA)
+    ana.memories.delete(city.id)
     for before in said:
-        after = mc.why(before.reply.id, **ANA)
+        after = ana.sessions.why(before.reply.id)
         assert [line.hit.text for line in after.also] == ["aunt: Ada (said 2026-05-01)"]
         assert after.prompt is None and after.forgotten == 1
-    contents = [mc.why(before.reply.id, **ANA).reply.content for before in said]
+    contents = [ana.sessions.why(before.reply.id).reply.content for before in said]
     assert contents == ["Fine.", "Is ········ nice?", "Fine."]
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
 
 def test_the_line_of_a_fact_changed_since_leaves_with_its_old_words(mc: MemChat) -> None:
-    boat = mc.add("fact", "boat", "a Quokka kayak", **ANA)
+    ana = mc.user(**ANA)
+    boat = ana.memories.add("fact", "boat", "a Quokka kayak")
     before = why(mc, "Hello there")
-    mc.edit(boat.id, **ANA, value="a canoe")
-    assert mc.why(before.reply.id, **ANA).also[0].since == "changed, now boat: a canoe"
-    mc.delete(boat.id, **ANA)
+    ana.memories.update(boat.id, value="a canoe")
+    assert ana.sessions.why(before.reply.id).also[0].since == "changed, now boat: a canoe"
+    ana.memories.delete(boat.id)
     assert rows_with(mc, "Quokka") == [] and files_with(mc, "Quokka") == []
 
 
 def test_all_that_was_sent_is_counted(mc: MemChat) -> None:
-    mc.add("fact", "boat", "a red kayak", **ANA)
-    mc.add("fact", "aunt", "Ada", **ANA)
-    mc.embed_pending()
-    reply = mc.session(**ANA).send("Where is my red kayak boat?")
+    ana = mc.user(**ANA)
+    ana.memories.add("fact", "boat", "a red kayak")
+    ana.memories.add("fact", "aunt", "Ada")
+    mc.jobs.embed()
+    reply = ana.chat().send("Where is my red kayak boat?")
     assert reply.text and reply.shown.lines == 2
     assert [hit.memory.value for hit in given(reply.shown)] == ["a red kayak", "Ada"]

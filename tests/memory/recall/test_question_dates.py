@@ -319,7 +319,7 @@ def mc(open_store: Opener) -> MemChat:
 
 def given_for(mc: MemChat, text: str, kind: str = "memory") -> list[Hit]:
     """What a new conversation is given for a message."""
-    reply = mc.session(user="ana").send(text)
+    reply = mc.user("ana").chat().send(text)
     assert reply.text
     return [hit for hit in reply.shown.hits if hit.kind == kind]
 
@@ -328,9 +328,9 @@ def dinners(mc: MemChat, clock: FakeClock) -> None:
     """Pizza on 1 April, ramen on 10 April, soup on 30 April; it is 1 May."""
     clock.advance(days=-30)
     for value, days in (("pizza", 9), ("ramen", 20), ("soup", 1)):
-        mc.add("fact", "dinner", value, user="ana")
+        mc.user("ana").memories.add("fact", "dinner", value)
         clock.advance(days=days)
-    mc.embed_pending()
+    mc.jobs.embed()
 
 
 def test_a_question_about_a_time_alone_gives_what_was_said_then(mc, clock) -> None:
@@ -347,7 +347,7 @@ def test_a_question_about_a_time_alone_gives_what_was_said_then(mc, clock) -> No
 
 def test_a_greeting_that_holds_today_is_given_nothing_that_was_said_today(mc, clock) -> None:
     dinners(mc, clock)
-    mc.add("fact", "boat", "a red kayak", user="ana")
+    mc.user("ana").memories.add("fact", "boat", "a red kayak")
     for text in ("How are you today?", "What can you do today?", "Wie geht es dir heute?"):
         assert given_for(mc, text) == []
     assert [hit.memory.value for hit in given_for(mc, "What did I say today?")] == ["a red kayak"]
@@ -360,23 +360,24 @@ def test_a_time_puts_what_was_said_then_first_and_leaves_nothing_out(mc, clock) 
         ("What was my dinner on 1 April?", "pizza"),
         ("What was my dinner yesterday?", "soup"),
     ):
-        found = mc.recall(text, user="ana").hits
+        found = mc.user("ana").search(text).hits
         assert found[0].memory.value == first and found[0].dated, text
     assert [hit.memory.value for hit in found] == ["soup", "ramen", "pizza"]
 
 
 def test_a_time_in_which_nothing_was_said_costs_no_answer(mc, clock) -> None:
     dinners(mc, clock)
-    found = mc.recall("What was my dinner last winter?", user="ana").hits
+    found = mc.user("ana").search("What was my dinner last winter?").hits
     assert {hit.memory.value for hit in found} == {"pizza", "ramen", "soup"}
     assert all(hit.dated is None for hit in found)
 
 
 def test_what_holds_until_a_day_is_found_by_that_day(mc, clock) -> None:
-    mc.add("fact", "trip", "hiking in Madeira", user="ana", expires_at=date(2026, 5, 3))
-    mc.add("fact", "boat", "a red kayak", user="ana")
-    mc.add("fact", "visitor", "Bo", user="ana", expires_at=date(2026, 5, 1))
-    mc.embed_pending()
+    ana = mc.user("ana")
+    ana.memories.add("fact", "trip", "hiking in Madeira", expires_at=date(2026, 5, 3))
+    ana.memories.add("fact", "boat", "a red kayak")
+    ana.memories.add("fact", "visitor", "Bo", expires_at=date(2026, 5, 1))
+    mc.jobs.embed()
     (hit,) = given_for(mc, "What do I have planned for tomorrow?")
     assert hit.memory.value == "hiking in Madeira"
     assert [h.memory.value for h in given_for(mc, "What do I have today?")][:2] == [
@@ -392,7 +393,7 @@ def test_past_conversations_are_found_by_their_day(mc, clock, extract_model) -> 
         extract_model.replies.append(answer())
         talk(mc, said)
         clock.advance(days=7)
-    mc.run_jobs()
+    mc.jobs.run()
     (hit,) = given_for(mc, "What did I tell you last week?", "message")
     assert "I repaired the roof" in hit.text
     (hit, *_) = given_for(mc, "What did I tell you two weeks ago?", "message")
@@ -404,7 +405,7 @@ def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
 ) -> None:
     extract_model.replies.append(answer())
     talk(mc, "I sold the kayak")
-    chat = mc.session(user="ana")
+    chat = mc.user("ana").chat()
     for n in range(search.MOST + 5):
         assert chat.send(f"Line {n} about the garden").text
     reply = chat.send("What did I tell you today?")
@@ -413,37 +414,39 @@ def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
 
 
 def test_what_is_over_takes_no_place_of_what_was_said_on_that_day(mc, clock) -> None:
-    mc.add("fact", "boat", "a red kayak", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("fact", "boat", "a red kayak")
     for n in range(search.MOST + 5):
         key = f"visitor_{chr(97 + n // 26)}{chr(97 + n % 26)}"
-        mc.add("fact", key, "Bo", user="ana", expires_at=date(2026, 5, 1))
+        ana.memories.add("fact", key, "Bo", expires_at=date(2026, 5, 1))
     clock.advance(days=1)
-    (hit,) = mc.recall("What did I tell you yesterday?", user="ana").hits
+    (hit,) = ana.search("What did I tell you yesterday?").hits
     assert hit.memory.value == "a red kayak"
 
 
 def test_what_is_out_of_sight_is_not_found_by_its_day_either(mc, clock, extract_model) -> None:
+    ana = mc.user("ana")
     ask = "What did I tell you yesterday?"
-    mc.add("fact", "boat", "of Bo", user="bo")
-    mc.add("fact", "boat", "of another app", user="ana", app="notes")
-    hidden = mc.add("fact", "boat", "hidden", user="ana").id
-    muted = mc.add("fact", "garden", "muted", user="ana").id
-    mc.delete(hidden, user="ana", hold=1000)
-    mc.set_memory(False, user="ana", app="default")
-    with mc.session(user="ana") as off:
+    mc.user("bo").memories.add("fact", "boat", "of Bo")
+    mc.user("ana", app="notes").memories.add("fact", "boat", "of another app")
+    hidden = ana.memories.add("fact", "boat", "hidden").id
+    muted = ana.memories.add("fact", "garden", "muted").id
+    ana.memories.delete(hidden, hold=1000)
+    mc.user("ana", app="default").set_memory(False)
+    with ana.chat() as off:
         assert off.send("Said with memory off").text
-    mc.set_memory(True, user="ana", app="default")
+    mc.user("ana", app="default").set_memory(True)
     extract_model.replies.append(answer(fact("I keep bees", "hobby", "bees")))
     talk(mc, "I keep bees")
-    bees = next(m.id for m in mc.memories(user="ana") if m.value == "bees")
-    mc.run_jobs()
+    bees = next(m.id for m in ana.memories.list() if m.value == "bees")
+    mc.jobs.run()
     clock.advance(days=1)
-    chat = mc.session(user="ana")
+    chat = ana.chat()
     reply = chat.send(ask)
     assert reply.text
     assert {hit.memory.value for hit in reply.shown.hits if hit.memory} == {"muted", "bees"}
     for memory_id in (muted, bees):
-        mc.mute(memory_id, chat.session_id, user="ana")
+        ana.sessions.mute(memory_id, chat.session_id)
     reply = chat.send(ask)
     assert reply.text and reply.shown.hits == ()
 
@@ -451,7 +454,7 @@ def test_what_is_out_of_sight_is_not_found_by_its_day_either(mc, clock, extract_
 def test_the_receipt_tells_that_a_line_was_given_for_its_day(mc, clock) -> None:
     dinners(mc, clock)
     assert given_for(mc, "What was my dinner yesterday?")
-    soup = next(line.hit for line in mc.why(user="ana").lines if "soup" in line.hit.text)
+    soup = next(line.hit for line in mc.user("ana").sessions.why().lines if "soup" in line.hit.text)
     assert soup.dated == pytest.approx(0.2) and soup.score > soup.dated
 
 

@@ -14,28 +14,28 @@ def test_a_replaced_value_stands_behind_the_new_one_and_is_dated(mc, clock) -> N
     fill(mc, ("profile", "city", "Lisbon"))
     clock.advance(days=1)
     fill(mc, ("profile", "city", "Porto"))
-    (hit,) = mc.recall("which city do I live in?", user="ana").hits
+    (hit,) = mc.user("ana").search("which city do I live in?").hits
     assert hit.text == ("[profile] city: Porto (said 2026-05-02; before: Lisbon, until 2026-05-02)")
 
 
 def moved(mc, clock, *cities: str) -> None:
     for name in cities:
-        mc.add("profile", "city", name, user="ana")
+        mc.user("ana").memories.add("profile", "city", name)
         clock.advance(days=30)
 
 
 def test_a_replaced_value_is_found_behind_the_one_that_is_there_now(mc, clock) -> None:
     moved(mc, clock, "Zanzibar", "Porto", "Faro")
-    mc.run_jobs()
-    (hit,) = mc.recall("Zanzibar", user="ana").hits
+    mc.jobs.run()
+    (hit,) = mc.user("ana").search("Zanzibar").hits
     assert hit.memory.value == "Faro"
     assert hit.text.endswith("before: Porto, until 2026-06-30; Zanzibar, until 2026-05-31)")
 
 
 def test_however_often_a_value_was_replaced_its_place_is_taken_once(mc, clock) -> None:
     moved(mc, clock, *(f"Porto {word}" for word in ("old", "new", "north", "south", "east")))
-    mc.run_jobs()
-    hits = mc.recall("Porto", user="ana", limit=3).hits
+    mc.jobs.run()
+    hits = mc.user("ana").search("Porto", limit=3).hits
     assert [hit.memory.value for hit in hits] == ["Porto east"]
 
 
@@ -45,32 +45,34 @@ def test_a_value_replaced_often_crowds_nothing_else_out(open_store, clock, often
     mc = open_store()
     moved(mc, clock, *(f"Porto harbour street {n}" for n in range(often)))
     for n in range(6):
-        mc.add("fact", f"visit_{'abcdef'[n]}", f"walked past Porto harbour with {n} friends",
-               user="ana")  # fmt: skip
-    mc.run_jobs()
-    hits = open_store(embedder=embedder).recall("Porto harbour street", user="ana", limit=10).hits
+        walk = f"walked past Porto harbour with {n} friends"
+        mc.user("ana").memories.add("fact", f"visit_{'abcdef'[n]}", walk)
+    mc.jobs.run()
+    hits = open_store(embedder=embedder).user("ana").search("Porto harbour street", limit=10).hits
     assert [hit.memory.key for hit in hits].count("city") == 1
     assert len(hits) == 7, "the current value, and every other fact"
 
 
 def test_chains_of_several_slots_crowd_nothing_out_either(mc, clock) -> None:
+    ana = mc.user("ana")
     for n in range(15):
         for key in ("city", "job", "employer"):
-            mc.add("profile", key, f"harbour keeper {n} {key}", user="ana")
+            ana.memories.add("profile", key, f"harbour keeper {n} {key}")
         clock.advance(days=1)
-    mc.add("fact", "walk", "to the harbour", user="ana")
-    mc.run_jobs()
-    hits = mc.recall("harbour keeper", user="ana", limit=4).hits
+    ana.memories.add("fact", "walk", "to the harbour")
+    mc.jobs.run()
+    hits = ana.search("harbour keeper", limit=4).hits
     assert sorted(hit.memory.key for hit in hits) == ["city", "employer", "job", "walk"]
 
 
 def test_a_replaced_value_is_back_on_the_day_what_took_its_place_is_over(mc, clock) -> None:
-    mc.add("profile", "city", "Zanzibar", user="ana")
+    ana = mc.user("ana")
+    ana.memories.add("profile", "city", "Zanzibar")
     clock.advance(days=1)
-    mc.add("profile", "city", "Porto", user="ana", expires_at=date(2026, 5, 3))
-    mc.run_jobs()
+    ana.memories.add("profile", "city", "Porto", expires_at=date(2026, 5, 3))
+    mc.jobs.run()
     clock.advance(days=2)
-    before = mc.recall("Zanzibar", user="ana").hits
+    before = ana.search("Zanzibar").hits
     assert [h.memory.value for h in before] == ["Zanzibar"], "whether or not a sweep has run"
-    mc.run_jobs()
-    assert [h.text for h in mc.recall("Zanzibar", user="ana").hits] == [h.text for h in before]
+    mc.jobs.run()
+    assert [h.text for h in ana.search("Zanzibar").hits] == [h.text for h in before]

@@ -87,17 +87,18 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
     # Words alone: whoever opens the store gives it the vectors of the service of their choice.
     settings = Settings(home=home, timezone="Europe/Lisbon", embed_model="none")
     with MemChat(settings=settings, chat_model=chat, extract_model=reader, clock=clock) as mc:
+        person = mc.user(user)
         for n, (kind, key, value) in enumerate(FACTS):
-            kept = mc.add(kind, key, value, user=user)
+            kept = person.memories.add(kind, key, value)
             if key == "answer style":
-                mc.pin(kept.id, user=user)
+                person.memories.pin(kept.id)
             clock.advance(days=0.9 if n % 3 else 2)
         soon = (datetime.now(UTC) + timedelta(days=9)).date()
-        mc.add("fact", "visitor", "Jonas stays in the guest room", user=user, expires_at=soon)
+        person.memories.add("fact", "visitor", "Jonas stays in the guest room", expires_at=soon)
         for _, turns, read in TALKS:
             chat.replies.extend(reply for _, reply in turns)
             reader.replies.append(read)
-            with mc.session(user=user) as talk:
+            with person.chat() as talk:
                 for said, _ in turns:
                     talk.send(said).text
                     clock.advance(seconds=80)
@@ -110,7 +111,7 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
             )
         )
         chat.replies.extend(["Faro is lovely in spring.", "It has served you well."])
-        with mc.session(user=user) as talk:
+        with person.chat() as talk:
             talk.send("Rita wants to move to Faro, she says.").text
             talk.send("Maybe I will sell the bike.").text
-        mc.run_jobs(user=user)
+        mc.jobs.run(user=user)

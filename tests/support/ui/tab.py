@@ -33,7 +33,7 @@ def forget_desk() -> None:
 def work_through(desk: Desk) -> None:
     """Do what a desk does in the background: end what was left, and read what was ended."""
     desk.sweep()
-    desk.mc.run_jobs(user=desk.user)
+    desk.mc.jobs.run(user=desk.user)
 
 
 def until(at: AppTest, holds: Callable[[], object], seconds: float = 30) -> None:

@@ -1,0 +1,127 @@
+"""MemChat: one open store, and the way to everything in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from memchat import config
+from memchat.app.background import Background
+from memchat.app.jobs import Jobs
+from memchat.app.services import Services
+from memchat.app.user import User
+from memchat.assembly import Assembly
+from memchat.types import Scope
+
+if TYPE_CHECKING:
+    from memchat.doctor import Check
+    from memchat.providers import ChatModel, Embedder
+
+
+class MemChat:
+    """One store and the models around it. Use it in a ``with`` block, or ``close`` it.
+
+    One ``MemChat`` may be used from any number of threads.
+    """
+
+    def __init__(
+        self,
+        home: Path | str | None = None,
+        *,
+        settings: config.Settings | None = None,
+        chat_model: ChatModel | None = None,
+        extract_model: ChatModel | None = None,
+        embedder: Embedder | None = None,
+        clock: Callable[[], datetime] | None = None,
+    ) -> None:
+        """Open the store in the folder ``home``, or where the settings say.
+
+        Without ``settings`` they are read from the environment and the settings file. Models given
+        here are used instead of those that the settings name. ``clock`` returns the current time,
+        with its zone. Raises ConfigError for settings that cannot be used, StoreError when the
+        folder or file cannot be used, SchemaError for a store of a newer memchat.
+        """
+        settings = settings or config.load()
+        self.settings = settings.with_(home=Path(home)) if home is not None else settings
+        self._assembly = Assembly(self.settings, clock or _now, chat_model, extract_model, embedder)
+        self._background = Background()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def user(self, user: str, app: str = "default") -> User:
+        """One person in one app: every verb of the result is about their memory alone.
+
+        Nothing is stored until the first verb that stores something. Raises ScopeError for a name
+        that cannot be used.
+        """
+        return User(self._assembly, self._background, Scope(user, app))
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """The queue of work of the whole store."""
+        return Jobs(self._assembly)
+
+    @cached_property
+    def services(self) -> Services:
+        """The embedding services of the store."""
+        return Services(self._assembly)
+
+    def doctor(self) -> list[Check]:
+        """What is in use and why, and what is wrong, each with its remedy."""
+        from memchat import doctor
+
+        store = self._assembly
+        return doctor.examine(
+            store.database,
+            self.settings,
+            store.embedding_space,
+            store.clock(),
+            self.address_notices(),
+        )
+
+    def repair(self) -> list[str]:
+        """Bring keyword rows, vectors and index back in step with the rows; what was done.
+
+        Asks no provider: what has no vector is queued.
+        """
+        from memchat.memory.embedding.repair import Repair
+
+        store = self._assembly
+        return Repair(store.database, store.clock, store.drop_vectors).run()
+
+    def address_notices(self) -> list[str]:
+        """A sentence for each address that words are sent to and that is not the provider's own."""
+        return self._assembly.in_force().redirect_warnings()
+
+    def warm(self) -> None:
+        """Load the models of this machine before the first question; it takes some seconds."""
+        if not self._assembly.chat_model_known:
+            from memchat.providers import litellm_setup
+
+            litellm_setup.preload()
+        self._assembly.warm()
+
+    @property
+    def now(self) -> datetime:
+        """The current time by the clock of this store."""
+        return self._assembly.clock()
+
+    def close(self) -> None:
+        """Save the index of large scopes and close the files.
+
+        Sessions that are open stay open on disk: the next process ends and reads them.
+        """
+        if not self._background.close():
+            self.jobs.stop()  # what is being done is brought to its end
+        self._assembly.close()
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

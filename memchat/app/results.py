@@ -1,0 +1,65 @@
+"""What the verbs of the public interface return, beside the records of ``memchat.types``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from memchat.types import Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """How many things a verb changed; which things, the verb says."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """How much was deleted."""
+
+    memories: int
+    sessions: int = 0
+    apps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One answer outside any session, and the memories it was given."""
+
+    text: str
+    shown: Recalled
+
+
+@dataclass(frozen=True, slots=True)
+class PromptContext:
+    """A block of memories for a system prompt."""
+
+    text: str
+    """The block, escaped and fenced; empty where nothing is known, or memory is off."""
+    tokens: int
+    """Its size, estimated."""
+    shown: Recalled
+    """What is in it: each hit with its score and, in ``channel``, why it was chosen. Where all
+    facts fit, they are in ``listed``, and ``hits`` are those that fit the message."""
+    memory_off: str | None = None
+    """Why memory took no part, or None where it did."""
+
+
+class FetchedModel(NamedTuple):
+    """The files of a model on this machine."""
+
+    folder: Path
+    size: int
+    """How many bytes were downloaded; 0 where the files were there."""
+
+
+class UseCounts(NamedTuple):
+    """How often a memory was of use."""
+
+    found: int
+    """How often search found it for a message."""
+    given: int
+    """How often a chat model was given it."""

@@ -1,0 +1,297 @@
+"""One person in one app: every verb on what is remembered of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection
+
+from memchat.app.apps import Apps
+from memchat.app.background import Background
+from memchat.app.inbox import Inbox
+from memchat.app.incoming import Messages
+from memchat.app.memories import Memories
+from memchat.app.mentions import Mentions
+from memchat.app.results import Answer, Changed, Deleted, PromptContext
+from memchat.app.room import Room
+from memchat.app.sessions import Sessions
+from memchat.assembly import Assembly
+from memchat.errors import InputError
+from memchat.store import apps, inbox, jobs, sessions, usage
+from memchat.tokens import estimate_tokens
+from memchat.types import (
+    Audit,
+    Finding,
+    Learned,
+    MemorySwitch,
+    Recalled,
+    Scope,
+    UsageTotal,
+)
+
+if TYPE_CHECKING:
+    from memchat.chat import Chat
+
+
+class User(Room):
+    """One person in one app. ``MemChat.user`` gives it; it needs no closing."""
+
+    def __init__(self, assembly: Assembly, background: Background, scope: Scope) -> None:
+        super().__init__(assembly, scope)
+        self._background = background
+
+    @property
+    def scope(self) -> Scope:
+        """The names of the person and the app."""
+        return self._scope
+
+    @cached_property
+    def memories(self) -> Memories:
+        """The memories of this app, and those the person has in every app."""
+        return Memories(self._assembly, self._scope)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The conversations of this app."""
+        return Sessions(self._assembly, self._scope)
+
+    @cached_property
+    def inbox(self) -> Inbox:
+        """What waits for the person's decision, and what was not kept."""
+        return Inbox(self._assembly, self._scope)
+
+    @cached_property
+    def mentions(self) -> Mentions:
+        """What else speaks of a memory that is being forgotten."""
+        return Mentions(self._assembly, self._scope)
+
+    @cached_property
+    def apps(self) -> Apps:
+        """All apps of the person."""
+        return Apps(self._assembly, self._scope)
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        session: str | None = None,
+        at: datetime | None = None,
+        wait: bool = True,
+        timeout: float | None = None,
+    ) -> Learned:
+        """Learn from a conversation of your own chat loop.
+
+        ``messages`` is one user message as a string, or messages in the form of OpenAI's chat API:
+        mappings with ``role`` and ``content``, a string or a list of parts. Messages of the user
+        and the assistant are stored; system and tool messages and parts that are not text are left
+        out, and counted in the result. ``session`` is your name of the conversation: the same name
+        continues it, and turns that were added before are skipped, whether you give the whole
+        conversation each time or only what is new. Without it each call is a conversation of its
+        own. ``at`` is when the messages were said, an aware time; now, if not given.
+
+        The conversation is on disk before a model is asked. With ``wait`` it is then read, and the
+        result has what that taught; ``timeout`` bounds the waiting, in seconds, and the reading
+        goes on in the background. With ``wait=False`` the reading is only queued. Where it is not
+        read yet, for one of these reasons or as the provider failed, ``queued`` says why; a worker
+        tries again. Where memory is off nothing is stored, and ``skipped`` says so.
+
+        Raises InputError where there is no text to add or a message is malformed, StoreError where
+        the conversation is open in a chat or cannot be written.
+        """
+        from memchat.app.added_conversation import AddedConversation
+        from memchat.app.incoming import Incoming
+
+        incoming = Incoming.of(messages)
+        added = AddedConversation(self._assembly, self._scope, incoming, session, at)
+        stored = added.store()
+        if not wait or stored.queued is None:
+            return stored
+        if timeout is None:
+            return added.read(stored)
+        done: list[Learned] = []
+        reading = self._background.run(lambda: done.append(added.read(stored)))
+        reading.join(timeout)
+        late = f"it was not read within {timeout:g} s, and is being read in the background"
+        return done[0] if done else replace(stored, queued=late)
+
+    def search(self, query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled:
+        """Search the memories and past conversations by meaning and words, best first.
+
+        Hits that surely have to do with the query are ``confident`` and come first. ``degraded``
+        says why only words were searched, where that is so: with ``timeout`` also that the
+        embedding service did not answer within so many seconds, as while it loads; else it is
+        waited for. It says too how many facts and turns were searched by their words only, as their
+        vectors are still to come: a service of this machine gives a few theirs first.
+
+        Raises InputError for an empty query.
+        """
+        if not query.strip():
+            raise InputError("the question is empty; say what to look for")
+        recall = self._assembly.recall()
+        if timeout is None:
+            return recall.find(self._scope, recall.question(query), limit)
+        patience = self._assembly.query_timeout()
+        question = patience.wait(patience.start(query), timeout)
+        return recall.find(self._scope, question, limit, timeout)
+
+    def context(
+        self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
+    ) -> PromptContext:
+        """The memories for a system prompt of your own, chosen for the user's message ``prompt``.
+
+        The block takes at most ``max_tokens``, as they are estimated. ``timeout`` is how many
+        seconds the embedding service is waited for, else as long as the settings say; after that
+        only words are searched, and ``shown.degraded`` says so. Nothing is written.
+        Raises InputError for an empty prompt.
+        """
+        from memchat.memory.recall import render
+
+        if not prompt.strip():
+            raise InputError("the message is empty; give the message of the user")
+        parts = self._assembly.parts()
+        switch = self.memory_switch()
+        if not switch.on:
+            return PromptContext("", 0, Recalled(), memory_off=switch.reason)
+        question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
+        budget = self._settings.with_(budget_tokens=max_tokens)
+        shown = replace(parts.block, settings=budget).for_prompt(self._scope, question)
+        text = render.block(parts.prompts, render.new_mark(), shown)
+        return PromptContext(text, estimate_tokens(text) if text else 0, shown)
+
+    def chat(self, *, resume: int | None = None, incognito: bool = False) -> Chat:
+        """A conversation with the chat model; leaving its ``with`` block ends it and learns from
+        it.
+
+        ``resume`` is the id of a conversation to continue. An incognito one uses no memory and
+        leaves nothing on disk. Conversations of this person that another process left open are
+        ended first, and what waits to be read is read in the background. Raises NotFound for an
+        unknown conversation, StoreError for one that is open in another process.
+        """
+        from memchat.chat import Chat
+
+        if not self._assembly.chat_model_known:
+            from memchat.providers import litellm_setup
+
+            litellm_setup.preload()  # while the person types their first words
+        chat = Chat(self._assembly.parts(), self._scope, incognito=incognito, resume=resume)
+        if not incognito:
+            self._background.add(chat)
+            if chat.memory.on:
+                self._background.run(self._assembly.warm)  # while they type, too
+            self._catch_up()
+        return chat
+
+    def answer(self, prompt: str) -> Answer:
+        """One answer of the chat model with what is remembered; nothing is written."""
+        from memchat.chat import answer_once
+
+        return Answer(*answer_once(self._assembly.parts(), self._scope, prompt))
+
+    def memory_switch(self, *, all_apps: bool = False) -> MemorySwitch:
+        """Whether memory takes part in this app, and if not, why; with ``all_apps`` the person's
+        own switch over every app."""
+        with self._database.read() as tx:
+            if all_apps:
+                return apps.user_switch(tx, self._scope.user)
+            return apps.memory_switch(tx, self._scope)
+
+    def set_memory(self, on: bool, *, all_apps: bool = False) -> MemorySwitch:
+        """Switch memory on or off for this app, or with ``all_apps`` for the person as a whole.
+
+        Returns how the switch stands now. While it is off nothing is read, used or stored.
+        """
+        with self._database.write() as tx:
+            if all_apps:
+                app_id = apps.ensure_shared(tx, self._scope.user, self._clock())
+            else:
+                app_id, _ = apps.ensure(tx, self._scope, self._clock())
+            apps.set_memory(tx, app_id, on)
+            if on:
+                self._queue_unread(tx, all_apps)
+        return self.memory_switch(all_apps=all_apps)
+
+    def audit(self) -> Audit:
+        """Look for memories that should not be there, or not as they are; changes nothing."""
+        from memchat.memory.facts.audit import Auditor
+
+        meaning, _ = self._assembly.embedding_space()
+        with self._database.read() as tx:
+            zone, now = self._settings.zone, self._clock()
+            return Auditor(tx, self._scope, zone, now, meaning).look()
+
+    def mend(self, findings: Iterable[Finding]) -> Changed:
+        """Do what these findings of an audit propose, where it still applies; how many were mended.
+
+        ``memories.restore`` undoes all of it, but for secrets, which are forgotten for good.
+        """
+        from memchat.memory.facts import audit
+        from memchat.memory.forgetting import purge
+
+        mended = 0
+        for finding in findings:
+            with self._database.write() as tx:
+                done, stale = audit.mend(
+                    tx, self._scope, finding, self._settings.zone, self._clock()
+                )
+                self._assembly.drop_vectors(tx, stale)
+            mended += done
+        purge.scrub(self._database)
+        return Changed(mended)
+
+    def usage(self, *, session_id: int | None = None) -> Sequence[UsageTotal]:
+        """Tokens and cost of the person in every app, or of one conversation, by purpose and
+        model."""
+        with self._database.read() as tx:
+            return usage.totals(tx, self._scope.user, session_id)
+
+    def export(self) -> Iterator[dict[str, Any]]:
+        """Everything that is kept of the person, in every app, as plain JSON-ready dictionaries.
+
+        Each has a ``record``: app, memory (with its evidence and history), session (with its
+        messages), inbox_item, refusal or usage. No keys of providers are among it.
+        """
+        from memchat.app.export import export
+
+        return export(self._assembly, self._scope)
+
+    def delete_all(self) -> Deleted:
+        """Delete everything that is kept of the person for good, in every app."""
+        from memchat.memory.forgetting import purge
+
+        count, user = 0, self._scope.user
+        with self._database.write() as tx:
+            held = apps.of_user(tx, user)
+            for app_id in apps.ids_of_user(tx, user):
+                gone, stale = purge.forget_app(tx, app_id, self._settings.zone, self._clock())
+                self._assembly.drop_vectors(tx, stale)
+                count += gone
+        purge.scrub(self._database)
+        return Deleted(count, sum(app.sessions for app in held), apps=len(held))
+
+    def _catch_up(self) -> None:
+        """End what other processes left open, and do the person's work that is due."""
+        user, worker = self._scope.user, self._assembly.parts().worker
+        worker.end_abandoned(user)
+        worker.expire(user)
+        with self._database.read() as tx:
+            due = jobs.due_kinds(tx, user, self._clock())
+        if due:
+            self._background.run(partial(worker.run_in_background, user))
+
+    def _queue_unread(self, tx: Connection, all_apps: bool) -> None:
+        """Queue what was said with memory on and was not read, or not checked a second time,
+        because it was switched off before."""
+        user = self._scope.user
+        left = [("extract", *found) for found in sessions.ended_with_unread(tx, user)]
+        for session_id in inbox.sessions_awaiting_second_look(tx, user):
+            found = sessions.by_id(tx, session_id)
+            if found is not None and found[0].ended_at is not None:
+                left.append(("verify", *found))
+        for kind, session, app_id in left:
+            here = all_apps or session.app == self._scope.app
+            if here and apps.memory_switch(tx, Scope(user, session.app)).on:
+                jobs.enqueue(tx, kind, app_id, session.id, self._clock())

@@ -1,0 +1,203 @@
+"""The public interface is as this text says: names, verbs and signatures."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import memchat
+from memchat.cli import main
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = """
+Answer AppInfo Apps Audit Backfilled Browsed Change Changed Chat ChatMessage ChatModel Check
+ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence
+ExtractionError FetchedModel Finding Given Hit Inbox InboxItem InputError Insights Job Jobs
+JobsDone KEEP Keep Learned MemChat MemChatError Memories Memory MemorySwitch Mentions Message
+Messages NotFound Page Place PluginInfo Progress PromptContext ProviderError Recalled Reembedded
+Refusal Reply SchemaError Scope ScopeError SecretError ServiceError ServiceInfo Services Session
+Sessions Settings StoreError StoreFull Undone Usage UsageTotal UseCounts User Wanted Why
+"""
+VERBS = """
+MemChat
+    MemChat(home: Path | str | None = None, *, settings: config.Settings | None = None,
+        chat_model: ChatModel | None = None, extract_model: ChatModel | None = None, embedder:
+        Embedder | None = None, clock: Callable[[], datetime] | None = None)
+    address_notices() -> list[str]
+    close() -> None
+    doctor() -> list[Check]
+    jobs -> Jobs
+    now -> datetime
+    repair() -> list[str]
+    services -> Services
+    user(user: str, app: str = 'default') -> User
+    warm() -> None
+User
+    add(messages: Messages, *, session: str | None = None, at: datetime | None = None, wait:
+        bool = True, timeout: float | None = None) -> Learned
+    answer(prompt: str) -> Answer
+    apps -> Apps
+    audit() -> Audit
+    chat(*, resume: int | None = None, incognito: bool = False) -> Chat
+    context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
+        PromptContext
+    delete_all() -> Deleted
+    export() -> Iterator[dict[str, Any]]
+    inbox -> Inbox
+    memories -> Memories
+    memory_switch(*, all_apps: bool = False) -> MemorySwitch
+    mend(findings: Iterable[Finding]) -> Changed
+    mentions -> Mentions
+    scope -> Scope
+    search(query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled
+    sessions -> Sessions
+    set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
+    usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
+Memories
+    add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
+        None = None, all_apps: bool = False, keep_secret: bool = False) -> Memory
+    browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
+    browse_ids(wanted: Wanted) -> Sequence[int]
+    clear() -> Deleted
+    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30)
+        -> int
+    delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank: Elsewhere
+        | None = None) -> Deleted
+    delete_many(memory_ids: Iterable[int], *, hold: float = 0.0, progress: Callable[[Progress],
+        None] | None = None) -> Deleted
+    embedding_states(memory_ids: Sequence[int]) -> Sequence[EmbeddingState]
+    evidence(memory_id: int) -> Sequence[Evidence]
+    get(memory_id: int) -> Memory
+    history(memory_id: int) -> Sequence[Event]
+    insights(*, top: int = 10) -> Insights
+    list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
+        limit: int = 100, cursor: str | None = None) -> Page[Memory]
+    pin(memory_id: int, *, on: bool = True) -> Memory
+    replaced(memory_id: int) -> Sequence[Memory]
+    restore(memory_id: int) -> Memory
+    restore_many(memory_ids: Iterable[int], *, progress: Callable[[Progress], None] | None =
+        None) -> Changed
+    update(memory_id: int, *, value: str | None = None, key: str | None = None, type: str | None
+        = None, expires_at: date | Keep | None = KEEP, all_apps: bool | None = None, sensitive:
+        bool | None = None, keep_secret: bool = False) -> Memory
+    use_counts(memory_id: int) -> UseCounts
+Sessions
+    delete(session_id: int, *, keep_memories: bool = False, dry_run: bool = False) -> Undone
+    delete_message(message_id: int, *, keep_memories: bool = False, dry_run: bool = False) ->
+        Undone
+    end(session_id: int) -> Session
+    first_words(session_ids: Sequence[int]) -> Mapping[int, str]
+    get(session_id: int) -> Session
+    learned(session_id: int) -> Mapping[int, Sequence[Change]]
+    list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]
+    messages(session_id: int) -> Sequence[Message]
+    mute(memory_id: int, session_id: int) -> Memory
+    of_message(message_id: int) -> Session
+    receipt(message_id: int) -> Sequence[Hit]
+    rename(session_id: int, title: str) -> Session
+    unlearn(message_id: int) -> Undone
+    unmute(memory_id: int, session_id: int) -> Memory
+    why(message_id: int | None = None) -> Why
+Inbox
+    accept(item_id: int, *, value: str | None = None) -> Memory
+    keep_refused(refusal_id: int) -> Memory
+    list(*, status: str = 'pending') -> Sequence[InboxItem]
+    question(item: InboxItem) -> str
+    refusals(*, session_id: int | None = None) -> Sequence[Refusal]
+    reject(item_id: int) -> InboxItem
+Mentions
+    blank(found: Elsewhere, *, hold: float = 0.0) -> Changed
+    find(memory_ids: Sequence[int]) -> Elsewhere | None
+Apps
+    delete(app: str) -> Deleted
+    list() -> Sequence[AppInfo]
+Jobs
+    backfill(*, batch: int = 100, progress: Callable[[Progress], None] | None = None) ->
+        Backfilled
+    backfill_cues() -> Changed
+    clear(*, user: str) -> Changed
+    count(*, user: str | None = None) -> Mapping[str, int]
+    cue_plan() -> CuePlan
+    dead_holders(*, user: str | None = None) -> Sequence[DeadHolder]
+    due(*, user: str) -> bool
+    embed(*, remote: bool = False) -> Changed
+    list(*, user: str | None = None, status: str | None = None, limit: int = 100) ->
+        Sequence[Job]
+    retry(*, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed
+    run(*, user: str | None = None, kinds: Sequence[str] | None = None) -> JobsDone
+    stop() -> None
+    work(*, look: float | None = None) -> None
+Services
+    fetch(name: str, *, progress: Callable[[Progress], None] | None = None) -> FetchedModel
+    list() -> Sequence[ServiceInfo]
+    migrate(name: str | None = None, *, dimensions: int | None = None, max_tokens: int | None =
+        None, progress: Callable[[Progress], None] | None = None) -> Reembedded
+    plugins() -> Sequence[PluginInfo]
+    remove(name: str, *, force: bool = False) -> Changed
+    use(name: str, *, force: bool = False) -> Changed
+"""
+KINDS = [line for line in VERBS.split("\n") if line and not line.startswith(" ")]
+BUILT_IN = {"Any", "Callable", "Iterable", "Iterator", "Mapping", "Path", "Sequence"}
+CONSTANTS = {"False", "KEEP", "None", "True"}
+
+
+def load_tool() -> ModuleType:
+    """The script that makes docs/api.md: it reads the signatures as they are written."""
+    spec = importlib.util.spec_from_file_location("api_docs", ROOT / "tools" / "api_docs.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TOOL = load_tool()
+
+
+def verbs(kind: str) -> list[str]:
+    return sorted(verb for verb, _ in TOOL.verbs(kind))
+
+
+def test_the_public_names_are_these_and_each_can_be_imported() -> None:
+    assert sorted(memchat.__all__) == sorted(NAMES.split())
+    for name in memchat.__all__:
+        assert getattr(memchat, name) is not None
+    with pytest.raises(AttributeError):
+        _ = memchat.nothing
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_verbs_and_their_signatures_are_these(kind: str) -> None:
+    pinned = VERBS.partition(f"\n{kind}\n")[2]
+    pinned = re.split(r"\n(?=\S)", pinned)[0]
+    lines = [" ".join(line.split()) for line in re.split(r"\n    (?=\S)", f"\n{pinned}")[1:]]
+    assert verbs(kind) == lines
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_type_that_a_verb_takes_or_gives_is_public(kind: str) -> None:
+    for verb in verbs(kind):
+        types = set(re.findall(r"\b[A-Z]\w+", re.sub(r"\.\w+", "", verb))) - CONSTANTS
+        assert types <= {*memchat.__all__} | BUILT_IN, verb
+
+
+def test_the_page_on_the_interface_is_up_to_date() -> None:
+    written = (ROOT / "docs" / "api.md").read_text("utf-8")
+    assert TOOL.page() == written, "run: python tools/api_docs.py"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [(["recall"], ["search"]), (["memories", "edit"], ["memories", "update"])],
+)
+def test_the_command_line_knows_the_names_of_the_interface(
+    first: list[str], second: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = []
+    for names in (first, second):
+        code = main([*names, "--help"])
+        said.append((code, capsys.readouterr().out.replace(second[-1], first[-1])))
+    assert said[0] == said[1] and said[0][0] == 0

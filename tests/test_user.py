@@ -1,0 +1,172 @@
+"""A user's scope beside its rooms: context, export, deletion, pages; and many threads at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from memchat import ChatMessage, InputError
+from memchat.testing import ScriptedModel
+from tests.conftest import answer, fact
+
+THREADS = 32
+CALLS = 50
+
+
+def test_context_is_a_block_for_a_prompt_with_what_is_in_it(mc) -> None:
+    ana = mc.user("ana")
+    ana.memories.add("profile", "diet", "vegetarian")
+    context = ana.context("What shall I cook?")
+    assert "diet: vegetarian" in context.text and context.memory_off is None
+    assert [hit.text for hit in context.shown.listed] == ["diet: vegetarian"]
+    assert 0 < context.tokens <= 1000
+    assert ana.sessions.list() == [], "nothing is written"
+    with pytest.raises(InputError):
+        ana.context(" ")
+
+
+def test_context_keeps_to_its_tokens(mc) -> None:
+    ana = mc.user("ana")
+    for number in range(60):
+        ana.memories.add("fact", "note", f"the boat number {number} lies in harbour {number}")
+    small, large = (ana.context("boat", max_tokens=most) for most in (300, 3000))
+    assert small.tokens <= 300 < large.tokens <= 3000
+    assert small.shown.lines < large.shown.lines == 60
+
+
+def test_context_is_empty_where_memory_is_off_and_where_nothing_is_known(mc) -> None:
+    ana = mc.user("ana")
+    assert (ana.context("Hello").text, ana.context("Hello").memory_off) == ("", None)
+    ana.memories.add("profile", "diet", "vegetarian")
+    ana.set_memory(False)
+    context = ana.context("Hello")
+    assert context.text == "" and "memory is off" in (context.memory_off or "")
+
+
+def test_memories_come_page_by_page_without_gap_or_repeat(mc, clock) -> None:
+    ana = mc.user("ana")
+    for number in range(7):
+        clock.advance(seconds=number % 2)
+        ana.memories.add("fact", "note", f"thing number {number}")
+    every = [memory.id for memory in ana.memories.list()]
+    page, found = ana.memories.list(limit=3), []
+    while True:
+        found += [memory.id for memory in page]
+        if page.cursor is None:
+            break
+        ana.memories.delete(page[0].id)  # what goes meanwhile shifts nothing
+        page = ana.memories.list(limit=3, cursor=page.cursor)
+    assert found == every
+    assert [m.value for m in ana.memories.list("NUMBER 5")] == ["thing number 5"]
+    assert ana.memories.count("number") == 5
+    with pytest.raises(InputError, match="no cursor"):
+        ana.memories.list(cursor="here")
+
+
+def test_memories_that_end_soon_come_page_by_page_too(mc, clock) -> None:
+    ana, today = mc.user("ana"), clock().date()
+    for number in (5, 2, 5, 9, 2):
+        until = today.replace(day=today.day + number)
+        ana.memories.add("fact", "note", f"thing {number} {ana.memories.count()}", expires_at=until)
+    every = [memory.id for memory in ana.memories.list(status="expiring")]
+    page, found = ana.memories.list(status="expiring", limit=2), []
+    while page.cursor is not None:
+        found += [memory.id for memory in page]
+        page = ana.memories.list(status="expiring", limit=2, cursor=page.cursor)
+    assert found + [memory.id for memory in page] == every and len(every) == 5
+
+
+def test_sessions_come_page_by_page(mc, clock) -> None:
+    ana = mc.user("ana")
+    for number in range(5):
+        clock.advance(seconds=1)
+        ana.add(f"Hello {number}", wait=False)
+    page = ana.sessions.list(limit=3)
+    rest = ana.sessions.list(limit=3, cursor=page.cursor)
+    assert len({session.id for session in (*page, *rest)}) == 5 and rest.cursor is None
+
+
+def test_export_has_everything_of_the_person_and_of_nobody_else(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
+    ana.add("I live in Lisbon")
+    ana.memories.add("preference", "tea", "green tea", all_apps=True)
+    mc.user("ana", app="work").memories.add("fact", "desk", "by the window")
+    mc.user("bo").memories.add("profile", "city", "Oslo")
+    records = list(ana.export())
+    json.dumps(records)
+    kinds = [record["record"] for record in records]
+    assert kinds.count("app") == 2 and kinds.count("session") == 1
+    values = sorted(record["value"] for record in records if record["record"] == "memory")
+    assert values == ["Lisbon", "by the window", "green tea"]
+    (lisbon,) = [record for record in records if record.get("value") == "Lisbon"]
+    assert lisbon["evidence"][0]["quote"] == "I live in Lisbon" and lisbon["history"]
+    assert "Oslo" not in json.dumps(records)
+
+
+def test_delete_all_says_how_much_went(mc) -> None:
+    ana = mc.user("ana")
+    ana.memories.add("preference", "tea", "green tea", all_apps=True)
+    mc.user("ana", app="work").add("Hello", wait=False)
+    gone = ana.delete_all()
+    assert (gone.memories, gone.sessions, gone.apps) == (1, 1, 2)
+    assert list(ana.export()) == [] and ana.apps.list() == []
+
+
+def lives_in(messages: Sequence[ChatMessage]) -> str:
+    """What an extraction model answers: the town that the transcript names."""
+    town = re.findall(r"I live in (town\d+)", messages[-1].content)[-1]
+    return answer(fact(f"I live in {town}", "city", town))
+
+
+def live(mc, number: int) -> None:
+    """One person's use of a store: add, search, read, change, forget."""
+    person = mc.user(f"person {number}")
+    learned = person.add(f"I live in town{number}", session="s")
+    if learned.queued is not None:
+        mc.jobs.run(user=person.scope.user)
+    (memory,) = person.memories.list()
+    assert memory.value == f"town{number}"
+    assert person.search("Where do I live?").hits[0].id == memory.id
+    assert f"town{number}" in person.context("Where do I live?").text
+    with person.chat() as chat:
+        assert chat.send("Hello").text == "Fine."
+    note = person.memories.add("fact", "note", f"a boat with {number} sails")
+    person.memories.update(note.id, value=f"a ship with {number} sails")
+    person.memories.delete(note.id)
+    assert [m.id for m in person.memories.list()] == [memory.id]
+    assert len(list(person.export())) >= 3
+
+
+@pytest.fixture
+def busy(open_store):
+    """A store whose models answer any number of readings."""
+    model = ScriptedModel(name="scripted/extract")
+    model.replies.extend([lives_in] * 500)
+    return open_store(extract_model=model)
+
+
+def test_one_store_serves_many_threads(busy) -> None:
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(live, busy, number) for number in range(THREADS)]:
+            done.result()
+    assert busy.jobs.list(status="failed") == []
+
+
+def test_one_store_serves_async_code(busy) -> None:
+    async def ask(number: int) -> str:
+        person = busy.user(f"person {number}")
+        await asyncio.to_thread(person.memories.add, "fact", "boat", f"a boat of {number} m")
+        await asyncio.to_thread(person.add, "Hello", session="s", wait=False)
+        return (await asyncio.to_thread(person.context, "My boat?")).text
+
+    async def everybody() -> list[str]:
+        return await asyncio.gather(*(ask(number) for number in range(CALLS)))
+
+    texts = asyncio.run(everybody())
+    assert all(f"a boat of {number} m" in text for number, text in enumerate(texts))
