@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import memchat
 from memchat.cli import main
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 NAMES = """
 Answer AppInfo Apps Audit Backfilled Browsed Change Changed Chat ChatMessage ChatModel Check
 ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence
