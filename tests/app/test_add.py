@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memchat import InputError, ProviderError, StoreError
-from tests.conftest import answer, fact
+from tests.support.answers import answer, fact
 
 LISBON = answer(fact("I live in Lisbon", "city", "Lisbon"))
 NOTHING = answer()

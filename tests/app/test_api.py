@@ -13,13 +13,13 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer AppInfo Apps Audit Backfilled Browsed Change Changed Chat ChatMessage ChatModel Check
+Answer AppInfo Apps Audit BackfillResult Browsed Change Changed Chat ChatMessage ChatModel Check
 ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence
 ExtractionError FetchedModel Finding Given Hit Inbox InboxItem InputError Insights Job Jobs
 JobsDone KEEP Keep Learned MemChat MemChatError Memories Memory MemorySwitch Mentions Message
-Messages NotFound Page Place PluginInfo Progress PromptContext ProviderError Recalled Reembedded
-Refusal Reply SchemaError Scope ScopeError SecretError ServiceError ServiceInfo Services Session
-Sessions Settings StoreError StoreFull Undone Usage UsageTotal UseCounts User Wanted Why
+Messages MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError
+Recalled Refusal Reply SchemaError Scope ScopeError SecretError ServiceError ServiceInfo Services
+Session Sessions Settings StoreError StoreFull Undone Usage UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
@@ -116,7 +116,7 @@ Apps
     list() -> Sequence[AppInfo]
 Jobs
     backfill(*, batch: int = 100, progress: Callable[[Progress], None] | None = None) ->
-        Backfilled
+        BackfillResult
     backfill_cues() -> Changed
     clear(*, user: str) -> Changed
     count(*, user: str | None = None) -> Mapping[str, int]
@@ -134,7 +134,7 @@ Services
     fetch(name: str, *, progress: Callable[[Progress], None] | None = None) -> FetchedModel
     list() -> Sequence[ServiceInfo]
     migrate(name: str | None = None, *, dimensions: int | None = None, max_tokens: int | None =
-        None, progress: Callable[[Progress], None] | None = None) -> Reembedded
+        None, progress: Callable[[Progress], None] | None = None) -> MigrationResult
     plugins() -> Sequence[PluginInfo]
     remove(name: str, *, force: bool = False) -> Changed
     use(name: str, *, force: bool = False) -> Changed

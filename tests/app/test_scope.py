@@ -194,7 +194,7 @@ def test_a_new_name_with_a_character_that_cannot_be_seen_is_refused(mc, name: st
             mc.user(**where).chat().send("Hello")
     for verb in (person.apps.list, person.delete_all):
         with pytest.raises(ScopeError, match="cannot be seen"):
-            verb(user=name)
+            verb()
     with private.database(mc).read() as tx:
         assert tx.exec_driver_sql("SELECT count(*) FROM apps").scalar() == 0
 

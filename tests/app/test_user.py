@@ -12,7 +12,7 @@ import pytest
 
 from memchat import ChatMessage, InputError
 from memchat.testing import ScriptedModel
-from tests.conftest import answer, fact
+from tests.support.answers import answer, fact
 
 THREADS = 32
 CALLS = 50
