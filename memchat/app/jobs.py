@@ -73,9 +73,9 @@ class Jobs:
 
         ``look`` is how many seconds lie between two looks into the queue.
         """
-        from memchat.jobs import serve
+        from memchat.jobs.worker_loop import POLL_SECONDS, run_loop
 
-        serve.serve(self._assembly.parts().worker, serve.LOOK_SECONDS if look is None else look)
+        run_loop(self._assembly.parts().worker, POLL_SECONDS if look is None else look)
 
     def stop(self) -> None:
         """Begin no more work, in ``run``, ``work``, ``backfill`` or in the background."""

@@ -74,6 +74,8 @@ class Conversation:
 
         The vector of two messages together is not stored: it would outlive either of them.
         """
+        if self.session_id is not None:
+            self.load(tx, self.session_id)  # a message may have been deleted meanwhile
         said = {shortened(turn.content) for turn in self.turns}
         pending = []
         for query in self.pending_queries:

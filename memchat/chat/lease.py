@@ -31,6 +31,9 @@ class Lease:
         self._parts = parts
         self._conversation = conversation
         self._reader = reader
+        self.chat: object = None
+        """Whose lease it is. The thread that renews it keeps the chat alive, so that closing the
+        store finds it and stops the thread."""
 
     def begin(self, tx: Connection, own: int, now: datetime) -> int:
         """Begin a session in scope row ``own`` with its lease taken; gives its id."""

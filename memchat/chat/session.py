@@ -47,6 +47,7 @@ class Chat:
         self._conversation = Conversation(parts.database, scope, resume, incognito)
         self._reader = Reader(parts, self._conversation)
         self._lease = Lease(parts, self._conversation, self._reader)
+        self._lease.chat = self
         self._reply: Reply | None = None
         if resume is not None:
             self._check_free(resume)
