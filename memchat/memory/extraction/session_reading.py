@@ -234,7 +234,7 @@ class SessionReading:
         return shown
 
     def embed_questions(self, space: EmbeddingSpace | None, window: Window) -> None:
-        """Have the vectors of the user's messages, before ``show_facts`` and outside of any transaction.
+        """Have the vectors of user messages, before ``show_facts`` and outside of transactions.
 
         The chat waits only so long for them: those that it did without are made here, so that what
         is shown does not depend on how busy the machine was.
