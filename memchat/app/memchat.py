@@ -73,6 +73,12 @@ class MemChat:
         """The embedding services of the store."""
         return Services(self._assembly)
 
+    @property
+    def backup(self) -> Path | None:
+        """The copy of the store from before opening it brought it up to date; None if that was not
+        needed."""
+        return self._assembly.database.backup
+
     def doctor(self) -> list[Check]:
         """What is in use and why, and what is wrong, each with its remedy."""
         from memchat import doctor

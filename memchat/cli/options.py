@@ -123,10 +123,20 @@ def settings() -> Settings:
 
 
 def open_store() -> MemChat:
-    """The façade over the settings of this command; use it in a ``with``."""
-    from memchat.app import MemChat
+    """The façade over the settings of this command; use it in a ``with``.
 
-    return MemChat(settings=settings())
+    Where the store is of an earlier version it is brought up to date, and one line says where the
+    copy from before is.
+    """
+    from memchat.app import MemChat
+    from memchat.cli import tables
+
+    mc = MemChat(settings=settings())
+    if mc.backup is not None:
+        tables.notice(
+            f"The store was brought up to date; a copy of it as it was before is {mc.backup}"
+        )
+    return mc
 
 
 def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:

@@ -27,6 +27,7 @@ MemChat
         chat_model: ChatModel | None = None, extract_model: ChatModel | None = None, embedder:
         Embedder | None = None, clock: Callable[[], datetime] | None = None)
     address_notices() -> list[str]
+    backup -> Path | None
     close() -> None
     doctor() -> list[Check]
     jobs -> Jobs
