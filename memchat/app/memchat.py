@@ -106,6 +106,10 @@ class MemChat:
         """A sentence for each address that words are sent to and that is not the provider's own."""
         return self._assembly.in_force().redirect_warnings()
 
+    def models_line(self) -> str:
+        """The models in use and where each is asked, in one line; no provider is called for it."""
+        return self._assembly.in_force().models_line()
+
     def warm(self) -> None:
         """Load the models of this machine before the first question; it takes some seconds."""
         if not self._assembly.chat_model_known:

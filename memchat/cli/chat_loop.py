@@ -105,6 +105,8 @@ def _print_hits(hits: Sequence[Hit]) -> None:
 
 
 def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool) -> None:
+    if tables.on_terminal():
+        tables.notice(mc.models_line())
     for line in mc.address_notices():
         tables.notice(line)
     if conversation.notice:
@@ -121,8 +123,7 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
         session = person.sessions.get(conversation.session_id)
         tables.notice(f"Going on with session {session.id} “{session.title or ''}”.")
     if tables.on_terminal():
-        where = f"{mc.settings.chat_model}, app {person.scope.app}"
-        tables.notice(f"{where}. An empty line ends the conversation.")
+        tables.notice(f"App {person.scope.app}. An empty line ends the conversation.")
 
 
 def _talk(conversation: Chat) -> bool:

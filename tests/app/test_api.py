@@ -31,6 +31,7 @@ MemChat
     close() -> None
     doctor() -> list[Check]
     jobs -> Jobs
+    models_line() -> str
     now -> datetime
     repair() -> list[str]
     services -> Services

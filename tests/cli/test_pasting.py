@@ -37,6 +37,8 @@ def test_pasted_and_continued_lines_are_one_message_and_an_empty_line_ends_the_c
     env: Env,
 ) -> None:
     terminal = Terminal(env, "chat")
+    first = terminal.until("\n").replace("\x1b[2m", "")
+    assert first.startswith("chat: the offline stand-in, on this machine; reading: ")
     terminal.until("ends the conversation.")
     terminal.until(NEXT)
     send(terminal, f"{PASTE}First line.\n\nThird line.{END}\r")
