@@ -143,7 +143,7 @@ def _answer_once(user: str, app: str, question: str) -> None:
         for line in mc.address_notices():
             tables.notice(line)
         print(tables.plain(answer.text), flush=True)
-        for line in (answer.shown.degraded, tables.remembered(answer.shown)):
+        for line in (answer.shown.degraded or "", tables.remembered(answer.shown)):
             if line:
                 tables.notice(line)
 

@@ -94,3 +94,9 @@ def test_what_writes_a_memory_prints_it_as_json(run: Run, monkeypatch: pytest.Mo
     number = add(run, "profile", "home", "Faro")
     old = min(int(str(m["id"])) for m in run("memories", "list", "--status", "all", "--json").json)
     assert old < int(number) and written("restore", str(old))["active"] is True
+
+
+def test_what_was_just_said_can_be_forgotten_and_is_not_learnt(env: Env) -> None:
+    done = env.memchat("chat", said="I work as a nurse.\nforget that I work as a nurse\nyes\n")
+    assert "1. not learnt yet: “I work as a nurse.”" in done.out and done.code == 0
+    assert "Nothing will be learnt from 1 message" in done.out and env.remembered() == ""
