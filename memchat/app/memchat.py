@@ -73,6 +73,12 @@ class MemChat:
         """The embedding services of the store."""
         return Services(self._assembly)
 
+    @property
+    def backup(self) -> Path | None:
+        """The copy of the store from before opening it brought it up to date; None if that was not
+        needed."""
+        return self._assembly.database.backup
+
     def doctor(self) -> list[Check]:
         """What is in use and why, and what is wrong, each with its remedy."""
         from memchat import doctor
@@ -99,6 +105,10 @@ class MemChat:
     def address_notices(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""
         return self._assembly.in_force().redirect_warnings()
+
+    def models_line(self) -> str:
+        """The models in use and where each is asked, in one line; no provider is called for it."""
+        return self._assembly.in_force().models_line()
 
     def warm(self) -> None:
         """Load the models of this machine before the first question; it takes some seconds."""

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from memchat.cli import tables
-from memchat.cli.options import App, Json, User, Yes, open_store
+from memchat.cli.options import App, Json, User, Yes, known_app, open_store
 from memchat.types import Audit, Finding, to_json
+from memchat.types.audit import FindingKind
+
+
+def _kind(text: str) -> str:
+    """A kind of finding. Raises BadParameter for any other word."""
+    kinds = get_args(FindingKind)
+    if text not in kinds:
+        raise typer.BadParameter(f"{text!r} is no kind; use one of {', '.join(kinds)}")
+    return text
 
 
 def audit(
@@ -20,7 +29,12 @@ def audit(
     ] = False,
     kind: Annotated[
         list[str] | None,
-        typer.Option("--kind", metavar="KIND", help="Only findings of this kind; may be repeated."),
+        typer.Option(
+            "--kind",
+            parser=_kind,
+            metavar="KIND",
+            help="Only findings of this kind; may be repeated.",
+        ),
     ] = None,
     yes: Yes = False,
     as_json: Json = False,
@@ -31,7 +45,7 @@ def audit(
     what was never recalled, and an index that differs from the rows.
     """
     with open_store() as mc:
-        person = mc.user(user, app=app)
+        person = known_app(mc, user, app)
         seen = person.audit()
         found = [f for f in seen.findings if not kind or f.kind in kind]
         if as_json and not fix:

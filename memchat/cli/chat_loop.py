@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memchat.cli import tables
 from memchat.cli.line_input import next_message
-from memchat.cli.options import App, Json, Limit, User, open_store
-from memchat.errors import MemChatError, StoreFull
+from memchat.cli.options import App, Json, Limit, User, known_app, open_store
+from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
 
 if TYPE_CHECKING:
@@ -26,6 +27,14 @@ GOODBYES = ("", "exit", "quit")
 
 def chat(
     user: User,
+    question: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="QUESTION",
+            help="With --once: what to ask; without it standard input is read.",
+            show_default=False,
+        ),
+    ] = None,
     app: App = "default",
     incognito: Annotated[
         bool, typer.Option("--incognito", help="Use no memory and leave nothing behind.")
@@ -34,6 +43,13 @@ def chat(
         int | None,
         typer.Option("--resume", metavar="ID", help="Go on with this session.", show_default=False),
     ] = None,
+    latest: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with the latest session of the app.")
+    ] = False,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="Answer one question with what is remembered; learn nothing."),
+    ] = False,
 ) -> None:
     """Talk; when the conversation ends, what matters is remembered.
 
@@ -45,8 +61,17 @@ def chat(
     between two lines of \"\"\", or with a backslash at the end of each line but the last.
     Without a terminal each line of standard input is one turn.
     """
+    if sum((incognito, resume is not None, latest, once)) > 1:
+        raise typer.BadParameter("give one of --incognito, --resume, --continue and --once")
+    if once:
+        _answer_once(user, app, _question(question))
+        return
+    if question is not None:
+        raise typer.BadParameter("a question goes with --once; without it the chat asks for one")
     with open_store() as mc:
         person = mc.user(user, app=app)
+        if latest:
+            resume = _latest(person)
         first_time = not any(item.sessions for item in person.apps.list())
         began = mc.now
         conversation = person.chat(incognito=incognito, resume=resume)
@@ -80,7 +105,7 @@ def recall(
     Behind what surely has to do with the question come the best of the rest, under "Less sure:".
     """
     with open_store() as mc:
-        found = mc.user(user, app=app).search(query, limit=limit)
+        found = known_app(mc, user, app).search(query, limit=limit)
         if found.degraded:
             tables.notice(found.degraded)
         hits = [
@@ -104,7 +129,36 @@ def _print_hits(hits: Sequence[Hit]) -> None:
     )
 
 
+def _question(given: str | None) -> str:
+    """The one question: the argument, else all of standard input."""
+    if given is None and sys.stdin.isatty():
+        raise typer.BadParameter('say what to ask: memchat chat --once "QUESTION"')
+    return sys.stdin.read() if given is None else given
+
+
+def _answer_once(user: str, app: str, question: str) -> None:
+    """Print the answer to one question, and write nothing."""
+    with open_store() as mc:
+        answer = known_app(mc, user, app).answer(question)
+        for line in mc.address_notices():
+            tables.notice(line)
+        print(tables.plain(answer.text), flush=True)
+        for line in (answer.shown.degraded or "", tables.remembered(answer.shown)):
+            if line:
+                tables.notice(line)
+
+
+def _latest(person: Person) -> int:
+    """The session of the app that began last. Raises NotFound where there is none."""
+    found = person.sessions.list(limit=1)
+    if not found:
+        raise NotFound(f"there is no conversation to go on with in the app {person.scope.app}")
+    return found[0].id
+
+
 def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool) -> None:
+    if tables.on_terminal():
+        tables.notice(mc.models_line())
     for line in mc.address_notices():
         tables.notice(line)
     if conversation.notice:
@@ -121,8 +175,7 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
         session = person.sessions.get(conversation.session_id)
         tables.notice(f"Going on with session {session.id} “{session.title or ''}”.")
     if tables.on_terminal():
-        where = f"{mc.settings.chat_model}, app {person.scope.app}"
-        tables.notice(f"{where}. An empty line ends the conversation.")
+        tables.notice(f"App {person.scope.app}. An empty line ends the conversation.")
 
 
 def _talk(conversation: Chat) -> bool:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from memchat.cli import tables
-from memchat.cli.options import App, Json, User, embed_now, group, open_store
+from memchat.cli.options import App, Json, User, embed_now, group, known_app, open_store
 from memchat.types import InboxItem
 
 app = group("See what was held back for your yes, and say yes or no.")
@@ -22,7 +22,7 @@ def list_(user: User, app: App = "default", as_json: Json = False) -> None:
     A yes remembers something, puts it in the place of what is known, or ends that.
     """
     with open_store() as mc:
-        person = mc.user(user, app=app)
+        person = known_app(mc, user, app)
         items = person.inbox.list()
         if as_json:
             tables.print_records(items)

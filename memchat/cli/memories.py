@@ -22,6 +22,7 @@ from memchat.cli.options import (
     confirm,
     embed_now,
     group,
+    known_app,
     open_store,
     type_name,
 )
@@ -90,7 +91,7 @@ def list_memories(
     chosen: dict[str, Any] = {"status": status, "type": memory_type}
     chosen |= {} if days is None else {"within": days}
     with open_store() as mc:
-        memories = mc.user(user, app=app).memories
+        memories = known_app(mc, user, app).memories
         found = memories.list(**chosen, limit=offset + limit)[offset:]
         vectors = {
             state.memory_id: state for state in memories.embedding_states([m.id for m in found])
@@ -153,8 +154,9 @@ def add(
     starts: Starts = None,
     all_apps: Annotated[bool, typer.Option("--all-apps", help="Keep it for every app.")] = False,
     yes: Yes = False,
+    as_json: Json = False,
 ) -> None:
-    """Remember something by hand and print its id.
+    """Remember something by hand and print its id, or with --json all of it.
 
     Where it looks like a secret, you are asked first.
     """
@@ -171,7 +173,8 @@ def add(
         )
 
     with open_store() as mc:
-        print(_asked_first(mc.user(user, app=app).memories, save, yes=yes).id)
+        memories = mc.user(user, app=app).memories
+        _print_written(_asked_first(memories, save, yes=yes), as_json)
         embed_now(mc)
 
 
@@ -202,8 +205,9 @@ def edit(
         ),
     ] = None,
     yes: Yes = False,
+    as_json: Json = False,
 ) -> None:
-    """Correct a memory and print its id.
+    """Correct a memory and print its id, or with --json all of it.
 
     Where it looks like a secret now, you are asked first.
     """
@@ -230,7 +234,8 @@ def edit(
         return memories.update(memory_id, keep_secret=keep_secret, **changes)
 
     with open_store() as mc:
-        print(_asked_first(mc.user(user, app=app).memories, save, yes=yes).id)
+        memories = mc.user(user, app=app).memories
+        _print_written(_asked_first(memories, save, yes=yes), as_json)
         embed_now(mc)
 
 
@@ -259,6 +264,7 @@ def delete(
         ),
     ] = False,
     yes: Yes = False,
+    as_json: Json = False,
 ) -> None:
     """Forget one memory for good, with the words that proved it.
 
@@ -277,15 +283,17 @@ def delete(
         found = None if keep_transcript else person.mentions.find([number])
         blank = found if everywhere else other_mentions.ask(mc, found, yes=yes)
         person.memories.delete(number, keep_transcript=keep_transcript, blank=blank)
+        if as_json:
+            tables.print_json({"id": number, "forgotten": True})
         tables.notice(f"forgot memory {number}")
         other_mentions.tell(mc, found, blank)
 
 
 @app.command()
-def restore(memory_id: Id, user: User, app: App = "default") -> None:
+def restore(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
     with open_store() as mc:
-        print(mc.user(user, app=app).memories.restore(memory_id).id)
+        _print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
         embed_now(mc)
 
 
@@ -295,10 +303,11 @@ def pin(
     user: User,
     app: App = "default",
     off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""
     with open_store() as mc:
-        print(mc.user(user, app=app).memories.pin(memory_id, on=not off).id)
+        _print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
 
 
 @app.command()
@@ -308,8 +317,8 @@ def clear(user: User, app: App = "default", yes: Yes = False) -> None:
     What else speaks of them stays, and is told.
     """
     with open_store() as mc:
+        person = known_app(mc, user, app)
         confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
-        person = mc.user(user, app=app)
         found = other_mentions.of_app(person)
         print(person.memories.clear().memories)
         other_mentions.tell_of_app(mc, found)
@@ -351,6 +360,14 @@ def _asked_first(
         what = f"looks like a {error.kind}"
         confirm(f"This {what}. Keep it anyway?", yes=False, why=f"this {what}")
         return save(memories, True)
+
+
+def _print_written(memory: Memory, as_json: bool) -> None:
+    """The memory that a command wrote: its id, or all of it."""
+    if as_json:
+        tables.print_json(memory.to_json())
+    else:
+        print(memory.id)
 
 
 def _with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:

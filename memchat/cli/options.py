@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from memchat.errors import ScopeError
+from memchat.errors import NotFound, ScopeError
 from memchat.types import MEMORY_TYPES
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
+    from memchat.app.user import User as Person
     from memchat.config import Settings
     from memchat.config.sources import EnvFile
 
+DEFAULT_APP = "default"
 ENV_FILE: ContextVar[EnvFile | None] = ContextVar("ENV_FILE", default=None)
 """The file that was named with ``--env-file`` for the command that is running."""
 
@@ -43,6 +45,7 @@ def group(help: str) -> typer.Typer:
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
         pretty_exceptions_enable=False,
     )
 
@@ -123,10 +126,31 @@ def settings() -> Settings:
 
 
 def open_store() -> MemChat:
-    """The façade over the settings of this command; use it in a ``with``."""
-    from memchat.app import MemChat
+    """The façade over the settings of this command; use it in a ``with``.
 
-    return MemChat(settings=settings())
+    Where the store is of an earlier version it is brought up to date, and one line says where the
+    copy from before is.
+    """
+    from memchat.app import MemChat
+    from memchat.cli import tables
+
+    mc = MemChat(settings=settings())
+    if mc.backup is not None:
+        tables.notice(
+            f"The store was brought up to date; a copy of it as it was before is {mc.backup}"
+        )
+    return mc
+
+
+def known_app(mc: MemChat, user: str, app: str) -> Person:
+    """The person in an app that something is to be read or deleted in.
+
+    Raises NotFound for an app that was named and that they do not have.
+    """
+    person = mc.user(user, app=app)
+    if app != DEFAULT_APP and not any(one.name == app for one in person.apps.list()):
+        raise NotFound(f"{user} has no app {app!r}; see memchat apps list")
+    return person
 
 
 def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> None:
@@ -141,7 +165,7 @@ def confirm(question: str, *, yes: bool, why: str = "this cannot be undone") -> 
     print(f"{tables.plain(question)} [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         tables.error("nothing was done")
-        raise typer.Exit(1)
+        raise typer.Exit(2)
 
 
 def embed_now(mc: MemChat) -> None:

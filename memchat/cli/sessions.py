@@ -18,6 +18,7 @@ from memchat.cli.options import (
     confirm,
     embed_now,
     group,
+    known_app,
     open_store,
 )
 from memchat.types import Undone, to_json
@@ -37,7 +38,7 @@ def list_sessions(
 ) -> None:
     """List conversations, newest first."""
     with open_store() as mc:
-        found = mc.user(user, app=app).sessions.list(limit=offset + limit)[offset:]
+        found = known_app(mc, user, app).sessions.list(limit=offset + limit)[offset:]
         if as_json:
             tables.print_records(found)
             return

@@ -6,6 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
+from memchat.config.model_defaults import (
+    HASH,
+    MINILM,
+    OFFLINE_CHAT,
+    OFFLINE_EXTRACT,
+    WORDS_ONLY,
+    runs_locally,
+)
 from memchat.config.names import address_names, provider_of
 
 _OWN = {
@@ -45,9 +53,35 @@ def redirect_warnings(addresses: Mapping[str, str], models: Iterable[str]) -> li
     return list(dict.fromkeys(said))
 
 
+def asked_where(addresses: Mapping[str, str], model: str) -> str:
+    """A model and where it is asked, as "openai/gpt-4.1-mini at api.openai.com"; nothing is asked
+    for it."""
+    if model in (OFFLINE_CHAT, OFFLINE_EXTRACT):
+        return "the offline stand-in, on this machine"
+    if model == WORDS_ONLY:
+        return "none, search is by words only"
+    if runs_locally(model) or model == HASH:
+        return f"{'minilm' if model == MINILM else model}, on this machine"
+    provider = provider_of(model)
+    found = address(addresses, provider) if provider else None
+    if found is not None and not (provider in _OLLAMA and _own(provider, found[0])):
+        return f"{model} at {_host(found[0])}"
+    if provider in _OLLAMA:
+        return f"{model}, on this machine"
+    return f"{model} at {_OWN[provider][1] if provider in _OWN else provider or 'its provider'}"
+
+
 def shown(url: str) -> str:
     """An address without the password or key that it may contain."""
     return re.sub(r"[?#].*", "?…", re.sub(r"//[^/@\s]*@", "//…@", url))
+
+
+def _host(url: str) -> str:
+    """The host of an address, with its port; the whole address where it has none."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or shown(url)
+    except ValueError:
+        return shown(url)
 
 
 def _own(provider: str, url: str) -> bool:

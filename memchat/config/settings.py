@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from memchat.config import parsing
-from memchat.config.addresses import redirect_warnings
+from memchat.config.addresses import asked_where, redirect_warnings
 from memchat.config.keys import Keys
 from memchat.config.model_defaults import MINILM, OFFLINE_CHAT, OFFLINE_EXTRACT
 
@@ -112,6 +112,16 @@ class Settings:
         return redirect_warnings(
             self.addresses, (self.chat_model, self.extract_model, self.embed_model)
         )
+
+    def models_line(self) -> str:
+        """The three models and where each is asked, in one line."""
+        models = {
+            "chat": self.chat_model,
+            "reading": self.extract_model,
+            "vectors": self.embed_model,
+        }
+        asked = (f"{use}: {asked_where(self.addresses, name)}" for use, name in models.items())
+        return "; ".join(asked)
 
     def with_(self, **changes: object) -> Settings:
         """A copy with some fields replaced."""

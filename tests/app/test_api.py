@@ -27,9 +27,11 @@ MemChat
         chat_model: ChatModel | None = None, extract_model: ChatModel | None = None, embedder:
         Embedder | None = None, clock: Callable[[], datetime] | None = None)
     address_notices() -> list[str]
+    backup -> Path | None
     close() -> None
     doctor() -> list[Check]
     jobs -> Jobs
+    models_line() -> str
     now -> datetime
     repair() -> list[str]
     services -> Services

@@ -98,7 +98,7 @@ def test_a_failing_turn_on_a_terminal_returns_to_the_prompt(env: Env) -> None:
     assert "Traceback" not in terminal.seen
 
 
-@pytest.mark.parametrize(("answer", "left", "code"), [("y", 0, 0), ("n", 1, 1), ("", 1, 1)])
+@pytest.mark.parametrize(("answer", "left", "code"), [("y", 0, 0), ("n", 1, 2), ("", 1, 2)])
 def test_a_person_is_asked_before_something_is_forgotten(
     env: Env, answer: str, left: int, code: int
 ) -> None:

@@ -106,7 +106,9 @@ def test_an_empty_list_says_so_beside_the_output(run: Run) -> None:
 def test_memories_stay_in_their_app_unless_they_are_for_every_app(run: Run) -> None:
     add(run, "fact", "project", "Orion", "--app", "work")
     add(run, "profile", "name", "Ana", "--app", "work", "--all-apps")
+    assert run("apps", "on", "home").code == 0
     assert [m["key"] for m in run("memories", "list", "--app", "home", "--json").json] == ["name"]
+    assert run("apps", "on", "work", "--user", "bo").code == 0
     assert run("memories", "list", "--user", "bo", "--app", "work", "--json").json == []
 
 
@@ -284,4 +286,7 @@ def test_deleting_an_app_needs_a_yes_and_takes_its_memories(run: Run) -> None:
     assert run("apps", "delete", "work").code == 2
     done = run("apps", "delete", "--app", "work", "--yes")
     assert (done.code, done.out) == (0, "1\n")
+    gone = run("memories", "list", "--app", "work", "--status", "all", "--json")
+    assert (gone.code, gone.out) == (1, "") and "no app 'work'" in gone.err
+    assert run("apps", "on", "work").code == 0
     assert run("memories", "list", "--app", "work", "--status", "all", "--json").json == []

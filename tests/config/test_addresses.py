@@ -67,3 +67,40 @@ def test_a_password_and_a_key_in_an_address_are_never_shown(tmp_path: Path) -> N
     url = "http://me:hidden1@there:1/v1?key=hidden2"
     (told,) = elsewhere(tmp_path, OPENAI_API_KEY="k", OPENAI_BASE_URL=url)
     assert "hidden" not in told and "there:1/v1" in told
+
+
+@pytest.mark.parametrize(
+    ("env", "line"),
+    [
+        (
+            {"OPENAI_API_KEY": "k", "MEMCHAT_EMBED_MODEL": "minilm"},
+            "chat: openai/gpt-4.1-mini at api.openai.com; reading: openai/gpt-4.1-nano at "
+            "api.openai.com; vectors: minilm, on this machine",
+        ),
+        (
+            {"MEMCHAT_CHAT_MODEL": "gpt-4.1", "OPENAI_BASE_URL": "http://me:pw@127.0.0.1:8080/v1"},
+            "chat: gpt-4.1 at 127.0.0.1:8080; reading: gpt-4.1 at 127.0.0.1:8080; "
+            "vectors: none, search is by words only",
+        ),
+        (
+            {"MEMCHAT_CHAT_MODEL": "ollama/llama3.2", "OLLAMA_API_BASE": "http://10.0.0.5:11434"},
+            "chat: ollama/llama3.2 at 10.0.0.5:11434; reading: ollama/llama3.2 at 10.0.0.5:11434; "
+            "vectors: none, search is by words only",
+        ),
+        (
+            {"MEMCHAT_CHAT_MODEL": "ollama/llama3.2", "MEMCHAT_EXTRACT_MODEL": "cohere/command-r"},
+            "chat: ollama/llama3.2, on this machine; reading: cohere/command-r at cohere; "
+            "vectors: none, search is by words only",
+        ),
+        (
+            {},
+            "chat: the offline stand-in, on this machine; reading: the offline stand-in, on this "
+            "machine; vectors: none, search is by words only",
+        ),
+    ],
+)
+def test_one_line_names_the_models_and_where_each_is_asked(
+    tmp_path: Path, env: dict[str, str], line: str
+) -> None:
+    words_only = {"MEMCHAT_HOME": str(tmp_path), "MEMCHAT_EMBED_MODEL": "none"}
+    assert load(words_only | env).models_line() == line

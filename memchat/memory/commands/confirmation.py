@@ -9,18 +9,17 @@ person is asked again, because what is forgotten cannot be brought back.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memchat.language import text
 from memchat.memory.commands import parse
 from memchat.memory.gate import quoted_text
-from memchat.types import Memory
 
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """The memories that a person agrees to forget, none for a no, and what else they said."""
+    """The numbers of what a person agrees to forget, none for a no, and what else they said."""
 
     chosen: tuple[int, ...]
     rest: str = ""
@@ -127,15 +126,18 @@ _OPENING_MOST = 24
 """Characters of a question that may take a yes back: its first three words."""
 
 
-def read(message: str, memories: Sequence[Memory]) -> Confirmation | None:
-    """The answer that a message gives about these memories, shown as 1, 2, …; None for none."""
-    ids = [memory.id for memory in memories]
+def read(message: str, shown: Mapping[int, str]) -> Confirmation | None:
+    """The answer that a message gives about what was shown as 1, 2, …; None for none.
+
+    ``shown`` has the number of each in the answer, in that order, with its words.
+    """
+    ids = [*shown]
     whole = chosen_ids(message, ids)
     if whole is not None:
         return Confirmation(whole)
     lead, rest = _split(message)
     chosen = chosen_ids(lead, ids) if lead else None
-    if chosen is None or (chosen and not _counts(message, rest, memories)):
+    if chosen is None or (chosen and not _counts(message, rest, [*shown.values()])):
         return None
     return Confirmation(chosen, rest if any(c.isalnum() for c in rest) else "")
 
@@ -157,22 +159,18 @@ def _split(message: str) -> tuple[str, str]:
     return found["lead"], found["rest"]
 
 
-def _counts(message: str, rest: str, memories: Sequence[Memory]) -> bool:
+def _counts(message: str, rest: str, shown: Sequence[str]) -> bool:
     """Whether a yes at the start of a message counts when this follows it."""
     if not any(c.isalnum() for c in rest):
         return True
     command = parse.command(rest)
     moves_on = _ASKS.search(rest) is not None or (command is not None and command.whole)
-    return moves_on and not _BUT.match(message) and not _may_take_back(rest, memories)
+    return moves_on and not _BUT.match(message) and not _may_take_back(rest, shown)
 
 
-def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
+def _may_take_back(rest: str, shown: Sequence[str]) -> bool:
     """Whether what follows a yes may limit it, or is about the same facts."""
-    about = {
-        word
-        for memory in memories
-        for word in text.content_words(f"{memory.key.replace('_', ' ')} {memory.value}")
-    }
+    about = {word for words in shown for word in text.content_words(words)}
     if any(text.holds_word(rest, word) for word in about):
         return True
     command = parse.command(rest)
@@ -185,7 +183,7 @@ def _may_take_back(rest: str, memories: Sequence[Memory]) -> bool:
         said = opening[0][:_OPENING_MOST] if moved_on and opening else sentence
         if _TAKES_BACK.search(said.strip()):
             return True
-        if len(memories) > 1 and not moved_on and _names_place(sentence, len(memories)):
+        if len(shown) > 1 and not moved_on and _names_place(sentence, len(shown)):
             return True
     return False
 

@@ -21,10 +21,11 @@ from memchat.errors import InputError
 from memchat.language import markers, text
 from memchat.language import quotes as stored_quotes
 from memchat.language.text import holds_word
-from memchat.memory.commands import parse, replies
+from memchat.memory.commands import parse, replies, unread_messages
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.commands.tools import arguments
+from memchat.memory.commands.unread_messages import names_fact
 from memchat.memory.context import Context
 from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.extraction.candidate import Candidate, Quote
@@ -121,14 +122,25 @@ class Commands:
         return said
 
     def forget_chosen(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
-        """Forget the memories that were chosen in answer to a question, or none.
+        """Forget what was chosen in answer to a question, or nothing; messages that were not read
+        yet are kept from being learnt.
 
-        Where other places mention them, the result's choice is the question to ask next.
+        Where other places mention the memories, the result's choice is the question to ask next.
         """
         if choice.elsewhere is not None:
             return self._blank(choice, choice.elsewhere, chosen)
         if not chosen:
             return CodeReply(replies.NOTHING_FORGOTTEN)
+        wanted = [number for number in chosen if number > 0]
+        turns = [turn for turn in choice.unread if -turn.id in chosen]
+        skipped = CodeReply()
+        if turns:
+            with self.database.write() as tx:
+                count = unread_messages.exclude(tx, turns, choice.turn)
+            skipped = replies.not_to_be_learnt(count, len(turns))
+        return self._forget(choice, wanted) + skipped if wanted else skipped
+
+    def _forget(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
         with self.database.write() as tx:
             found = memories.by_ids(tx, apps.find(tx, choice.scope).ids, list(chosen))
             # A memory that was changed since it was shown is not what the person agreed to.
@@ -145,7 +157,7 @@ class Commands:
         done = replies.forgotten(len(gone), len(chosen))
         if left is None or not left.places:
             return done
-        next_ = replace(choice, memories=tuple(gone), elsewhere=left, home=home)
+        next_ = replace(choice, memories=tuple(gone), unread=(), elsewhere=left, home=home)
         return replace(done, choice=next_)
 
     def _blank(self, choice: ForgetChoice, found: Elsewhere, chosen: Sequence[int]) -> CodeReply:
@@ -160,19 +172,22 @@ class Commands:
         return replies.blanked(found)
 
     def ask(self, choice: ForgetChoice) -> CodeReply:
-        """The question again, about the memories that are still as they were shown; or whether to
-        blank what else mentions the forgotten ones."""
+        """The question again, about what is still as it was shown; or whether to blank what else
+        mentions the forgotten memories."""
         if choice.elsewhere is not None:
             return replies.ask_to_blank(choice, choice.elsewhere, self.settings.zone)
         with self.database.read() as tx:
             found = memories.by_ids(
                 tx, apps.find(tx, choice.scope).ids, [m.id for m in choice.memories]
             )
+            unread = {turn.id for turn in unread_messages.of_session(tx, choice.turn.session_id)}
         same = [m for m in choice.memories if m.id in found and found[m.id].sha1 == m.sha1]
         same = [m for m in same if found[m.id].inactive_reason != FORGOTTEN]
-        if not same:
+        turns = tuple(turn for turn in choice.unread if turn.id in unread)
+        if not (same or turns):
             return CodeReply()
-        return replies.asked_again(replace(choice, memories=tuple(same)), self.settings.zone)
+        again = replace(choice, memories=tuple(same), unread=turns)
+        return replies.asked_again(again, self.settings.zone)
 
     def _link_request(self, tx: Connection, choice: ForgetChoice, gone: Sequence[Memory]) -> None:
         """Make the request evidence of the memories whose words it holds ("forget that I live in
@@ -258,21 +273,27 @@ class Commands:
     # Forget and list
 
     def _ask_to_forget(self, what: Sequence[str], place: Place) -> CodeReply:
-        """Ask which of the memories found to forget; nothing is forgotten here."""
-        found = {m.id: m for words in what for m in self._matching(words, place)}
-        if not found:
+        """Ask which of the memories found to forget, and of what was said in this conversation
+        and not read yet; nothing is forgotten here."""
+        with self.database.read() as tx:
+            turns = unread_messages.stating(tx, what, place.turn)
+        named_only = bool(turns)
+        found = {m.id: m for words in what for m in self._matching(words, place, named_only)}
+        if not (found or turns):
             return CodeReply(replies.NOTHING_FOUND)
         shown = list(found.values())[:CHOICE_MOST]
-        choice = ForgetChoice(place.scope, place.turn, tuple(shown))
+        unread = turns[-CHOICE_MOST:]
+        choice = ForgetChoice(place.scope, place.turn, tuple(shown), tuple(unread))
         return replies.question(choice, len(found) - len(shown), self.settings.zone)
 
-    def _matching(self, words: str, place: Place) -> list[Memory]:
-        """The memories that the words name, active ones first; else those they come nearest to."""
+    def _matching(self, words: str, place: Place, named_only: bool) -> list[Memory]:
+        """The memories that the words name, active ones first; else those they come nearest to,
+        but for ``named_only``."""
         every = self._all(place.scope, "all")
         if parse.everything(words):
             return [memory for memory in every if memory.active]
         named = [memory for memory in every if _names(words, memory)]
-        if named:
+        if named or named_only:
             return sorted(named, key=lambda memory: not memory.active)
         question = self.query_timeout.wait(self.query_timeout.start(words))
         hits = self.recall.search(place.scope, question, CHOICE_MOST).hits
@@ -327,12 +348,7 @@ def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> Kn
 
 
 def _names(words: str, memory: Memory) -> bool:
-    """Whether words name a memory: by its id, by nothing but its key and value, or by all of its
-    value."""
+    """Whether words name a memory, by its id or as a fact."""
     if words.strip().startswith("#"):
         return words.strip(" #.") == str(memory.id)
-    wanted, held_ = text.content_words(words), text.content_words(memory.value)
-    whole = f"{memory.key.replace('_', ' ')} {memory.value}"
-    return (bool(wanted) and all(holds_word(whole, word) for word in wanted)) or (
-        bool(held_) and all(holds_word(words, word) for word in held_)
-    )
+    return names_fact(words, memory.key, memory.value)

@@ -43,6 +43,9 @@ NOTHING_BLANKED = "All else stays as it is."
 STILL_ASKED = "Nothing was forgotten yet."
 NOTHING_FOUND = "I remember nothing about that, so there is nothing to forget."
 NOTHING_KNOWN = "I remember nothing about you yet."
+MESSAGES = ("message of this conversation", "messages of this conversation")
+QUOTED_MOST = 160
+"""Characters that a question quotes of a message."""
 ALSO_MOST = 5
 """Other places that a reply quotes."""
 _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
@@ -50,11 +53,14 @@ _HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts",
 
 @dataclass(frozen=True, slots=True)
 class ForgetChoice:
-    """The question which memories to forget, as they were shown, and the turn that led to it."""
+    """The question what to forget, as it was shown, and the turn that led to it."""
 
     scope: Scope
     turn: Message
     memories: tuple[Memory, ...]
+    unread: tuple[Message, ...] = ()
+    """Messages of this conversation that nothing was learnt from yet. They are shown behind the
+    memories, and ``chosen`` numbers name them by their ids below zero."""
     elsewhere: Elsewhere | None = None
     """Once they are forgotten: what else mentions them, which the question is about then."""
     home: int = 0
@@ -62,7 +68,8 @@ class ForgetChoice:
 
     def answered_by(self, message: str) -> Confirmation | None:
         """What a message agrees to forget, and what else it says; None where it is no answer."""
-        return confirmation.read(message, self.memories)
+        shown = {m.id: f"{m.key.replace('_', ' ')} {m.value}" for m in self.memories}
+        return confirmation.read(message, shown | {-turn.id: turn.content for turn in self.unread})
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,21 @@ def forgotten(count: int, wanted: int) -> CodeReply:
     return CodeReply(text, tuple(Change("forgotten", None) for _ in range(count)))
 
 
+def not_to_be_learnt(count: int, wanted: int) -> CodeReply:
+    """How many messages nothing will be learnt from, of those that were chosen."""
+    lines = []
+    if count:
+        whose = "Its" if count == 1 else "Their"
+        lines.append(
+            f"Nothing will be learnt from {_counted(count, *MESSAGES)}. {whose} words stay in this "
+            "conversation; `memchat sessions delete` deletes them."
+        )
+    if count < wanted:
+        read = _counted(wanted - count, *MESSAGES)
+        lines.append(f"{read} had been read meanwhile; please ask again.")
+    return CodeReply("\n".join(lines))
+
+
 def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> CodeReply:
     """What else mentions the forgotten memories, as it would read, and whether to blank it."""
     shown = found.places[:ALSO_MOST]
@@ -127,14 +149,18 @@ def blanked(found: Elsewhere) -> CodeReply:
 def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:
     """What was found, numbered, and whether to forget it."""
     found = choice.memories
-    lines = [f"I found {_counted(len(found) + more)}:"]
-    lines += [f"{n}. {_line(memory, zone)}" for n, memory in enumerate(found, 1)]
+    shown = [_line(memory, zone) for memory in found]
+    shown += [f"not learnt yet: “{_beginning(turn.content)}”" for turn in choice.unread]
+    counted = [_counted(len(found) + more)] if found or more else []
+    counted += [_counted(len(choice.unread), *MESSAGES)] if choice.unread else []
+    lines = [f"I found {' and '.join(counted)}:"]
+    lines += [f"{n}. {line}" for n, line in enumerate(shown, 1)]
     if more:
         lines.append(f"and {more} more; `memchat memories clear` forgets all of them at once.")
-    if len(found) == 1:
+    if len(shown) == 1:
         lines.append("Forget it for good? (yes or no)")
     else:
-        lines.append(f"Forget these {len(found)} for good? (yes, no, or the numbers)")
+        lines.append(f"Forget these {len(shown)} for good? (yes, no, or the numbers)")
     return CodeReply("\n".join(lines), hits=_quoted(found, zone), choice=choice)
 
 
@@ -209,5 +235,10 @@ def _quoted(found: Sequence[Memory], zone: ZoneInfo) -> tuple[Hit, ...]:
     )
 
 
-def _counted(count: int) -> str:
-    return "1 memory" if count == 1 else f"{count} memories"
+def _beginning(words: str) -> str:
+    line = " ".join(words.split())
+    return line if len(line) <= QUOTED_MOST else f"{line[: QUOTED_MOST - 1].rstrip()}…"
+
+
+def _counted(count: int, one: str = "memory", more: str = "memories") -> str:
+    return f"{count} {one if count == 1 else more}"

@@ -1,0 +1,46 @@
+"""A command that meets a store of an earlier version says where the copy from before is."""
+
+from __future__ import annotations
+
+import lzma
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from memchat.store.database import FILE
+from tests.support.cli import Run
+from tests.support.paths import DATA
+
+OLDEST = DATA / "schemas" / "01-0a29257.db.xz"
+
+
+@pytest.fixture
+def old(home: Path) -> Path:
+    """The store of the commands, as the first version made it."""
+    for path in home.glob(f"{FILE}*"):
+        path.unlink()
+    (home / FILE).write_bytes(lzma.decompress(OLDEST.read_bytes()))
+    return home
+
+
+def test_the_command_that_upgrades_says_where_the_copy_is_and_the_next_does_not(
+    old: Path, run: Run
+) -> None:
+    first = run("memories", "list", "--json")
+    (copy,) = old.glob("*.bak")
+    assert first.err.count("\n") == 1 and str(copy) in first.err
+    assert [memory["value"] for memory in first.json] == ["Lisbon"]
+    assert run("memories", "list", "--json").err == ""
+
+
+def test_an_upgrade_that_fails_says_in_one_line_what_to_do(old: Path, run: Run) -> None:
+    with closing(sqlite3.connect(old / FILE)) as db:
+        db.execute("DROP TABLE memories")
+        db.commit()
+    done = run("memories", "list")
+    (copy,) = old.glob("*.bak")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("memchat: ") and done.err.count("\n") == 1
+    assert f"with the version of memchat that you had; {copy} is a copy of the store" in done.err
