@@ -23,6 +23,7 @@ from memchat.store import (
     embeddings,
     events,
     evidence,
+    external_sessions,
     fact_lists,
     hidden_memories,
     inbox,
@@ -284,6 +285,19 @@ def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
     assert sessions.app_id_of(tx, session_id) == own and sessions.any_in_app(tx, own)
     sessions.remove(tx, session_id)
     assert not sessions.any_in_app(tx, own)
+
+
+def test_sessions_of_other_programs_are_known_by_name_and_turns(tx, own) -> None:
+    session_id = sessions.start(tx, own, "owner", NOON, NOON)
+    turns = external_sessions.hashes(tx, [("user", "Hello"), ("assistant", "Hi")])
+    assert len(set(turns)) == 2 and turns == external_sessions.hashes(
+        tx, [("user", "Hello"), ("assistant", "Hi")]
+    )
+    assert external_sessions.get(tx, own, "chat-17") == (None, [])
+    external_sessions.put(tx, own, "chat-17", session_id, turns)
+    assert external_sessions.get(tx, own, "chat-17") == (session_id, turns)
+    sessions.remove(tx, session_id)
+    assert external_sessions.get(tx, own, "chat-17") == (None, turns)
 
 
 def test_messages_are_indexed_rewritten_and_removed(tx, own) -> None:

@@ -150,10 +150,10 @@ def test_a_prompt_holds_what_is_in_force_and_nothing_else_and_stays_within_the_b
         words = f"thing number {n} " + "é" * data.draw(st.integers(0, 60))
         how = data.draw(st.sampled_from(["plain", "plain", "shared", "other app", "sensitive",
                                          "over", "hidden", "coming"]))  # fmt: skip
-        more: dict[str, Any] = {"app": "work"} if how == "other app" else {}
-        more |= {"all_apps": True} if how == "shared" else {}
+        person = mc.user("ana", app="work") if how == "other app" else mc.user("ana")
+        more: dict[str, Any] = {"all_apps": True} if how == "shared" else {}
         more |= {"starts_at": date(2026, 6, 1)} if how == "coming" else {}
-        kept = mc.user(**ANA).memories.add("preference", "likes", words, **more)
+        kept = person.memories.add("preference", "likes", words, **more)
         with private.database(mc).write() as tx:
             if how == "over":
                 tx.exec_driver_sql(
