@@ -72,7 +72,7 @@ class Product:
 
     def load(self, start: int, texts: list[str]) -> None:
         """Rows as ``add`` leaves them, many in one transaction; each user's shared row too."""
-        meaning, _ = self._mc._assembly.meaning()
+        meaning, _ = self._mc._assembly.embedding_space()
         assert meaning is not None
         now, zone = self._clock(), self._mc.settings.zone
         cause = Cause(now, "user", "added by hand")
@@ -131,7 +131,7 @@ class Product:
 
     def dense(self, questions: list[int]) -> list[list[int]]:
         """The ten nearest by meaning alone, as the search sees them."""
-        meaning, _ = self._mc._assembly.meaning()
+        meaning, _ = self._mc._assembly.embedding_space()
         assert meaning is not None
         found = []
         for n in questions:
