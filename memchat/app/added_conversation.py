@@ -44,10 +44,14 @@ class AddedConversation:
         self.assembly.parts().worker.end_abandoned(self.scope.user)
         with self.assembly.database.write() as tx:
             switch = apps.memory_switch(tx, self.scope)
-            if not switch.on:
+            if not switch.on and self.session is None:
                 return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
             own, _ = apps.ensure(tx, self.scope, now)
             session_id, turns = self._compare(tx, own)
+            if not switch.on and self.session is not None:
+                # Said while memory was off: not to be learned when the conversation is sent again.
+                external_sessions.put(tx, own, self.session, session_id, turns.hashes)
+                return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
             if not turns.new:
                 return self._outcome(session_id, 0)
             if session_id is None:

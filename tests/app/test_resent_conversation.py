@@ -85,3 +85,19 @@ def test_a_shorter_resend_takes_nothing_away_from_what_is_known(mc) -> None:
     for part in (TALK[:2], TALK[1:3], TALK):
         assert ana.add(part, session="s", wait=False).stored == 0
     assert len(said(ana, one.session_id)) == len(TALK)
+
+
+@pytest.mark.parametrize("all_apps", [True, False])
+def test_what_was_said_while_memory_was_off_is_not_learned_later(mc, all_apps: bool) -> None:
+    ana = mc.user("ana")
+    one = ana.add(TALK[:2], session="s", wait=False)
+    ana.set_memory(False, all_apps=all_apps)
+    assert "memory is off" in (ana.add(TALK, session="s").skipped or "")
+    assert "memory is off" in (ana.add(TALK, session="new").skipped or "")
+    ana.set_memory(True, all_apps=all_apps)
+    for name in ("s", "new"):
+        assert ana.add(TALK, session=name).skipped == "nothing new was said"
+        ana.add([*TALK, user("Bye")], session=name, wait=False)
+    told = [said(ana, session.id) for session in ana.sessions.list()]
+    assert sorted(told) == [["Bye"], ["Hello there", "Hi.", "Bye"]]
+    assert said(ana, one.session_id)[-1] == "Bye"
