@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -197,6 +198,17 @@ def test_waiting_ends_with_the_timeout_and_the_reading_goes_on(mc, extract_model
         if thread.name == "memchat-worker":
             thread.join(30)
     assert [m.value for m in ana.memories.list()] == ["Lisbon"]
+
+
+def test_an_error_in_the_background_says_why_it_still_waits(mc, extract_model) -> None:
+    def damage(_: object) -> str:
+        with sqlite3.connect(mc.settings.home / "memchat.db") as raw:
+            raw.execute("ALTER TABLE jobs RENAME TO elsewhere")
+        return LISBON
+
+    extract_model.replies.append(damage)
+    learned = mc.user("ana").add("I live in Lisbon", timeout=30)
+    assert learned.stored == 1 and "no such table" in (learned.queued or "")
 
 
 def test_messages_have_the_time_that_is_given(mc, extract_model, clock) -> None:
