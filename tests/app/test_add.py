@@ -219,6 +219,21 @@ def test_messages_have_the_time_that_is_given(mc, extract_model, clock) -> None:
     assert memory.said_at == then and ana.memories.evidence(memory.id)[0].said_at == then
 
 
+def test_an_earlier_time_leaves_the_last_activity_as_it_is(mc, clock) -> None:
+    ana, now = mc.user("ana"), clock()
+    then = now - timedelta(days=40)
+    for at in (now, then):
+        session_id = ana.add(f"Hello at {at}", session="s", at=at, wait=False).session_id
+        assert session_id is not None
+    session = ana.sessions.get(session_id)
+    assert (session.started_at, session.last_activity_at) == (then, now)
+
+
+def test_a_conversation_without_words_of_the_user_says_so(mc) -> None:
+    learned = mc.user("ana").add([assistant("I am a bot.")], session="s")
+    assert (learned.stored, learned.skipped) == (1, "nothing was said by the user")
+
+
 @pytest.mark.parametrize("at", [datetime(2026, 4, 1), datetime(2031, 1, 1, tzinfo=UTC)])
 def test_a_time_without_zone_or_to_come_is_refused(mc, at: datetime) -> None:
     with pytest.raises(InputError):
