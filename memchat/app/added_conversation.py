@@ -100,10 +100,11 @@ class AddedConversation:
             raise StoreError(f"session {session_id} is open in a chat; end it there first")
 
     def _outcome(self, session_id: int | None, stored: int, *, waits: bool = False) -> Learned:
+        why = "nothing was said by the user" if stored else "nothing new was said"
         return Learned(
             session_id,
             queued="it waits to be read" if waits else None,
-            skipped=None if waits else "nothing new was said",
+            skipped=None if waits else why,
             stored=stored,
             known=len(self.incoming.turns) - stored,
             ignored=self.incoming.ignored,
