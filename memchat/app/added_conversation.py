@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from itertools import takewhile
 
 from sqlalchemy import Connection
 
 from memchat.app.incoming import Incoming
+from memchat.app.known_turns import KnownTurns
 from memchat.assembly import Assembly
 from memchat.errors import InputError, StoreError
 from memchat.store import apps, external_sessions, jobs, messages, sessions
@@ -45,28 +44,31 @@ class AddedConversation:
         self.assembly.parts().worker.end_abandoned(self.scope.user)
         with self.assembly.database.write() as tx:
             switch = apps.memory_switch(tx, self.scope)
-            if not switch.on:
+            if not switch.on and self.session is None:
                 return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
             own, _ = apps.ensure(tx, self.scope, now)
-            session_id, turns, known = self._known(tx, own)
-            new = self.incoming.turns[known:]
-            if session_id is None and new:
-                session_id = sessions.start(tx, own, "", now, at)
-            elif session_id is not None:
-                self._refuse_open(tx, session_id)
-                if new:
-                    sessions.reopen(tx, session_id, "", now, at)
+            session_id, turns = self._compare(tx, own)
+            if not switch.on and self.session is not None:
+                # Said while memory was off: not to be learned when the conversation is sent again.
+                external_sessions.put(tx, own, self.session, session_id, turns.hashes)
+                return Learned(None, skipped=switch.reason, ignored=self.incoming.ignored)
+            if not turns.new:
+                return self._outcome(session_id, 0)
             if session_id is None:
-                return self._outcome(None, known=known)
-            for role, words in new:
+                session_id = sessions.start(tx, own, "", now, at)
+            else:
+                self._refuse_open(tx, session_id)
+                sessions.reopen(tx, session_id, "", now, at)
+            for place in turns.new:
+                role, words = self.incoming.turns[place]
                 messages.add(tx, session_id, role, words, at)
             if self.session is not None:
-                external_sessions.put(tx, own, self.session, session_id, turns)
+                external_sessions.put(tx, own, self.session, session_id, turns.hashes)
             found = sessions.by_id(tx, session_id)
             assert found is not None
             close_session(tx, found[0], now)
             waits = jobs.is_unfinished(tx, "extract", session_id)
-        return self._outcome(session_id, known=known, waits=waits)
+        return self._outcome(session_id, len(turns.new), waits=waits)
 
     def read(self, stored: Learned) -> Learned:
         """Read what ``store`` queued, and say what it taught or why it still waits."""
@@ -85,42 +87,28 @@ class AddedConversation:
             skipped=first.skipped,
         )
 
-    def _known(self, tx: Connection, own: int) -> tuple[int | None, list[str], int]:
-        """The session of the caller's name, the hashes of all turns that are known once this call
-        is stored, and how many of this call were known before."""
+    def _compare(self, tx: Connection, own: int) -> tuple[int | None, KnownTurns]:
+        """The session of the caller's name, and which turns were known before."""
         if self.session is None:
-            return None, [], 0
+            return None, KnownTurns(tuple(range(len(self.incoming.turns))), ())
         session_id, before = external_sessions.get(tx, own, self.session)
-        new = external_sessions.hashes(tx, self.incoming.turns)
-        overlap = _overlap(before, new)
-        if overlap == 0 and len(new) > 1:
-            # The whole conversation was sent, with an earlier turn changed.
-            pairs = zip(before, new, strict=False)
-            same = len(list(takewhile(lambda pair: pair[0] == pair[1], pairs)))
-            if same:
-                return session_id, new, same
-        return session_id, before + new[overlap:], overlap
+        return session_id, KnownTurns.of(before, external_sessions.hashes(tx, self.incoming.turns))
 
     def _refuse_open(self, tx: Connection, session_id: int) -> None:
         found = sessions.by_id(tx, session_id)
         if found is not None and found[0].ended_at is None:
             raise StoreError(f"session {session_id} is open in a chat; end it there first")
 
-    def _outcome(self, session_id: int | None, *, known: int, waits: bool = False) -> Learned:
+    def _outcome(self, session_id: int | None, stored: int, *, waits: bool = False) -> Learned:
+        why = "nothing was said by the user" if stored else "nothing new was said"
         return Learned(
             session_id,
             queued="it waits to be read" if waits else None,
-            skipped=None if waits else "nothing new was said",
-            stored=len(self.incoming.turns) - known,
-            known=known,
+            skipped=None if waits else why,
+            stored=stored,
+            known=len(self.incoming.turns) - stored,
             ignored=self.incoming.ignored,
         )
-
-
-def _overlap(before: Sequence[str], new: Sequence[str]) -> int:
-    """How many turns at the end of those known are sent again at the beginning of the new ones."""
-    most = min(len(before), len(new))
-    return next((n for n in range(most, 0, -1) if before[-n:] == new[:n]), 0)
 
 
 def _checked(at: datetime | None, now: datetime) -> datetime:

@@ -10,6 +10,7 @@ from memchat.app.inbox import Inbox
 from memchat.app.memories import Memories
 from memchat.app.sessions import Sessions
 from memchat.assembly import Assembly
+from memchat.errors import NotFound
 from memchat.store import usage
 from memchat.types import EVERY_APP, Scope, to_json
 
@@ -39,11 +40,15 @@ def _memories(memories: Memories, *, with_shared: bool) -> Iterator[dict[str, An
         for memory in page:
             if memory.app == EVERY_APP and not with_shared:
                 continue
+            try:
+                proofs, history = memories.evidence(memory.id), memories.history(memory.id)
+            except NotFound:
+                continue  # it was deleted since the page was read
             yield _record(
                 "memory",
                 memory,
-                evidence=[to_json(proof) for proof in memories.evidence(memory.id)],
-                history=[to_json(event) for event in memories.history(memory.id)],
+                evidence=[to_json(proof) for proof in proofs],
+                history=[to_json(event) for event in history],
             )
         cursor = page.cursor
 
@@ -53,7 +58,10 @@ def _conversations(sessions: Sessions, inbox: Inbox, app: str) -> Iterator[dict[
     while cursor is not None:
         page = sessions.list(limit=100, cursor=cursor or None)
         for session in page:
-            said = [to_json(message) for message in sessions.messages(session.id)]
+            try:
+                said = [to_json(message) for message in sessions.messages(session.id)]
+            except NotFound:
+                continue  # it was deleted since the page was read
             yield _record("session", session, messages=said)
         cursor = page.cursor
     for status in ("pending", "rejected"):

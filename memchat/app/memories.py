@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection
 
-from memchat.app.page import Page, cursor_of, position
+from memchat.app.page import Page, memory_cursor, memory_place
 from memchat.app.results import Changed, Deleted, UseCounts
 from memchat.app.room import Room
 from memchat.errors import InputError, StoreError
@@ -100,6 +100,9 @@ class Memories(Room):
         so many days, the soonest first; or pending, completed or failed, by the state of their
         vector. ``cursor`` is that of the page before.
         """
+        after = memory_place(cursor)
+        if after is not None and after.expires_at is None and status == "expiring":
+            raise InputError("this cursor is of a list of another status")
         with self._database.read() as tx:
             found = memory_lists.listed(
                 tx,
@@ -108,10 +111,10 @@ class Memories(Room):
                 self._standing(tx),
                 by=self._in_days(within),
                 limit=limit + 1,
-                after=position(cursor),
+                after=after,
             )
         more = len(found) > limit > 0
-        return Page(found[:limit], cursor_of(found[limit - 1]) if more else None)
+        return Page(found[:limit], memory_cursor(found[limit - 1]) if more else None)
 
     def count(
         self,

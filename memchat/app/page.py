@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, datetime
 from typing import TypeVar
 
 from memchat.errors import InputError
-from memchat.store.memory_lists import Position
-from memchat.types import Memory
+from memchat.store import memory_lists, sessions
+from memchat.types import Memory, Session
 
 T = TypeVar("T")
 
@@ -22,22 +23,53 @@ class Page(list[T]):
         """Give it to the same verb for the next page; None on the last page."""
 
 
-def cursor_of(memory: Memory) -> str:
+def memory_cursor(memory: Memory) -> str:
     """The place of a memory in a list, as text."""
     until = memory.expires_at.isoformat() if memory.expires_at else ""
     return f"{memory.said_at.isoformat()}_{memory.id}_{until}"
 
 
-def position(cursor: str | None) -> Position | None:
+def memory_place(cursor: str | None) -> memory_lists.Position | None:
     """The place that a cursor names. Raises InputError for a text that is none."""
     if cursor is None:
         return None
-    try:
+    with _refused(cursor):
         said_at, memory_id, until = cursor.split("_")
-        return Position(
-            datetime.fromisoformat(said_at),
-            int(memory_id),
-            date.fromisoformat(until) if until else None,
-        )
-    except ValueError:
+        ends = date.fromisoformat(until) if until else None
+        return memory_lists.Position(_time(said_at), _id(memory_id), ends)
+
+
+def session_cursor(session: Session) -> str:
+    """The place of a session in a list, as text."""
+    return f"{session.last_activity_at.isoformat()}_{session.id}"
+
+
+def session_place(cursor: str | None) -> sessions.Position | None:
+    """The place that a cursor names. Raises InputError for a text that is none."""
+    if cursor is None:
+        return None
+    with _refused(cursor):
+        last_activity_at, session_id = cursor.split("_")
+        return sessions.Position(_time(last_activity_at), _id(session_id))
+
+
+@contextmanager
+def _refused(cursor: str) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, ValueError):
         raise InputError(f"{cursor!r} is no cursor; give one that a page had") from None
+
+
+def _time(text: str) -> datetime:
+    time = datetime.fromisoformat(text)
+    if time.tzinfo is None:
+        raise ValueError("a time without a zone")
+    return time
+
+
+def _id(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 2**63:
+        raise ValueError("no id of a row")
+    return number

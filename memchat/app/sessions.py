@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
-from memchat.app.page import Page
+from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
-from memchat.errors import InputError, NotFound
+from memchat.errors import NotFound
 from memchat.store import messages, muted, prompts, receipts, sessions
 from memchat.types import Change, Hit, Memory, Message, Session, Undone, Why, one_line
 
@@ -25,16 +25,14 @@ class Sessions(Room):
         With ``query`` those that have it, in any case, in their title or in what was said.
         ``cursor`` is that of the page before.
         """
-        try:
-            first = int(cursor or 0)
-        except ValueError:
-            raise InputError(f"{cursor!r} is no cursor; give one that a page had") from None
+        after = session_place(cursor)
         with self._database.read() as tx:
             own = self._ids(tx).own
             if own is None:
                 return Page()
-            found = sessions.listed(tx, [own], limit + 1, first, search=query.strip())
-        return Page(found[:limit], str(first + limit) if len(found) > limit else None)
+            found = sessions.listed(tx, [own], limit + 1, after, search=query.strip())
+        more = len(found) > limit > 0
+        return Page(found[:limit], session_cursor(found[limit - 1]) if more else None)
 
     def get(self, session_id: int) -> Session:
         """One conversation. Raises NotFound outside the scope."""
@@ -53,11 +51,12 @@ class Sessions(Room):
             return messages.of_session(tx, session_id)
 
     def first_words(self, session_ids: Sequence[int]) -> Mapping[int, str]:
-        """How these conversations begin, by id: the first words that the person said in each."""
+        """How these conversations begin, by id: the first words that the person said in each.
+        Unknown ones are left out."""
         with self._database.read() as tx:
-            for session_id in session_ids:
-                self._found_session(tx, session_id)
-            return messages.first_words(tx, session_ids)
+            own = self._ids(tx).own
+            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            return messages.first_words(tx, there)
 
     def rename(self, session_id: int, title: str) -> Session:
         """Give a conversation a title of the person's own; no later reading changes it."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from memchat.app.apps import Apps
+from memchat.app.arguments import checked_timeout
 from memchat.app.background import Background
 from memchat.app.inbox import Inbox
 from memchat.app.incoming import Messages
@@ -20,7 +21,7 @@ from memchat.app.results import Answer, Changed, Deleted, PromptContext
 from memchat.app.room import Room
 from memchat.app.sessions import Sessions
 from memchat.assembly import Assembly
-from memchat.errors import InputError
+from memchat.errors import InputError, MemChatError
 from memchat.store import apps, inbox, jobs, sessions, usage
 from memchat.tokens import estimate_tokens
 from memchat.types import (
@@ -97,14 +98,16 @@ class User(Room):
         result has what that taught; ``timeout`` bounds the waiting, in seconds, and the reading
         goes on in the background. With ``wait=False`` the reading is only queued. Where it is not
         read yet, for one of these reasons or as the provider failed, ``queued`` says why; a worker
-        tries again. Where memory is off nothing is stored, and ``skipped`` says so.
+        tries again. Where memory is off no words are stored, and ``skipped`` says so; short hashes
+        of the turns of a ``session`` are kept, so that a later call does not learn them.
 
-        Raises InputError where there is no text to add or a message is malformed, StoreError where
-        the conversation is open in a chat or cannot be written.
+        Raises InputError where there is no text to add or a value cannot be, StoreError where the
+        conversation is open in a chat or cannot be written.
         """
         from memchat.app.added_conversation import AddedConversation
         from memchat.app.incoming import Incoming
 
+        timeout = checked_timeout(timeout)
         incoming = Incoming.of(messages)
         added = AddedConversation(self._assembly, self._scope, incoming, session, at)
         stored = added.store()
@@ -113,8 +116,14 @@ class User(Room):
         if timeout is None:
             return added.read(stored)
         done: list[Learned] = []
-        reading = self._background.run(lambda: done.append(added.read(stored)))
-        reading.join(timeout)
+
+        def read() -> None:
+            try:
+                done.append(added.read(stored))
+            except MemChatError as error:
+                done.append(replace(stored, queued=str(error)))
+
+        self._background.run(read).join(timeout)
         late = f"it was not read within {timeout:g} s, and is being read in the background"
         return done[0] if done else replace(stored, queued=late)
 

@@ -28,8 +28,11 @@ def get(tx: Connection, app_id: int, name: str) -> tuple[int | None, list[str]]:
     return session_id, [turns[i : i + _LENGTH] for i in range(0, len(turns), _LENGTH)]
 
 
-def put(tx: Connection, app_id: int, name: str, session_id: int, turns: Sequence[str]) -> None:
-    """Keep which session has this name, and the turns that are known."""
+def put(
+    tx: Connection, app_id: int, name: str, session_id: int | None, turns: Sequence[str]
+) -> None:
+    """Keep which session has this name, None where none has it yet, and the turns that are
+    known."""
     sql = (
         "INSERT INTO external_sessions (app_id, name, session_id, turns) VALUES (?, ?, ?, ?)"
         " ON CONFLICT (app_id, name) DO UPDATE SET session_id = excluded.session_id,"

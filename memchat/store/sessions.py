@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    and_,
+    delete,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
@@ -34,6 +46,13 @@ _SELECT: Select[Any] = (
 )
 
 
+class Position(NamedTuple):
+    """The place of a session in a list, the latest active first."""
+
+    last_activity_at: datetime
+    id: int
+
+
 def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetime) -> int:
     """Store a new open session with a lease; returns its id."""
     statement = insert(sessions).values(
@@ -43,11 +62,17 @@ def start(tx: Connection, app_id: int, owner: str, until: datetime, now: datetim
 
 
 def reopen(tx: Connection, session_id: int, owner: str, until: datetime, now: datetime) -> None:
-    """Open a session again, with a new lease."""
+    """Open a session again, with a new lease. What is said in it is said at ``now``, which may be
+    before what is there."""
+    said = literal(now, _s.last_activity_at.type)
+    times = {
+        "started_at": func.min(_s.started_at, said),
+        "last_activity_at": func.max(_s.last_activity_at, said),
+    }
     tx.execute(
         update(sessions)
         .where(_s.id == session_id)
-        .values(ended_at=None, lease_owner=owner, lease_until=until, last_activity_at=now)
+        .values(ended_at=None, lease_owner=owner, lease_until=until, **times)
     )
 
 
@@ -191,6 +216,12 @@ def any_in_app(tx: Connection, app_id: int) -> bool:
     return bool(raw_sql.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
 
+def ids_in_app(tx: Connection, app_id: int, session_ids: Sequence[int]) -> list[int]:
+    """Those of these sessions that are in a scope row."""
+    query = select(_s.id).where(_s.app_id == app_id, _s.id.in_(session_ids))
+    return list(tx.execute(query).scalars())
+
+
 def titles(tx: Connection, session_ids: Sequence[int]) -> dict[int, str | None]:
     """The titles of these sessions by id."""
     rows = tx.execute(select(_s.id, _s.title).where(_s.id.in_(session_ids)))
@@ -205,17 +236,25 @@ def remove_summaries(tx: Connection, app_id: int) -> None:
 
 
 def listed(
-    tx: Connection, app_ids: Sequence[int], limit: int, offset: int = 0, *, search: str = ""
+    tx: Connection,
+    app_ids: Sequence[int],
+    limit: int,
+    after: Position | None = None,
+    *,
+    search: str = "",
 ) -> list[Session]:
-    """Sessions of these scope rows, the latest active first. With ``search`` only those with it in
-    the title or a message."""
+    """Sessions of these scope rows, the latest active first; with ``after`` those behind that
+    place. With ``search`` only those with it in the title or a message."""
     query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
     if search:
         said = select(messages.c.id).where(
             messages.c.session_id == _s.id, messages.c.content.icontains(search, autoescape=True)
         )
         query = query.where(or_(_s.title.icontains(search, autoescape=True), said.exists()))
-    return [_session(row) for row in tx.execute(query.limit(limit).offset(offset))]
+    if after is not None:
+        same = and_(_s.last_activity_at == after.last_activity_at, _s.id < after.id)
+        query = query.where(or_(_s.last_activity_at < after.last_activity_at, same))
+    return [_session(row) for row in tx.execute(query.limit(limit))]
 
 
 def remove(tx: Connection, session_id: int) -> None:

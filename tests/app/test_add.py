@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -199,12 +200,38 @@ def test_waiting_ends_with_the_timeout_and_the_reading_goes_on(mc, extract_model
     assert [m.value for m in ana.memories.list()] == ["Lisbon"]
 
 
+def test_an_error_in_the_background_says_why_it_still_waits(mc, extract_model) -> None:
+    def damage(_: object) -> str:
+        with sqlite3.connect(mc.settings.home / "memchat.db") as raw:
+            raw.execute("ALTER TABLE jobs RENAME TO elsewhere")
+        return LISBON
+
+    extract_model.replies.append(damage)
+    learned = mc.user("ana").add("I live in Lisbon", timeout=30)
+    assert learned.stored == 1 and "no such table" in (learned.queued or "")
+
+
 def test_messages_have_the_time_that_is_given(mc, extract_model, clock) -> None:
     extract_model.replies.append(LISBON)
     ana, then = mc.user("ana"), clock() - timedelta(days=40)
     ana.add("I live in Lisbon", at=then)
     (memory,) = ana.memories.list()
     assert memory.said_at == then and ana.memories.evidence(memory.id)[0].said_at == then
+
+
+def test_an_earlier_time_leaves_the_last_activity_as_it_is(mc, clock) -> None:
+    ana, now = mc.user("ana"), clock()
+    then = now - timedelta(days=40)
+    for at in (now, then):
+        session_id = ana.add(f"Hello at {at}", session="s", at=at, wait=False).session_id
+        assert session_id is not None
+    session = ana.sessions.get(session_id)
+    assert (session.started_at, session.last_activity_at) == (then, now)
+
+
+def test_a_conversation_without_words_of_the_user_says_so(mc) -> None:
+    learned = mc.user("ana").add([assistant("I am a bot.")], session="s")
+    assert (learned.stored, learned.skipped) == (1, "nothing was said by the user")
 
 
 @pytest.mark.parametrize("at", [datetime(2026, 4, 1), datetime(2031, 1, 1, tzinfo=UTC)])

@@ -91,6 +91,44 @@ def test_sessions_come_page_by_page(mc, clock) -> None:
     assert len({session.id for session in (*page, *rest)}) == 5 and rest.cursor is None
 
 
+def test_sessions_that_come_and_go_between_pages_shift_nothing(mc, clock) -> None:
+    ana, ids = mc.user("ana"), []
+    for number in range(6):
+        clock.advance(seconds=number % 2)
+        ids.append(ana.add(f"Hello {number}", wait=False).session_id)
+    page = ana.sessions.list(limit=3)
+    ana.sessions.delete(page[0].id)
+    clock.advance(seconds=1)
+    ana.add("Hello again", wait=False)
+    rest = ana.sessions.list(limit=3, cursor=page.cursor)
+    assert [session.id for session in (*page, *rest)] == ids[::-1] and rest.cursor is None
+
+
+def test_first_words_leave_out_unknown_sessions(mc) -> None:
+    ana, bo = mc.user("ana"), mc.user("bo")
+    one, two = (ana.add(words, wait=False).session_id for words in ("Hello", "Good day"))
+    other = bo.add("Hi", wait=False).session_id
+    ana.sessions.delete(two)
+    assert ana.sessions.first_words([one, two, other, 10**9]) == {one: "Hello"}
+    assert mc.user("nobody").sessions.first_words([one]) == {}
+
+
+def test_export_leaves_out_what_is_deleted_while_it_runs(mc, clock) -> None:
+    ana = mc.user("ana")
+    for number in range(3):
+        clock.advance(seconds=1)
+        ana.memories.add("fact", "boat", f"boat {number}")
+        ana.add(f"Hello {number}", wait=False)
+    kinds = []
+    for record in ana.export():
+        kinds.append(record["record"])
+        if kinds[-1] == "memory" and kinds.count("memory") == 1:
+            ana.memories.delete(ana.memories.list(status="all")[-1].id)
+        if kinds[-1] == "session" and kinds.count("session") == 1:
+            ana.sessions.delete(ana.sessions.list()[-1].id)
+    assert (kinds.count("memory"), kinds.count("session")) == (2, 2)
+
+
 def test_export_has_everything_of_the_person_and_of_nobody_else(mc, extract_model) -> None:
     ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
