@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
-from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice, check_count
+from memchat.app.batches import batches
 from memchat.app.page import Page, memory_cursor, memory_place
 from memchat.app.results import Changed, Deleted, UseCounts
 from memchat.app.room import Room
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 STATUSES = ("active", "inactive", "expired", "expiring", "all", *embedding_states.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
-BATCH = 100
-"""Memories changed in one transaction: other writers wait for no more than that."""
 
 
 class Memories(Room):
@@ -229,7 +227,7 @@ class Memories(Room):
 
         now, count = self._clock(), 0
         purge_at = now + timedelta(seconds=hold)
-        for batch in _batches(memory_ids, progress):
+        for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 found = memories.by_ids(tx, self._ids(tx).ids, batch)
                 stale: set[int] = set()
@@ -264,7 +262,7 @@ class Memories(Room):
         ``progress`` is called after each transaction.
         """
         count = 0
-        for batch in _batches(memory_ids, progress):
+        for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 ids, chosen = self._ids(tx).ids, set(batch)
                 back = [memory for memory in hidden_memories.listed(tx, ids) if memory.id in chosen]
@@ -285,7 +283,7 @@ class Memories(Room):
         with self._database.read() as tx:
             own = self._ids(tx).own or 0
             ids = sorted(memory_lists.text_hashes(tx, own))
-        for batch in _batches(ids):
+        for batch in batches(ids):
             with self._database.write() as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in hidden_memories.listed(tx, [own]) if m.id in batch]
@@ -390,15 +388,3 @@ def _checked(wanted: Wanted) -> Wanted:
     check_choice(wanted.status, memory_lists.STATUSES, "status")
     check_choice(wanted.sort, memory_lists.SORTS, "sort")
     return memory_lists.or_over(wanted)
-
-
-def _batches(
-    memory_ids: Iterable[int], progress: Callable[[Progress], None] | None = None
-) -> Iterable[Sequence[int]]:
-    """The ids, each once, in batches; ``progress`` is called when a batch is done."""
-    ids, began = sorted(set(memory_ids)), monotonic()
-    for first in range(0, len(ids), BATCH):
-        batch = ids[first : first + BATCH]
-        yield batch
-        if progress is not None:
-            progress(Progress(first + len(batch), len(ids), monotonic() - began))
