@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
 from sqlalchemy import Connection
 
@@ -15,6 +15,7 @@ from memchat.store import apps, external_sessions, jobs, messages, sessions
 from memchat.types import Learned, Scope
 
 NAME_LIMIT = 200
+EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,7 @@ class AddedConversation:
 
         now = self.assembly.clock()
         at = _checked(self.at, now)
-        if self.session is not None and not 0 < len(self.session) <= NAME_LIMIT:
-            raise InputError(f"the name of a session has 1 to {NAME_LIMIT} characters")
+        _check_name(self.session)
         self.assembly.parts().worker.end_abandoned(self.scope.user)
         with self.assembly.database.write() as tx:
             switch = apps.memory_switch(tx, self.scope)
@@ -111,11 +111,19 @@ class AddedConversation:
         )
 
 
-def _checked(at: datetime | None, now: datetime) -> datetime:
+def _check_name(session: object) -> None:
+    named = isinstance(session, str) and 0 < len(session) <= NAME_LIMIT
+    if session is not None and not named:
+        raise InputError(f"the name of a session is a text of 1 to {NAME_LIMIT} characters")
+
+
+def _checked(at: object, now: datetime) -> datetime:
     if at is None:
         return now
-    if at.tzinfo is None:
-        raise InputError("the time of the messages has no zone; give an aware datetime")
+    if not isinstance(at, datetime) or at.tzinfo is None:
+        raise InputError("the time of the messages is no time with a zone; give an aware datetime")
+    if at < EARLIEST:
+        raise InputError(f"{at.isoformat()} is before 1970; give the time of the messages")
     if at > now:
         raise InputError(f"{at.isoformat()} is still to come; give the time of the messages")
     return at

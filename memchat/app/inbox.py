@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
+from memchat.app.arguments import check_choice
 from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import inbox, refusals
@@ -17,6 +18,7 @@ class Inbox(Room):
 
     def list(self, *, status: str = "pending") -> Sequence[InboxItem]:
         """What waits for a yes, oldest first; with the status ``rejected`` what got a no."""
+        check_choice(status, ("pending", "rejected"), "status")
         with self._database.read() as tx:
             own = self._ids(tx).own
             return [] if own is None else inbox.listed(tx, own, status)

@@ -27,6 +27,8 @@ class Incoming:
     @classmethod
     def of(cls, messages: Messages) -> Incoming:
         """Read the messages. Raises InputError where they are malformed or hold no text."""
+        if not isinstance(messages, str | Sequence):
+            raise InputError("give a string, or a list of messages with role and content")
         given = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
         turns: list[tuple[Role, str]] = []
         ignored = 0
@@ -46,7 +48,7 @@ class Incoming:
 def _role(message: object, number: int) -> Role | None:
     """Who said it; None for a role whose messages are not stored."""
     role = message.get("role") if isinstance(message, Mapping) else None
-    if role not in ROLES and role not in OTHER_ROLES:
+    if not isinstance(role, str) or role not in (*ROLES, *OTHER_ROLES):
         raise InputError(
             f"message {number} has no known role; give a mapping with role "
             f"({', '.join((*ROLES, *OTHER_ROLES))}) and content"

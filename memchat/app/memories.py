@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
-from time import monotonic
 from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection
 
+from memchat.app.arguments import check_choice, check_count
+from memchat.app.batches import batches
 from memchat.app.page import Page, memory_cursor, memory_place
 from memchat.app.results import Changed, Deleted, UseCounts
 from memchat.app.room import Room
@@ -30,6 +31,7 @@ from memchat.store.events import Cause
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import (
     KEEP,
+    MEMORY_TYPES,
     Browsed,
     Elsewhere,
     EmbeddingState,
@@ -49,8 +51,6 @@ if TYPE_CHECKING:
 STATUSES = ("active", "inactive", "expired", "expiring", "all", *embedding_states.STATUSES)
 EXPIRING_DAYS = 30
 MOST_DAYS = 36_500
-BATCH = 100
-"""Memories changed in one transaction: other writers wait for no more than that."""
 
 
 class Memories(Room):
@@ -100,9 +100,8 @@ class Memories(Room):
         so many days, the soonest first; or pending, completed or failed, by the state of their
         vector. ``cursor`` is that of the page before.
         """
-        after = memory_place(cursor)
-        if after is not None and after.expires_at is None and status == "expiring":
-            raise InputError("this cursor is of a list of another status")
+        check_count(limit)
+        after = memory_place(cursor, with_end=status == "expiring")
         with self._database.read() as tx:
             found = memory_lists.listed(
                 tx,
@@ -228,7 +227,7 @@ class Memories(Room):
 
         now, count = self._clock(), 0
         purge_at = now + timedelta(seconds=hold)
-        for batch in _batches(memory_ids, progress):
+        for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 found = memories.by_ids(tx, self._ids(tx).ids, batch)
                 stale: set[int] = set()
@@ -263,7 +262,7 @@ class Memories(Room):
         ``progress`` is called after each transaction.
         """
         count = 0
-        for batch in _batches(memory_ids, progress):
+        for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 ids, chosen = self._ids(tx).ids, set(batch)
                 back = [memory for memory in hidden_memories.listed(tx, ids) if memory.id in chosen]
@@ -284,7 +283,7 @@ class Memories(Room):
         with self._database.read() as tx:
             own = self._ids(tx).own or 0
             ids = sorted(memory_lists.text_hashes(tx, own))
-        for batch in _batches(ids):
+        for batch in batches(ids):
             with self._database.write() as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in hidden_memories.listed(tx, [own]) if m.id in batch]
@@ -327,10 +326,11 @@ class Memories(Room):
 
     def browse(self, wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed:
         """One numbered page of memories, filtered and sorted for a person to look through."""
-        by = self._in_days(EXPIRING_DAYS)
+        check_count(limit)
+        check_count(offset, "offset")
+        by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read() as tx:
             ids, standing = self._ids(tx).ids, self._standing(tx)
-            wanted = memory_lists.or_over(wanted)
             found = memory_lists.listed(
                 tx, ids, wanted, standing, by=by, limit=limit, offset=offset
             )
@@ -340,9 +340,8 @@ class Memories(Room):
 
     def browse_ids(self, wanted: Wanted) -> Sequence[int]:
         """The ids of all memories that ``browse`` shows on all its pages."""
-        by = self._in_days(EXPIRING_DAYS)
+        by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read() as tx:
-            wanted = memory_lists.or_over(wanted)
             return memory_lists.ids(tx, self._ids(tx).ids, wanted, self._standing(tx), by)
 
     def insights(self, *, top: int = 10) -> Insights:
@@ -350,10 +349,10 @@ class Memories(Room):
         zone = self._settings.zone
         with self._database.read() as tx:
             found = self._ids(tx)
-            ids = found.ids
+            ids, own = found.ids, found.own
             return Insights(
                 kept=insights.memories_by_day(tx, ids, zone),
-                said=insights.messages_by_day(tx, found.own, zone) if found.own is not None else {},
+                said=insights.messages_by_day(tx, own, zone) if own is not None else {},
                 types=insights.by_type(tx, ids),
                 keys=insights.by_key(tx, ids, top),
                 states=insights.by_state(tx, ids),
@@ -378,20 +377,14 @@ class Memories(Room):
 
 
 def _wanted(query: str, type: str | None, status: str) -> Wanted:
-    if status not in STATUSES:
-        raise InputError(f"{status!r} is no status; use {', '.join(STATUSES)}")
+    check_choice(status, STATUSES, "status")
+    check_choice(type or "fact", MEMORY_TYPES, "type")
     types = (cast(MemoryType, type),) if type else ()
     sort = "ending first" if status == "expiring" else "newest"
-    return Wanted(search=query, memory_types=types, status=status, sort=sort)
+    return Wanted(query, types, status=status, sort=sort)
 
 
-def _batches(
-    memory_ids: Iterable[int], progress: Callable[[Progress], None] | None = None
-) -> Iterable[Sequence[int]]:
-    """The ids, each once, in batches; ``progress`` is called when a batch is done."""
-    ids, began = sorted(set(memory_ids)), monotonic()
-    for first in range(0, len(ids), BATCH):
-        batch = ids[first : first + BATCH]
-        yield batch
-        if progress is not None:
-            progress(Progress(first + len(batch), len(ids), monotonic() - began))
+def _checked(wanted: Wanted) -> Wanted:
+    check_choice(wanted.status, memory_lists.STATUSES, "status")
+    check_choice(wanted.sort, memory_lists.SORTS, "sort")
+    return memory_lists.or_over(wanted)

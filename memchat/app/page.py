@@ -29,13 +29,16 @@ def memory_cursor(memory: Memory) -> str:
     return f"{memory.said_at.isoformat()}_{memory.id}_{until}"
 
 
-def memory_place(cursor: str | None) -> memory_lists.Position | None:
-    """The place that a cursor names. Raises InputError for a text that is none."""
+def memory_place(cursor: str | None, *, with_end: bool) -> memory_lists.Position | None:
+    """The place that a cursor names. Raises InputError for a text that is none, and where the
+    list is sorted by last days (``with_end``) for a cursor that has none."""
     if cursor is None:
         return None
     with _refused(cursor):
         said_at, memory_id, until = cursor.split("_")
         ends = date.fromisoformat(until) if until else None
+        if ends is None and with_end:
+            raise InputError("this cursor is of a list of another status")
         return memory_lists.Position(_time(said_at), _id(memory_id), ends)
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from sqlalchemy import Connection
 
+from memchat.app.arguments import check_count
 from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
@@ -25,6 +26,7 @@ class Sessions(Room):
         With ``query`` those that have it, in any case, in their title or in what was said.
         ``cursor`` is that of the page before.
         """
+        check_count(limit)
         after = session_place(cursor)
         with self._database.read() as tx:
             own = self._ids(tx).own

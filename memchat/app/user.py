@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from memchat.app.apps import Apps
-from memchat.app.arguments import checked_timeout
+from memchat.app.arguments import check_count, checked_timeout
 from memchat.app.background import Background
 from memchat.app.inbox import Inbox
 from memchat.app.incoming import Messages
@@ -140,6 +140,7 @@ class User(Room):
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
+        check_count(limit)
         recall = self._assembly.recall()
         if timeout is None:
             return recall.find(self._scope, recall.question(query), limit)

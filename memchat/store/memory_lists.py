@@ -26,6 +26,11 @@ _ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
     "least used": (_m.read_count, _m.match_count),
     "ending first": (_m.expires_at.is_(None), _m.expires_at, _m.said_at.desc()),
 }
+SORTS = tuple(_ORDERS)
+STATUSES = (
+    *("active", "pinned", "inactive", "inactive or over", "expired", "expiring", "never used"),
+    *("not embedded", "all", *embedding_states.STATUSES),
+)
 
 
 class Position(NamedTuple):

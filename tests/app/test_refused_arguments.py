@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+from datetime import UTC, datetime
 
 import pytest
 
-from memchat import InputError
+from memchat import InputError, Wanted
 
 
 @pytest.mark.parametrize(
@@ -34,3 +35,31 @@ def test_what_is_no_cursor_is_refused(mc, cursor) -> None:
     for room in (ana.memories, ana.sessions):
         with pytest.raises(InputError, match="no cursor"):
             room.list(cursor=cursor)
+
+
+REFUSED = {
+    "no messages": lambda ana: ana.add(None),
+    "a list as role": lambda ana: ana.add([{"role": ["user"], "content": "Hello"}]),
+    "a number as session": lambda ana: ana.add("Hello", session=17),
+    "a text as time": lambda ana: ana.add("Hello", at="2020-01-01"),
+    "a time before 1970": lambda ana: ana.add("Hello", at=datetime(1, 1, 1, tzinfo=UTC)),
+    "a huge limit": lambda ana: ana.search("Hello", limit=10**20),
+    "a negative limit of a search": lambda ana: ana.search("Hello", limit=-1),
+    "a negative limit of memories": lambda ana: ana.memories.list(limit=-1),
+    "a negative limit of sessions": lambda ana: ana.sessions.list(limit=-1),
+    "a negative limit of a page": lambda ana: ana.memories.browse(Wanted(), limit=-1),
+    "a negative offset": lambda ana: ana.memories.browse(Wanted(), offset=-1),
+    "an unknown status of memories": lambda ana: ana.memories.browse(Wanted(status="zzz")),
+    "an unknown status of ids": lambda ana: ana.memories.browse_ids(Wanted(status="zzz")),
+    "an unknown order": lambda ana: ana.memories.browse(Wanted(sort="zzz")),
+    "an unknown status of proposals": lambda ana: ana.inbox.list(status="nonsense"),
+    "an unknown type": lambda ana: ana.memories.list(type="nonsense"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_value_that_cannot_be_is_refused(mc, what: str) -> None:
+    ana = mc.user("ana")
+    with pytest.raises(InputError):
+        REFUSED[what](ana)
+    assert ana.sessions.list() == []

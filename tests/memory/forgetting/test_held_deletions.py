@@ -133,7 +133,7 @@ def test_clear_reads_a_conversation_as_often_for_many_facts_as_for_few(mc, extra
 
 def test_clear_works_in_batches_and_takes_all_of_them(mc, monkeypatch) -> None:
     ana = mc.user("ana")
-    monkeypatch.setattr("memchat.app.memories.BATCH", 2)
+    monkeypatch.setattr("memchat.app.batches.BATCH", 2)
     for n in range(5):
         ana.memories.add("fact", "trip", f"island{n}")
     assert ana.memories.clear().memories == 5
