@@ -37,7 +37,7 @@ def tell(
     with private.database(mc).write() as tx:
         ctx = Context(tx, ScopeIds(*apps.ensure(tx, ANA, now)), now, zone)
         made: dict[str, Any] = {"memory_type": "profile", "created_by": "auto", "said_at": now}
-        made |= {"search_text": search_text(key, value, now, zone)}
+        made |= {"many": False, "search_text": search_text(key, value, now, zone)}
         fact = Fact(key=key, value=value, **{**made, **more})
         source = Source("model", "extracted", *where)
         return ingest(ctx, source, [fact], merge_threshold=0.95).changes[0]

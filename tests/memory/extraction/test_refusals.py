@@ -219,7 +219,7 @@ def test_deleting_takes_the_refused_words_along(mc, extract_model, how: str) -> 
     elif how == "message":
         ana.sessions.delete_message(refused.message_id)
     elif how == "app":
-        mc.user("ana", app="default").apps.delete()
+        ana.apps.delete("default")
     else:
         ana.delete_all()
     assert ana.inbox.refusals() == []
