@@ -94,7 +94,7 @@ def test_doctor_names_what_is_wrong_and_exits_with_1(run: Run, home: Path) -> No
 def test_a_bad_setting_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MEMCHAT_TOP_K", "many")
     done = run("memories", "list")
-    assert (done.code, done.err) == (1, "memchat: MEMCHAT_TOP_K='many' is no number\n")
+    assert (done.code, done.err) == (1, "memchat: MEMCHAT_TOP_K='many' is not a number\n")
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder root cannot write")

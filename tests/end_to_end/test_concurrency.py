@@ -27,8 +27,10 @@ START = """
 import json, sys, time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from memchat.store import apps, jobs, memories, meta
+from memchat.store import apps, jobs, memories, memory_changes, memory_lists, meta
 from memchat.store.database import Database
+from memchat.store.events import Cause
+from memchat.store.jobs import ClaimRequest
 from memchat.store.apps import ScopeIds
 from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
@@ -136,7 +138,7 @@ def test_four_processes_may_open_a_store_that_is_not_there_yet(tmp_path: Path) -
 database = Database(home)
 with database.write() as tx:
     own, _ = apps.ensure(tx, Scope("ana"), NOON)
-    memories.insert_new(tx, own, fact(name), Cause(NOON, "user"))
+    memory_changes.add(tx, own, fact(name), Cause(NOON, "user"))
 database.close()
 """,
         count=4,
@@ -159,7 +161,7 @@ def test_no_job_is_taken_by_two_workers(store: Database) -> None:
 database, mine = Database(home), []
 while True:
     with database.write() as tx:
-        claims = jobs.claim(tx, "embed", name, NOON, 600, limit=3)
+        claims = jobs.claim(tx, ClaimRequest("embed", name, 600, limit=3), NOON)
     if not claims:
         break
     with database.write() as tx:
@@ -181,14 +183,14 @@ if name == "p0":
     cause = Cause(NOON, "user")
     with database.write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), NOON)
-        ids = [memories.insert_new(tx, own, fact(v), cause) for v in ("Lisbon", "Porto")]
-        memories.deactivate(tx, memories.get(tx, [own], ids[1]), own, "ended", cause)
+        ids = [memory_changes.add(tx, own, fact(v), cause) for v in ("Lisbon", "Porto")]
+        memory_changes.deactivate(tx, memories.get(tx, [own], ids[1]), own, "ended", cause)
     (home / "filled").touch()
     for n in range(100):
         with database.write() as tx:
             old, new = (memories.get(tx, [own], i) for i in (ids[n % 2], ids[1 - n % 2]))
-            memories.deactivate(tx, old, own, "ended", cause)
-            memories.reactivate(tx, new, own, cause)
+            memory_changes.deactivate(tx, old, own, "ended", cause)
+            memory_changes.reactivate(tx, new, own, cause)
     (home / "done").touch()
 else:
     from memchat.store import keywords
@@ -197,7 +199,7 @@ else:
     while not (home / "done").exists():
         with database.read() as tx:
             ids = apps.find(tx, Scope("ana")).ids
-            rows = memories.listed(tx, ids, status="active", today=NOON.date())
+            rows = memory_lists.listed(tx, ids, Wanted(), ValuesInForce(NOON.date()))
             words = keywords.matches(tx, "memories", ids, ["city"]).best(9)
         seen.append([[m.id for m in rows], [i for i, _ in words]])
 database.close()

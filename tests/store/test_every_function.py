@@ -296,6 +296,7 @@ def test_sessions_of_other_programs_are_known_by_name_and_turns(tx, own) -> None
     assert external_sessions.get(tx, own, "chat-17") == (None, [])
     external_sessions.put(tx, own, "chat-17", session_id, turns)
     assert external_sessions.get(tx, own, "chat-17") == (session_id, turns)
+    assert sessions.ids_in_app(tx, own, [session_id, 99]) == [session_id]
     sessions.remove(tx, session_id)
     assert external_sessions.get(tx, own, "chat-17") == (None, turns)
 

@@ -15,10 +15,10 @@ from memchat.errors import StoreError
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import apps, embeddings, events, memories, memory_changes, memory_lists
 from memchat.store.database import FILE, Database
-from memchat.store.messages import index as index_module
 from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Scope, Wanted
+from memchat.vectors import vector_index as index_module
 from memchat.vectors.shard import Shard
 from memchat.vectors.vector_index import FOLDER
 from tests.support import private

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memchat.store import apps, memories, memory_changes
 from memchat.store.database import Database
-from memchat.store.messages import index as index_module
+from memchat.vectors import vector_index as index_module
 from memchat.vectors.shard import Shard
 from tests.support import private
 from tests.support.vectors import ANA, BY_HAND, DIMENSIONS, app_id, by_hand, keep, opened, vector

@@ -140,7 +140,7 @@ def test_a_vector_that_comes_while_the_model_answers_is_kept_with_the_reply(open
     def reply(messages) -> str:
         slow.go.set()
         assert slow.answered.wait(WAIT)
-        assert private.last_reply(chat).asked.future.result(WAIT)
+        assert private.late_queries(chat)[-1].future.result(WAIT)
         return "Fine."
 
     mc = kayak(open_store, slow, chat_model=ScriptedModel([reply]))
