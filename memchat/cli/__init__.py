@@ -86,8 +86,7 @@ def main(args: Sequence[str] | None = None) -> int:
         code = _run(sys.argv[1:] if args is None else args)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read has seen enough; the interpreter's own flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()  # whoever read has seen enough
         code = 1
     except KeyboardInterrupt:
         code = 130
@@ -95,6 +94,8 @@ def main(args: Sequence[str] | None = None) -> int:
         tables.error(str(error))
         code = 1
     except OSError as error:
+        if error.filename is None:
+            _close_output()  # before the message, which is printed behind the rest of the output
         tables.error(_refused(error))
         code = 1
     except Exception as error:
@@ -104,6 +105,11 @@ def main(args: Sequence[str] | None = None) -> int:
         tables.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
     return code
+
+
+def _close_output() -> None:
+    """Send what is still to be printed nowhere: the interpreter's own flush at exit would fail."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _refused(error: OSError) -> str:

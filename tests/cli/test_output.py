@@ -162,7 +162,11 @@ def test_a_closed_stream_is_no_fault(home: Path, closed: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_the_output_is_one_line(home: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_behind_the_output_is_one_line(
+    home: Path, unbuffered: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)  # with a buffer the last flush fails, too
     with open("/dev/full", "w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "memchat", "config"], stdout=full, stderr=-1, timeout=60
