@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import threading
 
 import pytest
 
@@ -300,3 +302,13 @@ def test_resuming_an_unknown_or_foreign_session_is_refused(mc) -> None:
         mc.user("ana", app="other").chat(resume=chat.session_id)
     with pytest.raises(InputError, match="incognito"):
         ana.chat(resume=chat.session_id, incognito=True)
+
+
+def test_a_chat_that_nobody_keeps_lets_go_of_its_lease_when_the_store_closes(open_store) -> None:
+    mc = open_store()
+    before = set(threading.enumerate())
+    mc.user("ana").chat().send("Hello").text
+    gc.collect()
+    mc.close()
+    new = set(threading.enumerate()) - before
+    assert [thread for thread in new if thread.name == "memchat-lease"] == []
