@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -13,6 +14,9 @@ from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import messages, muted, prompts, receipts, sessions
 from memchat.types import Change, Hit, Memory, Message, Session, Undone, Why, one_line
+
+if TYPE_CHECKING:
+    from memchat.memory.context import Context
 
 TITLE_LIMIT = 80
 
@@ -90,10 +94,13 @@ class Sessions(Room):
         ``dry_run`` only tells what would be done.
         """
         from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.delete_turns import take_back
 
         with self._trial(dry_run) as tx:
             turns = messages.of_session(tx, self._found_session(tx, session_id).id)
-            done, stale = self._take_back(tx, turns, keep_memories)
+            done, stale = (
+                (Undone(), set[int]()) if keep_memories else take_back(self._context(tx), turns)
+            )
             stale |= purge.forget_session(tx, session_id, self._settings.zone, self._clock())
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)
@@ -105,11 +112,11 @@ class Sessions(Room):
     ) -> Undone:
         """Delete one message of a conversation, as ``delete`` deletes all of them."""
         from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.delete_turns import delete_turns
 
         with self._trial(dry_run) as tx:
             turn = self._found_message(tx, message_id)
-            done, stale = self._take_back(tx, [turn], keep_memories)
-            stale |= purge.forget_message(tx, turn, self._settings.zone, self._clock())
+            done, stale = delete_turns(self._context(tx), [turn], keep_memories=keep_memories)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
@@ -132,13 +139,13 @@ class Sessions(Room):
         As when it is deleted, but the message stays, and nothing is learnt from it again.
         """
         from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.undo import ConversationUndo
 
         with self._database.write() as tx:
             turn = self._found_message(tx, message_id)
-            done = self._undone(tx, [turn])
-            stale = purge.forget(
-                tx, done.gone, self._settings.zone, self._clock(), keep_transcript=True
-            )
+            ids, now, zone = self._ids(tx).ids, self._clock(), self._settings.zone
+            done = ConversationUndo(tx, ids, {turn.id}, now, zone).run()
+            stale = purge.forget(tx, done.gone, zone, now, keep_transcript=True)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return done
@@ -189,20 +196,7 @@ class Sessions(Room):
             if dry_run:
                 trial.rollback()
 
-    def _take_back(
-        self, tx: Connection, turns: Sequence[Message], keep_memories: bool
-    ) -> tuple[Undone, set[int]]:
-        from memchat.memory.forgetting import purge
+    def _context(self, tx: Connection) -> Context:
+        from memchat.memory.context import Context
 
-        if keep_memories:
-            return Undone(), set()
-        done = self._undone(tx, turns)
-        return done, purge.forget(
-            tx, done.gone, self._settings.zone, self._clock(), tombstone=False
-        )
-
-    def _undone(self, tx: Connection, turns: Sequence[Message]) -> Undone:
-        from memchat.memory.forgetting.undo import ConversationUndo
-
-        ids, zone = {turn.id for turn in turns}, self._settings.zone
-        return ConversationUndo(tx, self._ids(tx).ids, ids, self._clock(), zone).run()
+        return Context(tx, self._ids(tx), self._clock(), self._settings.zone)

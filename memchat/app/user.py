@@ -155,7 +155,8 @@ class User(Room):
 
         The block takes at most ``max_tokens``, as they are estimated. ``timeout`` is how many
         seconds the embedding service is waited for, else as long as the settings say; after that
-        only words are searched, and ``shown.degraded`` says so. Nothing is written.
+        only words are searched. ``shown.degraded`` says so where not all facts fit, and the search
+        chose among them. Nothing is written.
         Raises InputError for an empty prompt.
         """
         from memchat.memory.recall import render

@@ -12,7 +12,9 @@ from collections.abc import Collection
 from memchat.chat.conversation import Conversation
 from memchat.chat.parts import Parts
 from memchat.errors import InputError
+from memchat.memory.context import Context
 from memchat.memory.forgetting import purge
+from memchat.memory.forgetting.delete_turns import delete_turns
 from memchat.memory.forgetting.undo import ConversationUndo
 from memchat.store import apps, messages, muted
 from memchat.types import Message
@@ -87,10 +89,7 @@ class Redo:
         with parts.database.write() as tx:
             # Those of a conversation that was deleted meanwhile are gone already.
             turns = messages.by_ids(tx, sorted(message_ids))
-            ids = apps.find(tx, self._conversation.scope).ids
-            undone = ConversationUndo(tx, ids, set(turns), now, zone).run()
-            stale = purge.forget(tx, undone.gone, zone, now, tombstone=False)
-            for message_id in sorted(turns, reverse=True):
-                stale |= purge.forget_message(tx, turns[message_id], zone, now)
+            ctx = Context(tx, apps.find(tx, self._conversation.scope), now, zone)
+            _, stale = delete_turns(ctx, list(turns.values()))
             parts.drop_vectors(tx, stale)
         purge.scrub(parts.database)

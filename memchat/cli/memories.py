@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memchat.cli import other_mentions, tables
+from memchat.cli import memory_details, other_mentions, tables
 from memchat.cli.options import (
     TYPES,
     App,
@@ -26,10 +26,9 @@ from memchat.cli.options import (
     open_store,
     type_name,
 )
-from memchat.types import EmbeddingState, Event, Memory, to_json
+from memchat.types import Memory
 
 if TYPE_CHECKING:
-    from memchat.app import MemChat
     from memchat.app.memories import Memories
 
 app = group("See, add, correct and forget what is remembered.")
@@ -46,17 +45,6 @@ OfType = Annotated[
     ),
 ]
 VECTOR_STATUSES = ("pending", "completed", "failed")
-UPKEEP = ("embed", "reindex")
-"""Events that tell the index of a change of its own; nothing happened to the fact."""
-FIELDS = {
-    "memory_type": "type",
-    "key": "key",
-    "value": "value",
-    "starts_at": "from",
-    "expires_at": "until",
-    "sensitive": "sensitive",
-}
-"""What of a fact its history shows, under the names that people know."""
 
 
 @app.command("list")
@@ -97,7 +85,7 @@ def list_memories(
             state.memory_id: state for state in memories.embedding_states([m.id for m in found])
         }
         if as_json:
-            tables.print_json([_with_embedding(m, vectors[m.id]) for m in found])
+            tables.print_json([memory_details.with_embedding(m, vectors[m.id]) for m in found])
             return
         total = memories.count(**chosen)
         zone = mc.settings.zone
@@ -124,10 +112,10 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
         memories = mc.user(user, app=app).memories
         memory = memories.get(memory_id)
         if as_json:
-            tables.print_json(_everything(memories, memory))
+            tables.print_json(memory_details.everything(memories, memory))
             return
         (state,) = memories.embedding_states([memory_id])
-        _print_memory(mc, memory, state)
+        memory_details.print_memory(mc, memory, state)
         for evidence in memories.evidence(memory_id):
             title = f", {evidence.session_title}" if evidence.session_title else ""
             print(
@@ -137,8 +125,8 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
                     f"session {evidence.session_id}{title})"
                 )
             )
-        for event in _told(memories.history(memory_id)):
-            print(tables.plain(f"history   {_event(mc, event)}"))
+        for event in memory_details.told_events(memories.history(memory_id)):
+            print(tables.plain(f"history   {memory_details.event_line(mc, event)}"))
 
 
 @app.command()
@@ -340,9 +328,9 @@ def history(memory_id: Id, user: User, app: App = "default", as_json: Json = Fal
                     event.kind,
                     event.actor,
                     event.cause,
-                    _difference(event),
+                    memory_details.difference(event),
                 )
-                for event in _told(events)
+                for event in memory_details.told_events(events)
             ],
             none=f"nothing is recorded of memory {memory_id}",
         )
@@ -368,78 +356,3 @@ def _print_written(memory: Memory, as_json: bool) -> None:
         tables.print_json(memory.to_json())
     else:
         print(memory.id)
-
-
-def _with_embedding(memory: Memory, state: EmbeddingState) -> dict[str, Any]:
-    return memory.to_json() | {
-        "embedding_status": state.status,
-        "embedding_model": state.model,
-        "embedding_error": state.error,
-    }
-
-
-def _everything(memories: Memories, memory: Memory) -> dict[str, Any]:
-    evidence, events = memories.evidence(memory.id), memories.history(memory.id)
-    (state,) = memories.embedding_states([memory.id])
-    return _with_embedding(memory, state) | {
-        "evidence": [to_json(item) for item in evidence],
-        "history": [to_json(event) for event in events],
-    }
-
-
-def _print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
-    zone = mc.settings.zone
-    today: date = datetime.now(zone).date()
-    times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
-    lines = {
-        "value": memory.value,
-        "key": memory.key,
-        "type": memory.memory_type,
-        "state": tables.memory_state(memory, today),
-        "user": memory.user,
-        "app": tables.app_name(memory.app),
-        "from": memory.starts_at or "",
-        "until": memory.expires_at or "(no end)",
-        "created": f"{tables.time(memory.created_at, zone)}, {memory.created_by}",
-        "updated": tables.time(memory.updated_at, zone),
-        "seen": f"{times}, last {tables.time(memory.last_seen_at, zone)}",
-    }
-    if memory.starts_at is None:
-        del lines["from"]
-    lines["vector"] = tables.vector(state)
-    if memory.pinned:
-        lines["pinned"] = "at hand in every chat"
-    if memory.sensitive:
-        lines["sensitive"] = "a chat model gets it only where it fits the message"
-    if memory.replaced_by is not None:
-        lines["replaced"] = f"by memory {memory.replaced_by}"
-    for name, content in lines.items():
-        print(tables.plain(f"{name:<9} {content}"))
-
-
-def _told(events: Sequence[Event]) -> list[Event]:
-    return [event for event in events if event.kind not in UPKEEP]
-
-
-def _event(mc: MemChat, event: Event) -> str:
-    why = f" ({event.cause})" if event.cause else ""
-    what = f"{event.kind} by {event.actor}{why}"
-    return f"{tables.time(event.at, mc.settings.zone)} {what} {_difference(event)}".rstrip()
-
-
-def _difference(event: Event) -> str:
-    # What goes out of use keeps its words: only a new state is worth telling.
-    old, new = event.old or {}, event.new or {}
-    changed = []
-    for name, label in FIELDS.items():
-        after = new.get(name, old.get(name))
-        if after != old.get(name):
-            before = f"{_shown(old[name])} → " if name in old else ""
-            changed.append(f"{label} {before}{_shown(after)}")
-    if event.related_id is not None:
-        changed.append(f"memory {event.related_id}")
-    return "; ".join(changed)
-
-
-def _shown(value: object) -> object:
-    return "(none)" if value is None else value

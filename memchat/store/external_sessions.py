@@ -1,6 +1,6 @@
 """Conversations that another program holds: its own name for each, and which turns are known.
 
-The turns are kept as short keyed hashes, so that they are recognised when they are sent again, even
+Names and turns are kept as keyed hashes, so that they are recognised when they are sent again, even
 after their words were forgotten or their session was deleted.
 """
 
@@ -14,14 +14,14 @@ from sqlalchemy import Connection
 from memchat.store import meta, raw_sql
 
 _LENGTH = 8
-"""Characters of a hash: too few to tell which words were sent."""
+"""Characters of a turn's hash: too few to tell which words were sent."""
 
 
 def get(tx: Connection, app_id: int, name: str) -> tuple[int | None, list[str]]:
     """The session of this name, None where there is none (any more), and the turns that are known,
     as hashes."""
     sql = "SELECT session_id, turns FROM external_sessions WHERE app_id = ? AND name = ?"
-    found = raw_sql.rows(tx, sql, app_id, name)
+    found = raw_sql.rows(tx, sql, app_id, _hash(meta.hash_key(tx), name))
     if not found:
         return None, []
     session_id, turns = found[0]
@@ -38,13 +38,14 @@ def put(
         " ON CONFLICT (app_id, name) DO UPDATE SET session_id = excluded.session_id,"
         " turns = excluded.turns"
     )
-    raw_sql.rows(tx, sql, app_id, name, session_id, "".join(turns))
+    raw_sql.rows(tx, sql, app_id, _hash(meta.hash_key(tx), name), session_id, "".join(turns))
 
 
 def hashes(tx: Connection, turns: Iterable[tuple[str, str]]) -> list[str]:
     """The hashes of turns, each a role and its words."""
     key = meta.hash_key(tx)
-    return [
-        hmac.digest(key, f"{role}\0{words}".encode(), "sha256").hex()[:_LENGTH]
-        for role, words in turns
-    ]
+    return [_hash(key, f"{role}\0{words}")[:_LENGTH] for role, words in turns]
+
+
+def _hash(key: bytes, text: str) -> str:
+    return hmac.digest(key, text.encode(), "sha256").hex()

@@ -255,3 +255,13 @@ def test_a_conversation_that_is_open_in_a_chat_takes_nothing(mc) -> None:
         ana.add("Good day", session="s")
     chat.end(wait=False)
     assert ana.add("Good day", session="s", wait=False).session_id == session_id
+
+
+def test_the_name_of_a_session_that_was_deleted_is_nowhere_in_the_store(mc) -> None:
+    ana = mc.user("ana")
+    added = ana.add("I live in Lisbon", session="Zanzibarville")
+    assert ana.add("I live in Lisbon", session="Zanzibarville").known == 1
+    ana.sessions.delete(added.session_id)
+    folder = mc.settings.home
+    mc.close()
+    assert [f.name for f in folder.iterdir() if f.is_file() and b"Zanzibar" in f.read_bytes()] == []

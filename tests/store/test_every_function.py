@@ -1,15 +1,13 @@
 """The contract of a store: every function of it that the rest of the package calls, run once.
 
-``test_contract_coverage.py`` checks that none is missing. One more entry in ``STORES`` tests a
-second kind of store.
+``test_contract_coverage.py`` checks that none is missing. One more entry in
+``tests.support.rows.BACKENDS`` tests a second kind of store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -55,7 +53,6 @@ from memchat.store import (
     use_counts,
     values_in_force,
 )
-from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.inbox import NewInboxItem
 from memchat.store.jobs import ClaimRequest
@@ -65,29 +62,12 @@ from memchat.store.refusals import NewRefusal
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Hit, Scope, Service, Usage, Wanted
 
-STORES: dict[str, Callable[[Path], Database]] = {"sqlite": Database}
-
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)
 TODAY, NOW = NOON.date(), ValuesInForce(NOON.date())
 ANA = Scope("ana", "home")
 BY_ANA = Cause(NOON, "user", "typed")
 SERVICE, VECTOR = Service("test", "words", 4, 100), np.array([1, 0, 0, 0], np.float32)
-
-
-@pytest.fixture(scope="module", params=sorted(STORES))
-def store(request, tmp_path_factory) -> Iterator[Database]:
-    opened = STORES[request.param](tmp_path_factory.mktemp("contract"))
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def tx(store: Database) -> Iterator:
-    """A writing transaction that is rolled back at the end."""
-    with store.write() as connection:
-        yield connection
-        connection.get_transaction().rollback()
 
 
 @pytest.fixture

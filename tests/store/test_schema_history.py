@@ -32,6 +32,7 @@ LANDED = {
     "0007_lists.py": "74fd32944892662e",
     "0008_healed.py": "8debb741aa55d99f",
     "0009_external_sessions.py": "b78f0e9041222be4",
+    "0010_hashed_session_names.py": "189dd1e779662339",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""
@@ -99,6 +100,19 @@ def test_counters_and_prompts_of_the_early_second_schema_come_back(tmp_path: Pat
         prompts = "SELECT message_id, system, first_message_id FROM prompts"
         assert db.execute(prompts).fetchall() == [row]
         assert db.execute("SELECT count(*) FROM muted").fetchone() == (1,)
+
+
+def test_a_session_kept_under_its_plain_name_is_still_known_and_the_name_is_gone(
+    tmp_path: Path,
+) -> None:
+    (plain,) = (path for path in STORES if path.name.startswith("16-"))
+    (tmp_path / FILE).write_bytes(lzma.decompress(plain.read_bytes()))
+    assert b"Zanzibar trip" in (tmp_path / FILE).read_bytes()
+    with MemChat(settings=Settings(tmp_path), embedder=HashEmbedder()) as mc:
+        assert mc.user("ana").add("It is warm.", session="Zanzibar trip", wait=False).known == 1
+    with closing(sqlite3.connect(tmp_path / FILE)) as db:
+        ((name,),) = db.execute("SELECT name FROM external_sessions").fetchall()
+    assert "Zanzibar" not in name
 
 
 def test_a_migration_that_landed_is_never_edited() -> None:

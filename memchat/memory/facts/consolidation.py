@@ -25,8 +25,9 @@ from memchat.memory.facts.in_force import (
     planned_target,
     values_of_key,
 )
+from memchat.memory.facts.near_copies import may_merge
 from memchat.memory.gate import keys
-from memchat.memory.gate.value_comparison import are_equivalent, contains_words
+from memchat.memory.gate.value_comparison import contains_words
 from memchat.store import (
     evidence,
     inbox,
@@ -390,15 +391,3 @@ class Consolidation:
         found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
         assert found is not None
         return found
-
-
-def may_merge(old: Memory, new: Fact) -> bool:
-    """Whether two near facts may be merged without asking: same type, key and days, and values of
-    equal meaning."""
-    return (
-        old.memory_type == new.memory_type
-        and old.key == new.key
-        and old.expires_at == new.expires_at
-        and old.starts_at == new.starts_at
-        and are_equivalent(old.value, new.value)
-    )

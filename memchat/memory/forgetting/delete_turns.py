@@ -1,0 +1,29 @@
+"""Deleting turns of a conversation, with what only they taught."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from memchat.memory.context import Context
+from memchat.memory.forgetting import purge
+from memchat.memory.forgetting.undo import ConversationUndo
+from memchat.types import Message, Undone
+
+
+def take_back(ctx: Context, turns: Sequence[Message]) -> tuple[Undone, set[int]]:
+    """Undo what the turns taught; what that did, and the scope rows whose saved vectors are out of
+    date. What was only said there may be learnt again: it leaves no tombstone."""
+    ids = {turn.id for turn in turns}
+    undone = ConversationUndo(ctx.tx, ctx.scope.ids, ids, ctx.now, ctx.zone).run()
+    return undone, purge.forget(ctx.tx, undone.gone, ctx.zone, ctx.now, tombstone=False)
+
+
+def delete_turns(
+    ctx: Context, turns: Sequence[Message], *, keep_memories: bool = False
+) -> tuple[Undone, set[int]]:
+    """Delete stored turns; with ``keep_memories`` what they taught stays. Returns the same as
+    ``take_back``."""
+    undone, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
+    for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
+        stale |= purge.forget_message(ctx.tx, turn, ctx.zone, ctx.now)
+    return undone, stale
