@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings, load
+from memchat.config.places import checkout
 from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 
@@ -257,8 +258,9 @@ def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
     screen.heading("Now you")
     kept = f"This demo's store is {home}." if home else "This demo's store is thrown away."
     screen.line(f"  {kept} Yours will lie in {_near(yours)}; the rows are in memchat.db there.")
+    chat = "make chat" if checkout() else "memchat chat"
     for command, what in (
-        ("make chat", "start talking; then see `memchat memories list`"),
+        (chat, "start talking; then see `memchat memories list`"),
         ("GEMINI_API_KEY=…", "set it (or another provider's key, or use Ollama) for a real model"),
         ("memchat doctor", "which models are in use and why, and what is wrong if something is"),
     ):
