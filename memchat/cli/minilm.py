@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def offer(set_to: Settings) -> None:
     if not asks or set_to.embed_model != MINILM or available():
         return
     declined = cache_folder() / DECLINED
-    if declined.exists():
+    if os.path.exists(declined):  # False where the folder may not be read
         return
     try:
         if _agreed():

@@ -57,7 +57,8 @@ def find() -> Path | None:
     """The folder with the weights and the tokenizer: where they are fetched to, else the installed
     package. None where neither has both files."""
     for folder in (fetched_folder(), _packaged_folder()):
-        if folder is not None and all((folder / name).is_file() for name in DIGESTS):
+        # os.path: a cache folder that may not be read counts as an empty one.
+        if folder is not None and all(os.path.isfile(folder / name) for name in DIGESTS):
             return folder
     return None
 

@@ -236,6 +236,11 @@ def test_without_the_weights_it_says_what_to_do(tmp_path, monkeypatch):
         minilm_embedder.MiniLMEmbedder(None)
 
 
+def test_a_cache_folder_that_cannot_be_read_counts_as_empty(account, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ("x" * 300)))  # too long for the system
+    assert not minilm_embedder.available()
+
+
 def test_asking_whether_it_is_available_runs_no_heavy_import():
     code = (
         "import sys; from memchat.providers import minilm_embedder; minilm_embedder.available();"
