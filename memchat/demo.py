@@ -257,7 +257,7 @@ def _introduce(screen: Screen, settings: Settings) -> None:
 def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
     screen.heading("Now you")
     kept = f"This demo's store is {home}." if home else "This demo's store is thrown away."
-    screen.line(f"  {kept} Yours will lie in {_near(yours)}; the rows are in memchat.db there.")
+    screen.line(f"  {kept} Yours will lie in {_short(yours)}; the rows are in memchat.db there.")
     chat = "make chat" if checkout() else "memchat chat"
     for command, what in (
         (chat, "start talking; then see `memchat memories list`"),
@@ -267,9 +267,10 @@ def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
         screen.line(f"  {command:18}{what}")
 
 
-def _near(path: Path) -> Path:
-    """A path relative to the working folder, where it is below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def _short(path: Path) -> str:
+    """The path, with ``~`` for the home folder."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def _headline(learned: Learned | None) -> str:

@@ -91,6 +91,7 @@ def test_the_user_s_own_store_is_not_touched_and_the_demo_s_is_removed(
     out = Terminal()
     assert demo.run(out=out, settings=settings) == 0
     assert not (tmp_path / "mine").exists()
+    assert "Yours will lie in ~/.local/share/memchat;" in out.getvalue()
     assert "memchat chat " in out.getvalue() and "make chat" not in out.getvalue()
     assert list((tmp_path / "temporary").iterdir()) == []
     assert "\033[1m1. A conversation" in out.getvalue()

