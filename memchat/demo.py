@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from zoneinfo import ZoneInfo
 
 from memchat.config import Settings, load
+from memchat.config.places import checkout
 from memchat.errors import ConfigError
 from memchat.types import Change, Learned, Memory, Recalled
 
@@ -256,18 +257,20 @@ def _introduce(screen: Screen, settings: Settings) -> None:
 def _farewell(screen: Screen, home: Path | None, yours: Path) -> None:
     screen.heading("Now you")
     kept = f"This demo's store is {home}." if home else "This demo's store is thrown away."
-    screen.line(f"  {kept} Yours will lie in {_near(yours)}; the rows are in memchat.db there.")
+    screen.line(f"  {kept} Yours will lie in {_short(yours)}; the rows are in memchat.db there.")
+    chat = "make chat" if checkout() else "memchat chat"
     for command, what in (
-        ("make chat", "start talking; then see `memchat memories list`"),
+        (chat, "start talking; then see `memchat memories list`"),
         ("GEMINI_API_KEY=…", "set it (or another provider's key, or use Ollama) for a real model"),
         ("memchat doctor", "which models are in use and why, and what is wrong if something is"),
     ):
         screen.line(f"  {command:18}{what}")
 
 
-def _near(path: Path) -> Path:
-    """A path relative to the working folder, where it is below it."""
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+def _short(path: Path) -> str:
+    """The path, with ``~`` for the home folder."""
+    home = Path.home()
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 def _headline(learned: Learned | None) -> str:

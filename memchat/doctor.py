@@ -15,6 +15,7 @@ from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.providers import factory, model_choice
+from memchat.providers.minilm_embedder import FETCH
 from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
     embeddings,
@@ -172,7 +173,7 @@ def _vectors(
         return
     damage = factory.damaged_weights(space.embedder)
     if damage is not None:
-        yield Check("weights", "problem", damage, "run make clean, then make")
+        yield Check("weights", "problem", damage, FETCH)
     with database.read() as tx:
         scopes = embeddings.coverage(tx, space.service_id)
         drifted = [

@@ -19,12 +19,21 @@ from tests.support.store import NOON, WAIT, Opener
 pytest_plugins = [
     "tests.support.cli",
     "tests.support.full_disk",
+    "tests.support.minilm",
     "tests.support.terminal",
 ]
 
 # Speed is measured in benchmarks/; on a busy machine a deadline tells nothing.
 hypothesis.settings.register_profile("memchat", deadline=None)
 hypothesis.settings.load_profile("memchat")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_default_store() -> Iterator[None]:
+    """A test that names no data folder fails, instead of writing into the one of its user."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MEMCHAT_HOME", "/dev/null/no-data-folder-was-named")
+        yield
 
 
 @pytest.fixture

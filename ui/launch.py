@@ -17,7 +17,7 @@ from typing import Any
 
 from memchat.config import Settings, load
 from memchat.config.names import KEY_NAMES, without_secrets
-from memchat.errors import ConfigError, StoreError
+from memchat.errors import StoreError
 from ui import theme
 
 SCRIPT = Path(__file__).with_name("app.py")
@@ -38,12 +38,8 @@ def launch(user: str, port: int, settings: Settings, tell: Callable[[str], objec
     os.environ[USER] = user
     _started_with = _of_this_process_alone(settings)
     _leave_the_working_folder()
-    try:
-        from streamlit.web import bootstrap
-    except ImportError as error:
-        raise ConfigError(
-            f"Streamlit is not installed ({error}); run make, or pip install it"
-        ) from error
+    from streamlit.web import bootstrap
+
     keep_words_out_of_logs()
     url = f"http://127.0.0.1:{port}"
     tell(f"memchat is at {url}; Ctrl-C ends it")

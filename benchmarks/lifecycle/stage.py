@@ -27,7 +27,7 @@ def real_embedder() -> Embedder:
     from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
     if not available():
-        raise ConfigError("the MiniLM weights are not installed; run make")
+        raise ConfigError("the MiniLM weights are missing; run memchat services fetch minilm")
     return MiniLMEmbedder(None)
 
 

@@ -45,7 +45,7 @@ def main() -> int:
             )
             return 1
     if not available():
-        print("the weights of MiniLM are not installed; run make", file=sys.stderr)
+        print("MiniLM is missing; run memchat services fetch minilm", file=sys.stderr)
         return 1
     started = time.perf_counter()
     embedder = Cached(MiniLMEmbedder(None))

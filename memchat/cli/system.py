@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
-from memchat.cli.options import ENV_FILE, Json, open_store, settings
+from memchat.cli import minilm, tables
+from memchat.cli.options import ENV_FILE, Json, advise_move, open_store, settings
 from memchat.config.addresses import shown
 from memchat.config.names import ADDRESS_NAMES
 from memchat.config.settings import VARIABLES
@@ -38,7 +38,9 @@ def demo() -> None:
     """
     from memchat.demo import run
 
-    run(settings=settings())
+    set_to = settings()
+    minilm.offer(set_to)
+    run(settings=set_to)
 
 
 def doctor(
@@ -77,6 +79,7 @@ def doctor(
 def config(as_json: Json = False) -> None:
     """Show every setting, where it came from, and its variable."""
     set_to = settings()
+    advise_move(set_to)
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
     known = sorted(ADDRESS_NAMES & set_to.addresses.keys())
     values += [("address", set_to.addresses[variable], variable) for variable in known]

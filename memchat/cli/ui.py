@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import sys
-from importlib import import_module
+from importlib import import_module, util
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from memchat.cli.options import User, settings
+from memchat.cli.options import User, advise_move, settings
+from memchat.errors import ConfigError
 
 
 def ui(
@@ -21,12 +22,20 @@ def ui(
 
     It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
     """
-    from memchat.cli import tables
+    from memchat.cli import minilm, tables
     from memchat.types import clean_name
 
+    if util.find_spec("streamlit") is None:
+        raise ConfigError(
+            "the app in the browser needs Streamlit, which is not installed; "
+            "run pip install 'memchat[ui]'"
+        )
+    set_to = settings()
+    advise_move(set_to)
+    minilm.offer(set_to)
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch
-    launch(clean_name(user, "user"), port, settings(), tables.notice)
+    launch(clean_name(user, "user"), port, set_to, tables.notice)
 
 
 def _folder() -> Path:

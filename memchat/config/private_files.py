@@ -76,7 +76,7 @@ def changing(folder: Path) -> Iterator[None]:
     except OSError as error:
         if disk.has_no_room(error):
             raise disk.full(str(folder), error) from error
-        raise StoreError(f"the data folder {folder} cannot be used ({error.strerror})") from error
+        raise StoreError(f"the folder {folder} cannot be used ({error.strerror})") from error
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

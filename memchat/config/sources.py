@@ -20,6 +20,7 @@ from pathlib import Path
 from memchat.config import keys, private_files
 from memchat.config.keys import ENVIRONMENT, Keys
 from memchat.config.names import ADDRESS_NAMES, KEY_NAMES, USER, closest, synonyms
+from memchat.config.places import default_home
 from memchat.config.settings import HOME, VARIABLES
 from memchat.errors import ConfigError
 
@@ -106,16 +107,6 @@ def unread_dotenv(folder: Path, env_file: EnvFile | None = None) -> list[str]:
         return [name for name in _parsed(path.read_text("utf-8")) if name in KNOWN_NAMES]
     except (OSError, UnicodeDecodeError):
         return []
-
-
-def default_home() -> Path:
-    """The checkout's ``data/store`` when run from one, else the platform's folder for user data."""
-    root = Path(__file__).resolve().parent.parent.parent
-    if (root / "pyproject.toml").exists() and (root / "prompts").is_dir():
-        return root / "data" / "store"
-    from platformdirs import user_data_path
-
-    return user_data_path("memchat", appauthor=False)
 
 
 def _add(

