@@ -59,7 +59,7 @@ class Backups:
         gone = self.prunable(keep=keep)
         for path in gone:
             try:
-                path.unlink(missing_ok=True)
+                backup_files.delete(path)
             except OSError as error:
                 raise StoreError(f"{path} cannot be deleted ({error.strerror})") from error
         return gone
@@ -106,7 +106,7 @@ class Backups:
         store as it was becomes a backup, whose path is returned. An older schema is brought up to
         date when the store is next opened. If the process is killed, the store is the old or the
         new one. Raises as ``plan_restore``, and StoreError if the store is open anywhere or cannot
-        be written, StoreFull if the disk is full; nothing is changed then.
+        be written, StoreFull if the disk is full; the store is unchanged then.
         """
         path = self._checked(file)
         there = self._store.exists() and self._store.stat().st_size

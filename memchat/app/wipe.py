@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -24,9 +25,10 @@ def wipe_files(home: Path, *, with_settings: bool = False) -> Sequence[Path]:
     downloaded models; with ``with_settings`` also settings, keys and prompts."""
     store = home / FILE
     patterns = _DERIVED + (_PERSONAL if with_settings else ())
-    found = [*backup_files.find(home), *(path for name in patterns for path in home.glob(name))]
+    found = [path for name in patterns for path in home.glob(name)]
     # The store goes last, so that a wipe that was interrupted can be done again.
-    found += [path for path in (*restore.beside(store), store) if path.exists()]
+    for database in (*backup_files.find(home), store):
+        found += [p for p in (*backup_files.beside(database), database) if os.path.lexists(p)]
     return found
 
 

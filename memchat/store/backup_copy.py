@@ -53,8 +53,7 @@ def write(
             _check(temporary)
         os.replace(temporary, target)
     finally:
-        for suffix in ("", "-journal"):
-            temporary.with_name(temporary.name + suffix).unlink(missing_ok=True)
+        backup_files.delete(temporary)
 
 
 def pages(source: sqlite3.Connection, temporary: Path, report: Report) -> None:

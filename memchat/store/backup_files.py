@@ -16,6 +16,8 @@ from memchat.types import Backup
 
 SUFFIX = ".bak"
 UNFINISHED = ".tmp"
+_BESIDE = ("-wal", "-shm", "-journal")
+"""Endings of the files that SQLite may keep beside a database."""
 
 
 def new_path(home: Path, now: datetime) -> Path:
@@ -37,6 +39,17 @@ def find(home: Path) -> list[Path]:
         key=lambda path: (path.lstat().st_mtime_ns, path.name),
         reverse=True,
     )
+
+
+def beside(path: Path) -> list[Path]:
+    """The files that SQLite may keep beside a database, whether they exist or not."""
+    return [path.with_name(path.name + ending) for ending in _BESIDE]
+
+
+def delete(path: Path) -> None:
+    """Delete a backup, with what may lie beside it: that holds words, too."""
+    for file in (*beside(path), path):
+        file.unlink(missing_ok=True)
 
 
 def describe(path: Path, live: Path) -> Backup:

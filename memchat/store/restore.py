@@ -17,13 +17,6 @@ from memchat.store.database import damaged, has_our_tables
 
 _WAIT_SECONDS = 1.0
 """For another process to finish closing the store."""
-_BESIDE = ("-wal", "-shm", "-journal")
-"""Endings of the files that SQLite keeps beside a database."""
-
-
-def beside(store: Path) -> list[Path]:
-    """The files that SQLite may keep beside a store."""
-    return [store.with_name(store.name + ending) for ending in _BESIDE]
 
 
 @contextmanager
@@ -84,25 +77,17 @@ def put_back(
 def _replace_unreadable(backup: Path, store: Path, kept: Path | None, report: Report) -> None:
     """Put a backup in the place of a file that SQLite cannot open, so that nobody else can have it
     open either."""
-    new = backup_files.temporary_path(store)
+    new, unfinished = (backup_files.temporary_path(path) for path in (store, kept or store))
     try:
         with closing(backup_files.open_read_only(backup)) as source:
             backup_copy.pages(source, new, report)
         if kept is not None:
-            for path in (store, *beside(store)):
-                if path.exists():
-                    with (
-                        open(path, "rb") as old,
-                        open(disk.new_file(_renamed(path, store, kept)), "wb") as copy,
-                    ):
-                        shutil.copyfileobj(old, copy)
-        for path in beside(store):
+            with open(store, "rb") as old, open(disk.new_file(unfinished), "wb") as copy:
+                shutil.copyfileobj(old, copy)
+            os.replace(unfinished, kept)
+        for path in backup_files.beside(store):
             path.unlink(missing_ok=True)
         os.replace(new, store)
     finally:
         new.unlink(missing_ok=True)
-
-
-def _renamed(path: Path, store: Path, kept: Path) -> Path:
-    """``kept`` with the ending that a file beside the store has."""
-    return kept.with_name(kept.name + path.name.removeprefix(store.name))
+        unfinished.unlink(missing_ok=True)

@@ -333,7 +333,11 @@ def test_a_store_that_cannot_be_read_is_replaced_and_kept(
     assert plan.store_problem is not None and "not a database" in plan.store_problem
     kept = backups.restore(later)
     assert kept is not None and kept.read_bytes().startswith(b"not a database any more")
-    assert held(open_store()) == {"Lisbon"}
+    mc = open_store()
+    assert held(mc) == {"Lisbon"}
+    mc.close()
+    assert set(backups.prune()) == {kept, later}
+    assert names(closed) <= {FILE, FOLDER}
 
 
 def test_a_database_of_something_else_is_not_replaced(closed: Path, later: Path) -> None:

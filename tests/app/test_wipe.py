@@ -34,6 +34,7 @@ def home(open_store: Opener) -> Path:
             (folder / name).write_text("x")
     Backups(folder).create()
     (folder / f"{FILE}.0009.bak.17.tmp").write_text("x")
+    (folder / f"{FILE}.0009.bak.17.tmp-journal").write_text("x")
     (folder / f"{FILE}-journal").write_bytes(b"")
     return folder
 
