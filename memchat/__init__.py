@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from memchat.app import UseCounts as UseCounts
     from memchat.app import User as User
     from memchat.app.apps import Apps as Apps
+    from memchat.app.backups import Backups as Backups
     from memchat.app.inbox import Inbox as Inbox
     from memchat.app.incoming import Messages as Messages
     from memchat.app.jobs import Jobs as Jobs
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from memchat.types import KEEP as KEEP
     from memchat.types import AppInfo as AppInfo
     from memchat.types import Audit as Audit
+    from memchat.types import Backup as Backup
     from memchat.types import Browsed as Browsed
     from memchat.types import Change as Change
     from memchat.types import ChatMessage as ChatMessage
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from memchat.types import Progress as Progress
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
+    from memchat.types import RestorePlan as RestorePlan
     from memchat.types import Scope as Scope
     from memchat.types import ServiceInfo as ServiceInfo
     from memchat.types import Session as Session
@@ -90,6 +93,7 @@ _HOMES = {
         "Answer Changed Deleted FetchedModel MemChat Page PromptContext UseCounts User"
     ),
     "memchat.app.apps": "Apps",
+    "memchat.app.backups": "Backups",
     "memchat.app.inbox": "Inbox",
     "memchat.app.incoming": "Messages",
     "memchat.app.jobs": "Jobs",
@@ -110,10 +114,10 @@ _HOMES = {
     "memchat.providers": "ChatModel Embedder",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
-        "AppInfo Audit Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
+        "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
         "Evidence Finding Given Hit InboxItem Insights Job KEEP Keep Learned Memory "
-        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal Scope ServiceInfo "
-        "Session Undone Usage UsageTotal Wanted Why"
+        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RestorePlan Scope "
+        "ServiceInfo Session Undone Usage UsageTotal Wanted Why"
     ),
 }
 """The public names, by the module that defines them."""

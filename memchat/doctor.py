@@ -18,6 +18,7 @@ from memchat.providers import factory, model_choice
 from memchat.providers.minilm_embedder import FETCH
 from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
+    backup_files,
     embeddings,
     job_holders,
     job_lists,
@@ -76,6 +77,7 @@ def examine(
         _embedding(database, settings, fault, reason),
         *(Check("address", "note", line) for line in redirected),
         *_store(database),
+        *_backups(database),
         *_vectors(database, space, reason, fault),
         *_change(database),
         *_queue(database, now),
@@ -143,7 +145,8 @@ def _store(database: Database) -> Iterator[Check]:
     if damage is None:
         yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
     else:
-        yield Check("database", "problem", damage, "restore a backup of the data folder")
+        remedy = "see memchat backup list, then run memchat restore FILE"
+        yield Check("database", "problem", damage, remedy)
     for kind, held, wanted in counts:
         if held != wanted:
             yield Check(
@@ -156,6 +159,20 @@ def _store(database: Database) -> Iterator[Check]:
         yield Check(
             "forgetting", "note", "deleted words still leave the file", "run memchat jobs run"
         )
+
+
+def _backups(database: Database) -> Iterator[Check]:
+    """The backups that hold what was forgotten since they were made."""
+    for path in backup_files.find(database.home):
+        held = backup_files.holds_forgotten(path, database.path)
+        if held is not False:
+            what = "still holds" if held else "cannot be compared with the store, and may hold"
+            yield Check(
+                "backup",
+                "note",
+                f"{path.name} {what} words that were forgotten or deleted",
+                "memchat backup prune deletes backups",
+            )
 
 
 def _vectors(

@@ -27,6 +27,7 @@ CLASSES = {
     "Reply": "reply",
     "Jobs": "mc.jobs",
     "Services": "mc.services",
+    "Backups": "mc.backups",
 }
 """What is described verb by verb, with the name it has in the examples."""
 OTHER_MODULES = ("ChatModel", "Embedder", "Settings")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from memchat import config
 from memchat.app.background import Background
+from memchat.app.backups import Backups
 from memchat.app.jobs import Jobs
 from memchat.app.services import Services
 from memchat.app.user import User
@@ -72,6 +73,12 @@ class MemChat:
     def services(self) -> Services:
         """The embedding services of the store."""
         return Services(self._assembly)
+
+    @property
+    def backups(self) -> Backups:
+        """The backups of the store. To restore one, close every ``MemChat`` of the store and use
+        ``Backups(folder).restore``."""
+        return Backups(self.settings.home)
 
     @property
     def backup(self) -> Path | None:

@@ -18,6 +18,7 @@ import typer
 from memchat.cli import (
     apps,
     audit,
+    backup,
     chat_loop,
     inbox,
     jobs,
@@ -77,6 +78,9 @@ app.command()(audit.audit)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(keys.app, name="keys")
+app.add_typer(backup.app, name="backup")
+app.command()(backup.restore)
+app.command()(backup.wipe)
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import other_mentions, tables
+from memchat.cli import backup, other_mentions, tables
 from memchat.cli.options import App, Json, User, Yes, confirm, group, open_store
 
 app = group("See the apps, switch their memory on and off, delete them.")
@@ -79,6 +79,7 @@ def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False
         if found is not None:  # all but the memories for every app went with the app
             left = tuple(place for place in found.places if place.kind == "memory")
             other_mentions.tell_of_app(mc, replace(found, places=left))
+        backup.tell_forgotten(mc)
 
 
 def _switch(memory_on: bool, user: str, app: str | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from memchat.cli import memory_details, other_mentions, tables
+from memchat.cli import backup, memory_details, other_mentions, tables
 from memchat.cli.options import (
     TYPES,
     App,
@@ -275,6 +275,7 @@ def delete(
             tables.print_json({"id": number, "forgotten": True})
         tables.notice(f"forgot memory {number}")
         other_mentions.tell(mc, found, blank)
+        backup.tell_forgotten(mc)
 
 
 @app.command()
@@ -310,6 +311,7 @@ def clear(user: User, app: App = "default", yes: Yes = False) -> None:
         found = other_mentions.of_app(person)
         print(person.memories.clear().memories)
         other_mentions.tell_of_app(mc, found)
+        backup.tell_forgotten(mc)
 
 
 @app.command()

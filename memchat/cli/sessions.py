@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import backup, tables
 from memchat.cli.options import (
     App,
     Json,
@@ -174,6 +174,7 @@ def delete(
         confirm(question, yes=yes)
         remove()
         tables.notice(f"deleted {what}")
+        backup.tell_forgotten(mc)
 
 
 def _show_undone(undone: Undone) -> None:

@@ -144,9 +144,9 @@ class Database:
         try:
             yield
         except exc.DBAPIError as error:
-            raise _named(error.orig, self.path) from error
+            raise store_error(error.orig, self.path) from error
         except sqlite3.Error as error:
-            raise _named(error, self.path) from error
+            raise store_error(error, self.path) from error
         except OverflowError as error:
             raise InputError("a number is too large for the store; no id is so large") from error
         except UnicodeEncodeError as error:
@@ -169,7 +169,8 @@ class Database:
         except StoreError as error:
             raise StoreError(
                 f"{error}; so it was not brought up to date, and nothing in it was changed. Go on "
-                f"with the version of memchat that you had; {self.backup} is a copy of the store"
+                f"with the version of memchat that you had; {self.backup} is a copy of the store; "
+                f"memchat restore {self.backup.name} would put it in the store's place"
             ) from error
 
     def _upgrade(self, found: str | None) -> None:
@@ -182,19 +183,32 @@ class Database:
                 log.info("store migrated from %s to %s", found, schema.HEAD)
 
 
+def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
+    """Whether a database is a store; False for an empty one. Raises SchemaError for a database of
+    something else."""
+    tables = {row[0] for row in connection.execute(_TABLES)}
+    if tables and _OURS not in tables:
+        raise SchemaError(
+            f"{path} is a database of something else (it holds {min(tables)!r}); "
+            "set MEMCHAT_HOME to another folder"
+        )
+    return bool(tables)
+
+
+def damaged(error: sqlite3.Error) -> bool:
+    """Whether SQLite could not read a file because it is damaged or no database."""
+    return _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
 def _none_idle() -> dict[str, list[Connection]]:
     return {"BEGIN": [], "BEGIN IMMEDIATE": []}
 
 
 def _revision(tx: Connection) -> str | None:
-    tables = set(tx.exec_driver_sql(_TABLES).scalars())
-    if not tables:
+    raw = tx.connection.driver_connection
+    assert raw is not None
+    if not has_our_tables(raw, Path(FILE)):
         return None
-    if _OURS not in tables:
-        raise SchemaError(
-            f"{FILE} is a database of something else (it holds {min(tables)!r}); "
-            "set MEMCHAT_HOME to another folder"
-        )
     row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
     return None if row is None else str(row[0])
 
@@ -249,13 +263,18 @@ def _on_begin(connection: Connection) -> None:
     raw.execute(connection.get_execution_options().get("memchat_begin", "BEGIN"))
 
 
-def _named(error: BaseException | None, path: Path) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+def store_error(error: BaseException | None, path: Path) -> StoreError:
+    """The error to raise for one of SQLite's about the store at ``path``."""
+    code = _code(error)
     # SQLite reports an I/O error for a file it cannot create or extend, on a full disk too.
     refused = disk.no_room_in(path.parent) if code in _PERHAPS_FULL else None
     if code == sqlite3.SQLITE_FULL or refused is not None:
         return disk.full(str(path), refused)
     return StoreError(_advice(error, path))
+
+
+def _code(error: BaseException | None) -> int:
+    return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
 def _advice(error: BaseException | None, path: Path) -> str:
@@ -265,5 +284,8 @@ def _advice(error: BaseException | None, path: Path) -> str:
     if "locked" in text or "busy" in text:
         return f"another process kept {path} for over {BUSY_SECONDS} s; try again, or end it"
     if "malformed" in text or "not a database" in text:
-        return f"{path} is damaged or no database; restore a backup or set MEMCHAT_HOME elsewhere"
+        return (
+            f"{path} is damaged or no database; memchat backup list shows the backups, and memchat "
+            "restore brings one back; or set MEMCHAT_HOME to another folder"
+        )
     return f"the store {path} failed: {error}"

@@ -5,6 +5,7 @@ and the memory holds through that day.
 """
 
 from memchat.types.audit import Audit, Finding, FindingKind
+from memchat.types.backup import Backup, RestorePlan
 from memchat.types.cue_plan import CuePlan
 from memchat.types.event import Event
 from memchat.types.evidence import Evidence

@@ -13,13 +13,14 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer AppInfo Apps Audit BackfillResult Browsed Change Changed Chat ChatMessage ChatModel Check
-ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence
-ExtractionError FetchedModel Finding Given Hit Inbox InboxItem InputError Insights Job Jobs
-JobsDone KEEP Keep Learned MemChat MemChatError Memories Memory MemorySwitch Mentions Message
-Messages MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError
-Recalled Refusal Reply SchemaError Scope ScopeError SecretError ServiceError ServiceInfo Services
-Session Sessions Settings StoreError StoreFull Undone Usage UsageTotal UseCounts User Wanted Why
+Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
+ChatModel Check ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event
+Evidence ExtractionError FetchedModel Finding Given Hit Inbox InboxItem InputError Insights Job
+Jobs JobsDone KEEP Keep Learned MemChat MemChatError Memories Memory MemorySwitch Mentions
+Message Messages MigrationResult NotFound Page Place PluginInfo Progress PromptContext
+ProviderError Recalled Refusal Reply RestorePlan SchemaError Scope ScopeError SecretError
+ServiceError ServiceInfo Services Session Sessions Settings StoreError StoreFull Undone Usage
+UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
@@ -28,6 +29,7 @@ MemChat
         Embedder | None = None, clock: Callable[[], datetime] | None = None)
     address_notices() -> list[str]
     backup -> Path | None
+    backups -> Backups
     close() -> None
     doctor() -> list[Check]
     jobs -> Jobs
@@ -140,6 +142,16 @@ Services
     plugins() -> Sequence[PluginInfo]
     remove(name: str, *, force: bool = False) -> Changed
     use(name: str, *, force: bool = False) -> Changed
+Backups
+    create(file: Path | str | None = None, *, progress: Callable[[Progress], None] | None =
+        None) -> Backup
+    list() -> Sequence[Backup]
+    perhaps_forgotten() -> Sequence[Path]
+    plan_restore(file: Path | str) -> RestorePlan
+    prunable(*, keep: int = 0) -> Sequence[Path]
+    prune(*, keep: int = 0) -> Sequence[Path]
+    restore(file: Path | str, *, keep_present: bool = True, progress: Callable[[Progress], None]
+        | None = None) -> Path | None
 """
 KINDS = [line for line in VERBS.split("\n") if line and not line.startswith(" ")]
 BUILT_IN = {"Any", "Callable", "Iterable", "Iterator", "Mapping", "Path", "Sequence"}

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from memchat import Backups, MemChat
 from memchat.errors import StoreError, StoreFull
 from memchat.providers import litellm_setup
 from memchat.store import migrate
@@ -71,6 +72,7 @@ READERS = {
     "services list": "",
 }
 OTHERS = {"demo", "ui", "config", "services fetch", "keys set", "keys list", "keys remove"}
+OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe"}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""
@@ -260,6 +262,25 @@ def test_a_backup_that_finds_no_room_leaves_the_older_store_as_it_was(tiny: Tiny
         migrate.back_up(tiny.home / FILE, HEAD)
     assert str(error.value).endswith(FULL.strip())
     assert [path.name for path in tiny.home.iterdir() if path.name.endswith((".tmp", ".bak"))] == []
+
+
+def test_a_backup_or_restore_that_finds_no_room_leaves_the_store_as_it_was(tiny: Tiny) -> None:
+    with MemChat(tiny.home) as mc:
+        mc.user(**ANA).memories.add("profile", "city", "Lisbon")
+    backups = Backups(tiny.home)
+    made = backups.create()
+    with MemChat(tiny.home) as mc:
+        mc.user(**ANA).memories.update(1, value="Porto")
+    for left in (16_384, 400_000):
+        tiny.fill(left)
+        with pytest.raises(StoreFull, match="Nothing that was kept is lost"):
+            backups.create()
+        with pytest.raises(StoreFull, match="Nothing that was kept is lost"):
+            backups.restore(made.file)
+        tiny.free()
+    assert [backup.file for backup in backups.list()] == [made.file]
+    with MemChat(tiny.home) as mc:
+        assert [m.value for m in mc.user(**ANA).memories.list()] == ["Porto"]
 
 
 @contextmanager

@@ -44,3 +44,18 @@ def test_an_upgrade_that_fails_says_in_one_line_what_to_do(old: Path, run: Run) 
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith("memchat: ") and done.err.count("\n") == 1
     assert f"with the version of memchat that you had; {copy} is a copy of the store" in done.err
+    assert f"memchat restore {copy.name}" in done.err
+
+
+def test_a_store_that_cannot_be_upgraded_can_be_replaced_by_a_backup(
+    old: Path, run: Run, tmp_path: Path
+) -> None:
+    good = tmp_path / "good.bak"
+    assert run("backup", "create", str(good)).code == 0
+    with closing(sqlite3.connect(old / FILE)) as db:
+        db.execute("DROP TABLE memories")
+        db.commit()
+    assert run("memories", "list").code == 1
+    restored = run("restore", str(good), "--yes")
+    assert restored.code == 0 and "the present store cannot be read" in restored.err
+    assert [memory["value"] for memory in run("memories", "list", "--json").json] == ["Lisbon"]

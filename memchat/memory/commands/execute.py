@@ -44,6 +44,7 @@ from memchat.prompts import Prompts
 from memchat.providers import ToolCall
 from memchat.store import (
     apps,
+    backup_files,
     inbox,
     memories,
     memory_lists,
@@ -155,6 +156,8 @@ class Commands:
             self.drop_vectors(tx, purge.forget(tx, gone, self.settings.zone, self.clock()))
         purge.scrub(self.database)
         done = replies.forgotten(len(gone), len(chosen))
+        if gone and (backups := backup_files.perhaps_forgotten(self.database.home)):
+            done += replies.still_in_backups(len(backups))
         if left is None or not left.places:
             return done
         next_ = replace(choice, memories=tuple(gone), unread=(), elsewhere=left, home=home)

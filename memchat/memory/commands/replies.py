@@ -113,6 +113,12 @@ def forgotten(count: int, wanted: int) -> CodeReply:
     return CodeReply(text, tuple(Change("forgotten", None) for _ in range(count)))
 
 
+def still_in_backups(count: int) -> CodeReply:
+    """That copies of the store still hold what was forgotten."""
+    held = _counted(count, "backup", "backups")
+    return CodeReply(f"Its words are still in {held}; `memchat backup prune` deletes backups.")
+
+
 def not_to_be_learnt(count: int, wanted: int) -> CodeReply:
     """How many messages nothing will be learnt from, of those that were chosen."""
     lines = []

@@ -1,0 +1,156 @@
+"""``memchat backup``, ``restore`` and ``wipe``, and what commands that forget say of backups."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from memchat import MemChat
+from memchat.config import Settings
+from memchat.store import schema
+from memchat.store.database import FILE
+from memchat.testing import ScriptedModel
+from tests.support.cli import Run, add
+
+
+class Terminal(io.StringIO):
+    """Standard input of a person who types this."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def typed(monkeypatch: pytest.MonkeyPatch):
+    return lambda text: monkeypatch.setattr(sys, "stdin", Terminal(text))
+
+
+@pytest.fixture
+def backup(run: Run) -> Path:
+    """A backup of a store that holds Lisbon."""
+    add(run, "profile", "city", "Lisbon")
+    done = run("backup", "create")
+    assert (done.code, done.err) == (0, "")
+    return Path(done.out.strip())
+
+
+def values(run: Run) -> set[object]:
+    return {row["value"] for row in run("memories", "list", "--json").json}
+
+
+def test_backups_are_made_listed_and_deleted(run: Run, backup: Path, home: Path, typed) -> None:
+    (row,) = run("backup", "list", "--json").json
+    assert (row["file"], row["schema"], row["problem"]) == (str(backup), schema.HEAD, None)
+    assert row["holds_forgotten"] is False and row["size"] == backup.stat().st_size
+    assert backup.name in run("backup", "list").out
+    asked = run("backup", "prune")
+    assert asked.code == 2 and backup.name in asked.err and "--yes" in asked.err
+    typed("n\n")
+    assert run("backup", "prune").code == 2 and backup.exists()
+    assert "no backups to delete" in run("backup", "prune", "--keep", "1").err
+    typed("y\n")
+    assert "deleted 1 backup" in run("backup", "prune").err
+    assert {path.name for path in home.iterdir()} == {FILE}
+    assert "memchat backup create" in run("backup", "list").err
+
+
+def test_a_backup_under_a_name_of_one_s_own_is_said_to_be_one_s_own_to_delete(
+    run: Run, backup: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine.db"
+    done = run("backup", "create", str(mine))
+    assert done.out.strip() == str(mine) and "delete them yourself" in done.err
+    again = run("backup", "create", str(mine))
+    assert again.code == 1 and "exists and was not changed" in again.err
+
+
+def test_restoring_shows_what_is_lost_and_asks(run: Run, backup: Path, typed) -> None:
+    run("memories", "delete", "1", "--yes")
+    add(run, "profile", "city", "Porto")
+    add(run, "profile", "hobby", "bees")
+    asked = run("restore", backup.name)
+    assert (asked.code, asked.out) == (2, "") and "--yes" in asked.err
+    typed("no\n")
+    refused = run("restore", str(backup))
+    assert refused.code == 2 and values(run) == {"Porto", "bees"}
+    assert "2 memories, 0 sessions, 0 messages, 0 open inbox items" in refused.err
+    assert "forgotten or deleted since the backup was made comes back" in refused.err
+    typed("y\n")
+    done = run("restore", str(backup))
+    assert done.code == 0 and f"restored {backup}" in done.err
+    assert values(run) == {"Lisbon"}
+    (kept,) = (Path(str(row["file"])) for row in run("backup", "list", "--json").json[:1])
+    assert str(kept) in done.err and kept != backup
+    assert run("restore", kept.name, "--yes", "--no-backup").code == 0
+    assert values(run) == {"Porto", "bees"}
+    assert len(run("backup", "list", "--json").json) == 2
+
+
+def test_a_file_that_is_no_backup_is_one_line(run: Run, backup: Path) -> None:
+    backup.write_text("no database")
+    done = run("restore", str(backup), "--yes")
+    assert (done.code, done.out, done.err.count("\n")) == (1, "", 1)
+    assert "damaged or no backup" in done.err
+    listed = run("backup", "list")
+    assert "unusable" in listed.out and "damaged or no backup" in listed.err
+
+
+def test_wiping_shows_the_files_and_asks_for_the_word(
+    run: Run, backup: Path, home: Path, typed
+) -> None:
+    (home / "notes.txt").write_text("mine")
+    asked = run("wipe")
+    assert asked.code == 2 and "--yes" in asked.err
+    typed("yes\n")
+    refused = run("wipe")
+    assert refused.code == 2 and "nothing was done" in refused.err and backup.exists()
+    assert str(home / FILE) in refused.err and str(backup) in refused.err
+    typed("wipe\n")
+    assert run("wipe").code == 0
+    assert [path.name for path in home.iterdir()] == ["notes.txt"]
+    assert "nothing of memchat to delete" in run("wipe", "--yes").err
+
+
+@pytest.fixture
+def talk(run: Run, home: Path) -> None:
+    """Memory 1 and session 1."""
+    add(run, "profile", "city", "Lisbon")
+    settings = Settings(home=home, embed_model="none")
+    with MemChat(settings=settings, chat_model=ScriptedModel(["Fine."])) as mc:
+        mc.user("ana").chat().send("I live in Lisbon")
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["memories delete 1", "memories clear", "sessions delete 1", "apps delete default"],
+)
+def test_a_command_that_forgets_names_the_backups_that_hold_the_words(
+    run: Run, talk, command: str
+) -> None:
+    made = Path(run("backup", "create").out.strip())
+    done = run(*command.split(), "--yes")
+    assert done.code == 0
+    assert done.err.splitlines()[-1] == (
+        f"forgotten words are still in 1 backup ({made.name}); memchat backup prune deletes backups"
+    )
+
+
+def test_a_command_that_forgets_says_nothing_where_there_are_no_backups(run: Run, talk) -> None:
+    done = run("memories", "delete", "1", "--yes")
+    assert "forgot memory 1" in done.err and "memchat backup" not in done.err
+
+
+def test_doctor_names_the_backups_that_hold_forgotten_words(run: Run, backup: Path) -> None:
+    assert "backup:" not in run("doctor").out
+    add(run, "profile", "hobby", "bees")
+    run("memories", "delete", "2", "--yes")
+    assert "backup:" not in run("doctor").out  # it was made before bees came
+    run("memories", "delete", "1", "--yes")
+    said = run("doctor")
+    assert f"note     backup: {backup.name} still holds words that were forgotten" in said.out
+    assert "memchat backup prune" in said.out and said.code == 0
+    backup.write_text("no database")
+    assert f"{backup.name} cannot be compared with the store" in run("doctor").out
