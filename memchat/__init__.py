@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from memchat.app import Answer as Answer
     from memchat.app import Changed as Changed
     from memchat.app import Deleted as Deleted
+    from memchat.app import Exported as Exported
     from memchat.app import FetchedModel as FetchedModel
     from memchat.app import MemChat as MemChat
     from memchat.app import Page as Page
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from memchat.types import Finding as Finding
     from memchat.types import Given as Given
     from memchat.types import Hit as Hit
+    from memchat.types import Imported as Imported
     from memchat.types import InboxItem as InboxItem
     from memchat.types import Insights as Insights
     from memchat.types import Job as Job
@@ -76,6 +78,7 @@ if TYPE_CHECKING:
     from memchat.types import Progress as Progress
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
+    from memchat.types import RefusedRecord as RefusedRecord
     from memchat.types import Scope as Scope
     from memchat.types import ServiceInfo as ServiceInfo
     from memchat.types import Session as Session
@@ -87,7 +90,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": (
-        "Answer Changed Deleted FetchedModel MemChat Page PromptContext UseCounts User"
+        "Answer Changed Deleted Exported FetchedModel MemChat Page PromptContext UseCounts User"
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.inbox": "Inbox",
@@ -111,9 +114,9 @@ _HOMES = {
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence Finding Given Hit InboxItem Insights Job KEEP Keep Learned Memory "
-        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal Scope ServiceInfo "
-        "Session Undone Usage UsageTotal Wanted Why"
+        "Evidence Finding Given Hit Imported InboxItem Insights Job KEEP Keep Learned Memory "
+        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RefusedRecord Scope "
+        "ServiceInfo Session Undone Usage UsageTotal Wanted Why"
     ),
 }
 """The public names, by the module that defines them."""
