@@ -42,6 +42,13 @@ def test_every_kind_of_record_is_in_it(ana) -> None:
     assert work["memory"] is False
 
 
+def test_nothing_of_anybody_else_is_in_it(mc) -> None:
+    mc.user("ana").memories.add("profile", "city", "Lisbon")
+    mc.user("bo").memories.add("profile", "city", "Oslo")
+    text = json.dumps(list(mc.user("ana").export()))
+    assert "Lisbon" in text and "Oslo" not in text
+
+
 def test_the_messages_of_a_session_stand_behind_it(ana) -> None:
     open_session = None
     for record in ana.export():
@@ -63,8 +70,8 @@ def test_an_export_is_of_one_moment(ana) -> None:
 
 
 def test_what_is_deleted_is_not_in_it_even_before_its_purge(ana) -> None:
-    (desk,) = [m.id for m in ana.memories.list() if m.value == "black tea"]
-    ana.memories.delete(desk, hold=60)
+    (tea,) = [m.id for m in ana.memories.list() if m.value == "black tea"]
+    ana.memories.delete(tea, hold=60)
     text = json.dumps(list(ana.export()))
     assert "black tea" not in text and "green tea" not in text
 
@@ -104,7 +111,7 @@ def test_the_page_for_people_has_facts_by_type_and_conversations_by_date(ana, tm
     assert "#### No longer in force\n\n- **city**: Lisbon (said on 1 May 2026, superseded)" in page
     assert "### App: every app\n\n#### Preferences\n\n- **tea**: black tea" in page
     assert "### 1 May 2026, 14:00 – Lisbon" in page and "> I live in Lisbon" in page
-    assert "## Waiting for your decision" in page and "Rome" in page
+    assert "## Waiting for your decision" in page and "asthma" in page
 
 
 def test_words_are_shown_as_they_are_on_the_page(mc, tmp_path) -> None:

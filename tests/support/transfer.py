@@ -4,16 +4,36 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from memchat import MemChat, User
+from memchat.config import Settings
+from memchat.providers.hash_embedder import HashEmbedder
 from memchat.store import record_kinds
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support.answers import answer, fact
+from tests.support.store import NOON, WAIT
 
 Record = dict[str, Any]
+
+
+@contextmanager
+def store(folder: Path) -> Iterator[tuple[MemChat, FakeClock, ScriptedModel]]:
+    """A store as the tests have it, for more than one test."""
+    clock, chat, extract = FakeClock(NOON), ScriptedModel(), ScriptedModel(name="scripted/extract")
+    chat.replies.extend(["Fine."] * 10)
+    settings = Settings(home=folder / "store", timezone="Europe/Berlin", embed_patience=WAIT)
+    with MemChat(
+        settings=settings,
+        chat_model=chat,
+        extract_model=extract,
+        embedder=HashEmbedder(),
+        clock=clock,
+    ) as mc:
+        yield mc, clock, extract
 
 
 def fill(mc: MemChat, clock: FakeClock, extract_model: ScriptedModel) -> User:
@@ -29,11 +49,12 @@ def fill(mc: MemChat, clock: FakeClock, extract_model: ScriptedModel) -> User:
     tea = ana.memories.add("preference", "tea", "green tea", all_apps=True)
     ana.memories.update(tea.id, value="black tea")
     ana.memories.pin(tea.id)
-    extract_model.replies.append(answer(fact("I may move to Rome", "city", "Rome", flags=["unsure"])))
-    ana.add("I may move to Rome")
+    asthma = fact("I have asthma", "health_condition", "asthma", flags=["sensitive"])
+    extract_model.replies.append(answer(asthma))
+    ana.add("I have asthma")
     clock.advance(seconds=60)
     with ana.chat() as chat:
-        chat.send("Where do I live?").text  # noqa: B018  (the reply is read to its end)
+        chat.send("Where do I live?").text
         extract_model.replies.append(answer())
     work = mc.user("ana", app="work")
     work.memories.add("fact", "desk", "by the window")

@@ -33,7 +33,7 @@ _SPENT = ("at", "purpose", "model", "prompt_tokens", "completion_tokens")
 
 
 class _LeftOut(Exception):
-    """The record belongs to one that stays away, or that is known and has its own here."""
+    """The record belongs to one that is refused, forgotten or known, and goes the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ class ImportRun:
             return
         except MemChatError as error:
             self._refused.append(RefusedRecord(line, str(error)))
+            self._ids.leave_out(record)
 
     def finish(self, *, embeds: bool) -> tuple[Imported, set[int]]:
         """Complete what was written: links, search texts, queued work. Gives what was done, and the
@@ -140,6 +141,8 @@ class ImportRun:
         return self._apps[values["app"]]
 
     def _hold_message(self, values: Values) -> None:
+        if self._ids.is_left_out("session", values["session_id"]):
+            raise _LeftOut
         if self._open is None or values["session_id"] != self._open.values["id"]:
             raise InputError("it does not stand behind the record of its session")
         self._ids.check_new(record_kinds.MESSAGE, values["id"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -36,6 +38,12 @@ class RecordIds:
     def put(self, kind: RecordKind, in_file: int, here: int | None) -> None:
         """Note the id of a record in this store, or None for one that is left out."""
         self._here[kind.name][in_file] = here
+
+    def leave_out(self, record: Mapping[str, Any]) -> None:
+        """Note that a refused record is left out, with all that belongs to it."""
+        in_file = record.get("id")
+        if type(in_file) is int:
+            self._here[record["record"]].setdefault(in_file, None)
 
     def here(self, kind: str, in_file: int | None) -> int | None:
         """The id in this store; None for a record that is not there."""
