@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import date, datetime
 from typing import Any
 
 from sqlalchemy import Connection
-from sqlalchemy.dialects.sqlite import insert
 
+from memchat.store import raw_sql
 from memchat.store.record_kinds import OBJECTS, RecordKind
+from memchat.store.schema import utc_text
 
 
 def add(tx: Connection, kind: RecordKind, columns: Mapping[str, Any]) -> int | None:
-    """Insert a row of this kind; returns its id, or None where the table does not take it, because
-    one with the same key is there."""
-    stored = {name: _stored(name, value) for name, value in columns.items()}
-    table = kind.table
-    key = next(iter(table.primary_key.columns))
-    statement = insert(table).values(**stored).on_conflict_do_nothing().returning(key)
-    return tx.execute(statement).scalar()
+    """Insert a row of this kind; returns its rowid, or None where the table does not take it,
+    because one with the same key is there."""
+    names = ", ".join(f'"{name}"' for name in columns)
+    places = ", ".join("?" * len(columns))
+    sql = (
+        f"INSERT INTO {kind.table.name} ({names}) VALUES ({places})"
+        " ON CONFLICT DO NOTHING RETURNING rowid"
+    )
+    found = raw_sql.rows(tx, sql, *(_stored(name, value) for name, value in columns.items()))
+    return found[0][0] if found else None
 
 
 def _stored(name: str, value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
+    if isinstance(value, datetime):
+        return utc_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
     if name in OBJECTS and value is not None:
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
     return value
