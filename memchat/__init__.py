@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from memchat.app import Answer as Answer
     from memchat.app import Changed as Changed
     from memchat.app import Deleted as Deleted
+    from memchat.app import Exported as Exported
     from memchat.app import FetchedModel as FetchedModel
     from memchat.app import MemChat as MemChat
     from memchat.app import Page as Page
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from memchat.types import Finding as Finding
     from memchat.types import Given as Given
     from memchat.types import Hit as Hit
+    from memchat.types import Imported as Imported
     from memchat.types import InboxItem as InboxItem
     from memchat.types import Insights as Insights
     from memchat.types import Job as Job
@@ -78,6 +80,7 @@ if TYPE_CHECKING:
     from memchat.types import Progress as Progress
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
+    from memchat.types import RefusedRecord as RefusedRecord
     from memchat.types import RestorePlan as RestorePlan
     from memchat.types import Scope as Scope
     from memchat.types import ServiceInfo as ServiceInfo
@@ -90,7 +93,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": (
-        "Answer Changed Deleted FetchedModel MemChat Page PromptContext UseCounts User"
+        "Answer Changed Deleted Exported FetchedModel MemChat Page PromptContext UseCounts User"
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.backups": "Backups",
@@ -115,8 +118,9 @@ _HOMES = {
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence Finding Given Hit InboxItem Insights Job KEEP Keep Learned Memory "
-        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RestorePlan Scope "
+        "Evidence Finding Given Hit Imported InboxItem Insights Job KEEP Keep Learned Memory "
+        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RefusedRecord "
+        "RestorePlan Scope "
         "ServiceInfo Session Undone Usage UsageTotal Wanted Why"
     ),
 }

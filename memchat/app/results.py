@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -46,6 +47,15 @@ class PromptContext:
     facts fit, they are in ``listed``, and ``hits`` are those that fit the message."""
     memory_off: str | None = None
     """Why memory took no part, or None where it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was written into a file."""
+
+    file: Path
+    records: Mapping[str, int]
+    """How many records, by kind: app, session, message, memory, inbox_item …"""
 
 
 class FetchedModel(NamedTuple):

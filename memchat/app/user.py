@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection
@@ -17,7 +18,7 @@ from memchat.app.inbox import Inbox
 from memchat.app.incoming import Messages
 from memchat.app.memories import Memories
 from memchat.app.mentions import Mentions
-from memchat.app.results import Answer, Changed, Deleted, PromptContext
+from memchat.app.results import Answer, Changed, Deleted, Exported, PromptContext
 from memchat.app.room import Room
 from memchat.app.sessions import Sessions
 from memchat.assembly import Assembly
@@ -27,8 +28,10 @@ from memchat.tokens import estimate_tokens
 from memchat.types import (
     Audit,
     Finding,
+    Imported,
     Learned,
     MemorySwitch,
+    Progress,
     Recalled,
     Scope,
     UsageTotal,
@@ -259,15 +262,68 @@ class User(Room):
         with self._database.read() as tx:
             return usage.totals(tx, self._scope.user, session_id)
 
-    def export(self) -> Iterator[dict[str, Any]]:
-        """Everything that is kept of the person, in every app, as plain JSON-ready dictionaries.
+    def export(self, *, all_apps: bool = True) -> Iterator[dict[str, Any]]:
+        """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
 
-        Each has a ``record``: app, memory (with its evidence and history), session (with its
-        messages), inbox_item, refusal or usage. No keys of providers are among it.
+        Each has a ``record``: app, session, message, memory, evidence, event (the history of a
+        memory), inbox_item, refusal, receipt (what a reply was given), muted or usage. Without
+        ``all_apps`` it is what is kept in this app alone. Not among it are keys and settings,
+        vectors, and what was deleted. The store keeps deleted bytes until the iteration has ended.
         """
         from memchat.app.export import export
 
-        return export(self._assembly, self._scope)
+        return export(self._assembly, self._scope, all_apps=all_apps)
+
+    def export_file(
+        self,
+        file: Path | str,
+        *,
+        format: str = "jsonl",
+        all_apps: bool = True,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Exported:
+        """Write what ``export`` gives into a new file that only this account may read.
+
+        ``format`` is jsonl, a record on each line, which ``import_file`` reads, or markdown, a page
+        for people. ``progress`` counts records. Raises InputError where the file is there already,
+        NotFound where nothing is kept of the person, StoreError where it cannot be written.
+        """
+        from memchat.app.export_file import ExportFile
+
+        path = Path(file).expanduser()
+        return ExportFile(self._assembly, self._scope, path, all_apps, progress).write(format)
+
+    def import_file(
+        self,
+        file: Path | str,
+        *,
+        dry_run: bool = False,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Imported:
+        """Read an export in jsonl as this person's own, whoever's it was; nothing goes through the
+        inbox.
+
+        What is here already stays as it is here, so importing twice changes nothing. What was
+        forgotten here stays away, and its words are blanked in conversations that come back.
+        Records that could not be entered today are refused, each with its line. Vectors are made
+        afterwards, by ``jobs.embed`` or a worker; conversations that were not read yet are queued.
+        ``dry_run`` stores nothing and says what would be done. ``progress`` counts records.
+
+        Raises InputError for a file that is no export, is of a newer format, was cut off or has a
+        broken line; nothing is imported then.
+        """
+        from memchat.app.import_file import opened
+        from memchat.app.import_records import import_records
+
+        with opened(Path(file).expanduser()) as source:
+            return import_records(
+                self._assembly,
+                self._scope,
+                source.lines,
+                expected=source.expected,
+                dry_run=dry_run,
+                progress=progress,
+            )
 
     def delete_all(self) -> Deleted:
         """Delete everything that is kept of the person for good, in every app."""

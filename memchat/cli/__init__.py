@@ -28,6 +28,7 @@ from memchat.cli import (
     sessions,
     system,
     tables,
+    transfer,
     ui,
     why,
     worker,
@@ -75,6 +76,8 @@ app.command()(worker.worker)
 app.command()(worker.backfill)
 app.add_typer(services.app, name="services")
 app.command()(audit.audit)
+app.command()(transfer.export)
+app.command("import")(transfer.import_)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(keys.app, name="keys")

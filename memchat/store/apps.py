@@ -55,10 +55,15 @@ def ensure(tx: Connection, scope: Scope, now: datetime) -> tuple[int, int]:
     return own, found.shared or _make(tx, scope.user, EVERY_APP, now)
 
 
+def shared_id(tx: Connection, user: str) -> int | None:
+    """The id of the user's shared row; None where there is none."""
+    query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
+    return tx.execute(query).scalar()
+
+
 def ensure_shared(tx: Connection, user: str, now: datetime) -> int:
     """The id of the user's shared row, which is made if it is missing."""
-    query = select(apps.c.id).where(apps.c.user == user, apps.c.name == EVERY_APP)
-    found = tx.execute(query).scalar()
+    found = shared_id(tx, user)
     if found is None:
         _check_user(tx, user)
     return found or _make(tx, user, EVERY_APP, now)

@@ -102,6 +102,16 @@ def value_edits(tx: Connection, memory_ids: Sequence[int]) -> dict[int, datetime
     }
 
 
+def former_wordings(tx: Connection, app_id: int) -> list[tuple[int, dict[str, Any]]]:
+    """What the memories of a scope said before the user edited them: their ids, and the values as
+    the events have them."""
+    sql = (
+        "SELECT e.memory_id, e.old FROM memory_events e JOIN memories m ON m.id = e.memory_id"
+        " WHERE e.app_id = ? AND e.kind = 'edit' AND json_extract(e.old, '$.value') IS NOT NULL"
+    )
+    return [(row[0], json.loads(row[1])) for row in raw_sql.rows(tx, sql, app_id)]
+
+
 def of_session(tx: Connection, session_id: int) -> list[Event]:
     """The events of all memories that a conversation caused, in order."""
     e = memory_events.c

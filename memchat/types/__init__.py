@@ -10,6 +10,7 @@ from memchat.types.cue_plan import CuePlan
 from memchat.types.event import Event
 from memchat.types.evidence import Evidence
 from memchat.types.hit import Hit, Recalled
+from memchat.types.imported import Imported, RefusedRecord
 from memchat.types.inbox import InboxItem
 from memchat.types.insights import Insights
 from memchat.types.job import EmbeddingState, EmbeddingStatus, Job

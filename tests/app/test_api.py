@@ -15,10 +15,11 @@ from tests.support.paths import ROOT
 NAMES = """
 Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
 ChatModel Check ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event
-Evidence ExtractionError FetchedModel Finding Given Hit Inbox InboxItem InputError Insights Job
-Jobs JobsDone KEEP Keep Learned MemChat MemChatError Memories Memory MemorySwitch Mentions
-Message Messages MigrationResult NotFound Page Place PluginInfo Progress PromptContext
-ProviderError Recalled Refusal Reply RestorePlan SchemaError Scope ScopeError SecretError
+Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported Inbox InboxItem
+InputError Insights Job Jobs JobsDone Keep KEEP Learned MemChat MemChatError Memories Memory
+MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place PluginInfo Progress
+PromptContext ProviderError Recalled Refusal RefusedRecord Reply RestorePlan SchemaError Scope
+ScopeError SecretError
 ServiceError ServiceInfo Services Session Sessions Settings StoreError StoreFull Undone Usage
 UsageTotal UseCounts User Wanted Why
 """
@@ -49,7 +50,11 @@ User
     context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
         PromptContext
     delete_all() -> Deleted
-    export() -> Iterator[dict[str, Any]]
+    export(*, all_apps: bool = True) -> Iterator[dict[str, Any]]
+    export_file(file: Path | str, *, format: str = 'jsonl', all_apps: bool = True, progress:
+        Callable[[Progress], None] | None = None) -> Exported
+    import_file(file: Path | str, *, dry_run: bool = False, progress: Callable[[Progress], None]
+        | None = None) -> Imported
     inbox -> Inbox
     memories -> Memories
     memory_switch(*, all_apps: bool = False) -> MemorySwitch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -111,40 +110,6 @@ def test_first_words_leave_out_unknown_sessions(mc) -> None:
     ana.sessions.delete(two)
     assert ana.sessions.first_words([one, two, other, 10**9]) == {one: "Hello"}
     assert mc.user("nobody").sessions.first_words([one]) == {}
-
-
-def test_export_leaves_out_what_is_deleted_while_it_runs(mc, clock) -> None:
-    ana = mc.user("ana")
-    for number in range(3):
-        clock.advance(seconds=1)
-        ana.memories.add("fact", "boat", f"boat {number}")
-        ana.add(f"Hello {number}", wait=False)
-    kinds = []
-    for record in ana.export():
-        kinds.append(record["record"])
-        if kinds[-1] == "memory" and kinds.count("memory") == 1:
-            ana.memories.delete(ana.memories.list(status="all")[-1].id)
-        if kinds[-1] == "session" and kinds.count("session") == 1:
-            ana.sessions.delete(ana.sessions.list()[-1].id)
-    assert (kinds.count("memory"), kinds.count("session")) == (2, 2)
-
-
-def test_export_has_everything_of_the_person_and_of_nobody_else(mc, extract_model) -> None:
-    ana = mc.user("ana")
-    extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
-    ana.add("I live in Lisbon")
-    ana.memories.add("preference", "tea", "green tea", all_apps=True)
-    mc.user("ana", app="work").memories.add("fact", "desk", "by the window")
-    mc.user("bo").memories.add("profile", "city", "Oslo")
-    records = list(ana.export())
-    json.dumps(records)
-    kinds = [record["record"] for record in records]
-    assert kinds.count("app") == 2 and kinds.count("session") == 1
-    values = sorted(record["value"] for record in records if record["record"] == "memory")
-    assert values == ["Lisbon", "by the window", "green tea"]
-    (lisbon,) = [record for record in records if record.get("value") == "Lisbon"]
-    assert lisbon["evidence"][0]["quote"] == "I live in Lisbon" and lisbon["history"]
-    assert "Oslo" not in json.dumps(records)
 
 
 def test_delete_all_says_how_much_went(mc) -> None:

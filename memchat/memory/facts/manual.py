@@ -56,8 +56,8 @@ class ManualChanges:
         """
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         app_id = shared if all_apps else own
-        kind, name, words = _checked(memory_type, key, value)
-        secret = _is_secret(name, words, keep_secret)
+        kind, name, words = checked_fact(memory_type, key, value)
+        secret = is_secret(name, words, keep_secret)
         self._check_day(expires_at)
         if isinstance(starts_at, datetime):
             raise InputError("the first day is a date without a time; give day.date()")
@@ -106,13 +106,13 @@ class ManualChanges:
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         here = memories.app_id_of(self.tx, memory.id)
         app_id = here if all_apps is None else shared if all_apps else own
-        kind, name, words = _checked(
+        kind, name, words = checked_fact(
             memory_type or memory.memory_type,
             memory.key if key is None else key,
             memory.value if value is None else value,
         )
         same = (name, words) == (memory.key, memory.value)
-        secret = not same and _is_secret(name, words, keep_secret)
+        secret = not same and is_secret(name, words, keep_secret)
         until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
         if not isinstance(expires_at, Keep):
             self._check_day(expires_at)
@@ -227,7 +227,8 @@ def _is_sensitive_now(memory: Memory, key: str) -> bool:
     return memory.sensitive or (key != memory.key and is_sensitive(key))
 
 
-def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, str]:
+def checked_fact(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, str]:
+    """Type, key and value as they are stored. Raises InputError for those that cannot be."""
     kind = memory_type.strip().casefold()
     if kind not in MEMORY_TYPES:
         raise InputError(f"{memory_type!r} is no type; use {', '.join(MEMORY_TYPES)}")
@@ -235,7 +236,7 @@ def _checked(memory_type: str, key: str, value: str) -> tuple[MemoryType, str, s
     return kind, name, one_line(value, "value", VALUE_LIMIT)
 
 
-def _is_secret(key: str, value: str, keep: bool) -> bool:
+def is_secret(key: str, value: str, keep: bool) -> bool:
     """Whether a value looks like a secret other than an e-mail address or a phone number. Raises
     SecretError unless ``keep``."""
     kinds = {secret.kind for _words, secret in secrets.find_in_fact(key, value)}

@@ -260,6 +260,26 @@ def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
     embeddings.remove_unused(tx, hashes)
 
 
+def present_search_text(
+    tx: Connection,
+    memory: Memory,
+    app_id: int,
+    zone: ZoneInfo,
+    *,
+    without: Collection[int] = (),
+) -> str:
+    """The search text of a memory by the rows as they are, with its first quote that is not blanked
+    and is not of the messages ``without``."""
+    proofs = [
+        proof
+        for proof in evidence.of_memory(tx, memory.id)
+        if FILLER not in proof.quote and proof.message_id not in without
+    ]
+    quote = proofs[0].quote if proofs else ""
+    left = cues.distinctive(tx, app_id, memory.cues)
+    return search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
+
+
 def reindex(
     tx: Connection,
     ids: Iterable[int],
@@ -277,14 +297,7 @@ def reindex(
         if memory is None:
             continue  # it is hidden, and its purge is queued
         old = memories.hash_of(tx, memory_id)
-        proofs = [
-            proof
-            for proof in evidence.of_memory(tx, memory_id)
-            if FILLER not in proof.quote and proof.message_id not in without
-        ]
-        quote = proofs[0].quote if proofs else ""
-        left = cues.distinctive(tx, app_id, memory.cues)
-        words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
+        words = present_search_text(tx, memory, app_id, zone, without=without)
         memory_changes.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)

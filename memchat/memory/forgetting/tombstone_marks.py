@@ -32,9 +32,14 @@ def wording_marks(key: str, value: str) -> set[Mark]:
     """The marks that are lifted when the user enters it by hand: those of this fact, not of others
     that share a name."""
     return {
-        ("value", f"{key}|{text.normal_value(value)}"),
+        value_mark(key, value),
         *(("word", f"{key}|{word}") for word in _words(value)),
     }
+
+
+def value_mark(key: str, value: str) -> Mark:
+    """The mark of exactly this fact."""
+    return "value", f"{key}|{text.normal_value(value)}"
 
 
 def proof_marks(key: str, quote: str, message_id: int) -> set[Mark]:

@@ -1,0 +1,54 @@
+"""Importing records into the store: all of them in one transaction, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from time import monotonic
+from typing import Any
+
+from memchat.assembly import Assembly
+from memchat.memory.forgetting import purge
+from memchat.memory.transfer.import_run import ImportRun
+from memchat.types import Imported, Progress, Scope
+
+_EVERY = 500
+"""Records between two reports of the progress."""
+
+
+class _DryRun(Exception):
+    """Ends the transaction without its changes."""
+
+
+def import_records(
+    assembly: Assembly,
+    scope: Scope,
+    records: Iterable[tuple[int, Mapping[str, Any]]],
+    *,
+    expected: int,
+    dry_run: bool,
+    progress: Callable[[Progress], None] | None,
+) -> Imported:
+    """Write records of the kinds of an export, each with its line, as those of this person.
+
+    Others who write wait meanwhile. Where ``records`` raises, nothing is stored.
+    """
+    done: Imported | None = None
+    began = monotonic()
+    try:
+        with assembly.database.write() as tx:
+            run = ImportRun(tx, scope.user, assembly.settings.zone, assembly.clock())
+            for count, (line, record) in enumerate(records, 1):
+                run.take(line, record)
+                if progress is not None and count % _EVERY == 0:
+                    total = max(expected, count)
+                    progress(Progress(count, total, monotonic() - began, unit="records"))
+            done, stale = run.finish(embeds=assembly.embeds())
+            if dry_run:
+                raise _DryRun
+            assembly.drop_vectors(tx, stale)
+    except _DryRun:
+        assert done is not None
+        return replace(done, dry_run=True)
+    purge.scrub(assembly.database)
+    return done

@@ -1,0 +1,122 @@
+"""``memchat export`` and ``memchat import``: everything of a person as a file, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import tables
+from memchat.cli.options import DEFAULT_APP, Json, User, known_app, open_store
+from memchat.types import counted, to_json
+
+if TYPE_CHECKING:
+    from memchat.types import Imported
+
+_NOUNS = {
+    "memory": ("memory", "memories"),
+    "session": ("session", "sessions"),
+    "message": ("message", "messages"),
+}
+"""What is told of an import or export."""
+_MOST_LINES = 20
+"""Refused lines that are listed, at most."""
+
+
+class Format(StrEnum):
+    """What an export is written as."""
+
+    JSONL = "jsonl"
+    MARKDOWN = "markdown"
+
+
+OneApp = Annotated[
+    str | None,
+    typer.Option("--app", help="Only what is kept in this app.", show_default="every app"),
+]
+
+
+def export(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that is not there yet.")],
+    user: User,
+    app: OneApp = None,
+    format: Annotated[
+        Format,
+        typer.Option("--format", help="jsonl, which import reads; markdown, a page for people."),
+    ] = Format.JSONL,
+    as_json: Json = False,
+) -> None:
+    """Write everything that is kept of a person into a file.
+
+    Memories with their history, conversations, the inbox, and what replies were given; no keys
+    and no settings. Only your account may read the file; nothing in it is encrypted.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    line = ProgressLine()
+    with open_store() as mc:
+        person = known_app(mc, user, app or DEFAULT_APP)
+        try:
+            done = person.export_file(
+                file, format=format.value, all_apps=app is None, progress=line.update
+            )
+        finally:
+            line.end()
+    if as_json:
+        tables.print_json(to_json(done) | {"file": str(done.file)})
+        return
+    print(tables.plain(f"{_told(done.records)} of {user} written to {done.file}"))
+
+
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What memchat export wrote.")],
+    user: User,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Store nothing; say what would be done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Read an export back, as this user's own.
+
+    What is here already stays as it is, and what was forgotten here stays away. All of it is
+    imported or, where the file is broken, nothing.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    line = ProgressLine()
+    with open_store() as mc:
+        try:
+            done = mc.user(user).import_file(file, dry_run=dry_run, progress=line.update)
+        finally:
+            line.end()
+        if as_json:
+            tables.print_json(to_json(done))
+        else:
+            _say(done)
+
+
+def _say(done: Imported) -> None:
+    print(f"{_told(done.added)} {'would be imported' if done.dry_run else 'imported'}")
+    if done.known:
+        print(f"here already, and left as they are: {_told(done.known)}")
+    if done.forgotten:
+        print(f"forgotten here, and left out: {_told({'memory': done.forgotten})}")
+    if done.unread:
+        print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
+    if done.unembedded:
+        waiting = counted(done.unembedded, "vector")
+        print(f"found by their words so far: {waiting} to be made; memchat backfill makes them now")
+    for one in done.refused[:_MOST_LINES]:
+        tables.notice(tables.plain(f"line {one.line} was refused: {one.reason}"))
+    if len(done.refused) > _MOST_LINES:
+        tables.notice(f"{len(done.refused):,} lines were refused; --json lists all of them")
+
+
+def _told(records: Mapping[str, int]) -> str:
+    """``3 memories, 1 session, 2 messages``, or ``nothing``."""
+    numbers = [(records.get(kind, 0), *nouns) for kind, nouns in _NOUNS.items()]
+    told = [f"{n:,} {one if n == 1 else many}" for n, one, many in numbers if n]
+    return ", ".join(told) or "nothing"

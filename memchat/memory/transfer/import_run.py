@@ -1,0 +1,302 @@
+"""Writing the records of an export into the store, in the caller's transaction.
+
+The records come in the order of ``record_kinds.EVERY``. Whatever a record says, it is written into
+the scopes of the one person who imports. What the store has stays as it is there; what was
+forgotten there stays forgotten.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection, func, select
+
+from memchat.errors import InputError, MemChatError
+from memchat.memory.transfer import record_check
+from memchat.memory.transfer.imported_rows import ImportedRows
+from memchat.memory.transfer.known_memories import KnownMemories
+from memchat.memory.transfer.known_sessions import KnownSessions
+from memchat.memory.transfer.record_check import Values
+from memchat.memory.transfer.record_ids import RecordIds
+from memchat.store import apps, new_memory, record_kinds, record_rows
+from memchat.store.record_kinds import RecordKind
+from memchat.store.schema import inbox, usage
+from memchat.types import EVERY_APP, Imported, RefusedRecord, Scope
+
+_ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
+_SPENT = ("at", "purpose", "model", "prompt_tokens", "completion_tokens")
+
+
+class _LeftOut(Exception):
+    """The record belongs to one that is refused, forgotten or known, and goes the same way."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Conversation:
+    """A session of the file, with those of its messages that were read so far."""
+
+    values: Values
+    turns: dict[int, Values] = field(default_factory=dict)
+    """By their ids in the file."""
+
+
+@dataclass
+class ImportRun:
+    """One import into the scopes of one person."""
+
+    tx: Connection
+    user: str
+    zone: ZoneInfo
+    now: datetime
+
+    def __post_init__(self) -> None:
+        apps.ids_of_user(self.tx, self.user)  # refuses a new name that cannot be seen
+        self._shared = apps.shared_id(self.tx, self.user)
+        self._ids = RecordIds(self.tx)
+        self._memories = KnownMemories(self.tx)
+        self._sessions = KnownSessions(self.tx)
+        self._rows = ImportedRows(self.tx, self.user, self.zone, self.now)
+        self._apps: dict[str, int] = {}
+        self._old_apps: set[int] = set()
+        self._open: _Conversation | None = None
+        self._new: defaultdict[str, set[int]] = defaultdict(set)
+        self._spent: dict[int, set[tuple[Any, ...]]] = {}
+        self._added: Counter[str] = Counter()
+        self._known: Counter[str] = Counter()
+        self._forgotten = 0
+        self._refused: list[RefusedRecord] = []
+        self._take: Mapping[str, Callable[[Values], None]] = {
+            "app": self._app,
+            "memory": self._memory,
+            "evidence": self._evidence,
+            "event": self._event,
+            "inbox_item": self._inbox_item,
+            "refusal": self._refusal,
+            "receipt": self._receipt,
+            "muted": self._muted,
+            "usage": self._usage,
+        }
+
+    def take(self, line: int, record: Mapping[str, Any]) -> None:
+        """Write one record of a known kind, or note why it cannot be written. ``line`` is where it
+        stands in the file."""
+        try:
+            kind, values = record_check.checked(record)
+            if kind is record_kinds.MESSAGE:
+                self._hold_message(values)
+                return
+            self._close_session()
+            if kind is record_kinds.SESSION:
+                self._ids.check_new(kind, values["id"])
+                self._app_id(values)
+                self._open = _Conversation(values)
+            else:
+                self._take[kind.name](values)
+        except _LeftOut:
+            return
+        except MemChatError as error:
+            self._refused.append(RefusedRecord(line, str(error)))
+            self._ids.leave_out(record)
+
+    def finish(self, *, embeds: bool) -> tuple[Imported, set[int]]:
+        """Complete what was written: links, search texts, queued work. Gives what was done, and the
+        scope rows whose saved vector index must be dropped."""
+        self._close_session()
+        stale = self._rows.complete(self._ids, embeds=embeds)
+        done = Imported(
+            dict(self._added),
+            dict(self._known),
+            self._forgotten,
+            tuple(sorted(self._refused, key=lambda one: one.line)),
+            self._rows.unread,
+            self._rows.unembedded,
+        )
+        return done, stale
+
+    def _app(self, values: Values) -> None:
+        name = values["name"]
+        if name == EVERY_APP:
+            app_id = self._shared
+        else:
+            scope = Scope(self.user, name)
+            app_id, name = apps.find(self.tx, scope).own, scope.app
+        if app_id is not None:
+            self._old_apps.add(app_id)
+            self._known["app"] += 1
+        else:
+            columns = {"user": self.user, **values, "name": name}
+            app_id = record_rows.add(self.tx, record_kinds.APP, columns)
+            assert app_id is not None
+            self._added["app"] += 1
+        self._apps[values["name"]] = app_id
+
+    def _app_id(self, values: Values) -> int:
+        if values["app"] not in self._apps:
+            raise InputError("its app has no record before it")
+        return self._apps[values["app"]]
+
+    def _hold_message(self, values: Values) -> None:
+        if self._ids.is_left_out("session", values["session_id"]):
+            raise _LeftOut
+        if self._open is None or values["session_id"] != self._open.values["id"]:
+            raise InputError("it does not stand behind the record of its session")
+        self._ids.check_new(record_kinds.MESSAGE, values["id"])
+        if values["id"] in self._open.turns:
+            raise InputError("an earlier message has the same id")
+        self._open.turns[values["id"]] = values
+
+    def _close_session(self) -> None:
+        """Write the session whose messages are all read now."""
+        if self._open is None:
+            return
+        held, self._open = self._open, None
+        values, turns = held.values, [*held.turns.values()]
+        app_id = self._app_id(values)
+        found = None
+        if app_id in self._old_apps:
+            found = self._sessions.find(app_id, values["started_at"], turns)
+        if found is not None:
+            session_id, same = found
+            self._ids.put(record_kinds.SESSION, values["id"], session_id)
+            for turn in turns:
+                self._ids.put(record_kinds.MESSAGE, turn["id"], same.get(turn["id"]))
+            self._known["session"] += 1
+            self._known["message"] += len(same)
+            return
+        read_to = values["extracted_to"] or 0
+        new_id = self._add(record_kinds.SESSION, values | {"extracted_to": 0})
+        here = 0
+        for turn in turns:
+            message_id = self._add(record_kinds.MESSAGE, turn)
+            here = message_id if turn["id"] <= read_to else here
+        self._rows.add_session(new_id, app_id, read_to=here, summary=values["summary"])
+
+    def _memory(self, values: Values) -> None:
+        self._ids.check_new(record_kinds.MEMORY, values["id"])
+        app_id = self._app_id(values)
+        sha1 = new_memory.sha1_of(values["memory_type"], values["key"], values["value"])
+        found = self._memories.find(app_id, sha1)
+        if found is not None:
+            memory_id, deleted = found
+            self._ids.put(record_kinds.MEMORY, values["id"], None if deleted else memory_id)
+            self._forgotten += deleted
+            self._known["memory"] += not deleted
+            return
+        forgotten = self._is_forgotten(app_id, values, values["said_at"])
+        self._forgotten += forgotten
+        if forgotten and not self._new["session"]:
+            self._ids.put(record_kinds.MEMORY, values["id"], None)
+            return
+        replaced_by = values["replaced_by"]
+        words = {"sha1": sha1, "search_text": "", "text_hash": ""}
+        columns = values | words | {"replaced_by": None}
+        memory_id = self._add(record_kinds.MEMORY, columns, counted=not forgotten)
+        self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
+
+    def _is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
+        scopes = [app_id] if self._shared is None else [app_id, self._shared]
+        return self._memories.is_forgotten(scopes, values["key"], values["value"], said_at)
+
+    def _evidence(self, values: Values) -> None:
+        memory_id = self._need("memory", values["memory_id"])
+        message_id = self._need("message", values["message_id"])
+        if memory_id in self._new["memory"] or message_id in self._new["message"]:
+            self._add(record_kinds.EVIDENCE, values)
+
+    def _event(self, values: Values) -> None:
+        memory_id = self._need("memory", values["memory_id"])
+        if memory_id not in self._new["memory"]:
+            return
+        for state in filter(None, (values["old"], values["new"])):
+            if "replaced_by" in state:
+                state["replaced_by"] = self._ids.here("memory", state["replaced_by"])
+        self._add(record_kinds.EVENT, values)
+
+    def _inbox_item(self, values: Values) -> None:
+        app_id = self._app_id(values)
+        message_id = self._ids.here("message", values["message_id"])
+        for name in ("memory_id", "related_id", "target_id"):
+            if values[name] is not None:
+                self._need("memory", values[name])
+        decided = message_id is not None and message_id not in self._new["message"]
+        if app_id in self._old_apps and (decided or self._is_answered(app_id, values)):
+            self._known["inbox_item"] += 1
+            return
+        self._add(record_kinds.INBOX_ITEM, values)
+
+    def _is_answered(self, app_id: int, values: Values) -> bool:
+        """Whether the same question was asked here before, or its answer is known."""
+        same = [inbox.c[name].is_not_distinct_from(values[name]) for name in _ITEM]
+        query = select(func.count()).where(inbox.c.app_id == app_id, *same)
+        if self.tx.execute(query).scalar():
+            return True
+        if values["key"] is None or values["value"] is None:
+            return False
+        sha1 = new_memory.sha1_of(values["memory_type"] or "", values["key"], values["value"])
+        known = values["relation"] != "ends" and self._memories.find(app_id, sha1) is not None
+        return known or self._is_forgotten(app_id, values, values["created_at"])
+
+    def _refusal(self, values: Values) -> None:
+        self._of_new_session(values["session_id"])
+        self._add(record_kinds.REFUSAL, values)
+
+    def _receipt(self, values: Values) -> None:
+        if self._need("message", values["message_id"]) not in self._new["message"]:
+            return
+        item_id = self._need(values["kind"], values["item_id"])
+        self._add(record_kinds.RECEIPT, values | {"item_id": item_id})
+
+    def _muted(self, values: Values) -> None:
+        self._of_new_session(values["session_id"])
+        self._need("memory", values["memory_id"])
+        self._add(record_kinds.MUTED, values)
+
+    def _usage(self, values: Values) -> None:
+        app_id = self._app_id(values)
+        if app_id in self._old_apps:
+            if app_id not in self._spent:
+                columns = (usage.c[name] for name in _SPENT)
+                rows = self.tx.execute(select(*columns).where(usage.c.app_id == app_id))
+                self._spent[app_id] = {tuple(row) for row in rows}
+            if tuple(values[name] for name in _SPENT) in self._spent[app_id]:
+                self._known["usage"] += 1
+                return
+        self._add(record_kinds.USAGE, values)
+
+    def _of_new_session(self, in_file: int) -> None:
+        if self._need("session", in_file) not in self._new["session"]:
+            raise _LeftOut
+
+    def _need(self, kind: str, in_file: int) -> int:
+        """The id here of a record that this one cannot do without."""
+        here = self._ids.here(kind, in_file)
+        if here is not None:
+            return here
+        if self._ids.is_left_out(kind, in_file):
+            raise _LeftOut
+        raise InputError(f"its {kind} {in_file} has no record before it")
+
+    def _add(self, kind: RecordKind, values: Values, *, counted: bool = True) -> int:
+        """Write a row with its references as they are here."""
+        columns = dict(values)
+        for name, referred in kind.refers.items():
+            columns[name] = self._ids.here(referred, values[name])
+        if "app" in columns:
+            columns["app_id"] = self._apps[columns.pop("app")]
+        in_file = columns.pop("id", None)
+        kept = self._ids.kept(kind, in_file) if in_file is not None else None
+        if kept is not None:
+            columns["id"] = kept
+        row_id = record_rows.add(self.tx, kind, columns)
+        if row_id is None:
+            raise InputError(f"an earlier {kind.name} is the same, or has the same id")
+        if in_file is not None:
+            self._ids.put(kind, in_file, row_id)
+        self._new[kind.name].add(row_id)
+        self._added[kind.name] += counted
+        return row_id

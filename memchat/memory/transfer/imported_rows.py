@@ -1,0 +1,164 @@
+"""Completing imported rows: links, search texts, what replaces what, and queued work.
+
+Search texts and vectors are not part of an export; the texts are written here, and the vectors are
+queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from sqlalchemy import Connection, select, update
+
+from memchat.memory.context import Context
+from memchat.memory.facts.in_force import said_order, values_of_key
+from memchat.memory.forgetting import purge, redaction
+from memchat.memory.recall import turn_texts
+from memchat.memory.transfer.record_ids import RecordIds
+from memchat.store import (
+    apps,
+    inbox,
+    jobs,
+    keywords,
+    memories,
+    memory_changes,
+    messages,
+    services,
+    sessions,
+)
+from memchat.store.apps import ScopeIds
+from memchat.store.events import Cause
+from memchat.store.new_memory import text_hash
+from memchat.store.schema import messages as message_rows
+from memchat.store.schema import sessions as session_rows
+from memchat.types import Memory, Scope
+
+IMPORTED = "imported"
+
+
+@dataclass(slots=True)
+class ImportedRows:
+    """The rows that an import wrote."""
+
+    tx: Connection
+    user: str
+    zone: ZoneInfo
+    now: datetime
+    unread: int = 0
+    """How many conversations were queued to be read."""
+    unembedded: int = 0
+    """How many memories and conversations were queued to be embedded."""
+    _sessions: dict[int, int] = field(default_factory=dict)
+    _memories: dict[int, int] = field(default_factory=dict)
+    """New rows, each with its scope row."""
+    _forgotten: dict[int, int] = field(default_factory=dict)
+    _replaced: dict[int, int] = field(default_factory=dict)
+    """New memories with the id in the file of what replaced them."""
+
+    def add_session(
+        self, session_id: int, app_id: int, *, read_to: int, summary: str | None
+    ) -> None:
+        """Note a new conversation, whose messages are all written, and up to where it was read."""
+        self._sessions[session_id] = app_id
+        row = update(session_rows).where(session_rows.c.id == session_id)
+        self.tx.execute(row.values(extracted_to=read_to))
+        if summary:
+            keywords.write(self.tx, "sessions", session_id, app_id, summary)
+        m = message_rows.c
+        found = select(m.id).where(m.session_id == session_id, m.memory == 1)
+        messages.write_keywords(self.tx, session_id, list(self.tx.execute(found).scalars()))
+
+    def add_memory(
+        self, memory_id: int, app_id: int, *, replaced_by: int | None, forgotten: bool
+    ) -> None:
+        """Note a new memory. One that was forgotten here is written until its words are blanked in
+        the new conversations, and is then purged."""
+        (self._forgotten if forgotten else self._memories)[memory_id] = app_id
+        if replaced_by is not None:
+            self._replaced[memory_id] = replaced_by
+
+    def complete(self, ids: RecordIds, *, embeds: bool) -> set[int]:
+        """Do what needs all rows; the scope rows whose saved vector index must be dropped."""
+        for memory_id, in_file in self._replaced.items():
+            here = ids.here("memory", in_file)
+            memory_changes.set_columns(self.tx, memory_id, replaced_by=here)
+        if self._sessions or self._memories:
+            apps.ensure_shared(self.tx, self.user, self.now)
+        stale = self._forget()
+        self._write_search_texts(embeds)
+        self._retire_rivals()
+        self._index_sessions(embeds)
+        self._queue_unread()
+        return stale
+
+    def _forget(self) -> set[int]:
+        gone = [
+            memory
+            for memory_id, app_id in self._forgotten.items()
+            if (memory := memories.get(self.tx, [app_id], memory_id)) is not None
+        ]
+        return purge.forget(self.tx, gone, self.zone, self.now)
+
+    def _write_search_texts(self, embeds: bool) -> None:
+        for memory_id, memory in self._present():
+            app_id = self._memories[memory_id]
+            words = redaction.present_search_text(self.tx, memory, app_id, self.zone)
+            hashed = text_hash(words)
+            memory_changes.set_columns(self.tx, memory_id, search_text=words, text_hash=hashed)
+            if not memory.active and memory.inactive_reason != "superseded":
+                continue
+            keywords.write(self.tx, "memories", memory_id, app_id, words)
+            if embeds:
+                jobs.enqueue(self.tx, "embed", app_id, memory_id, self.now)
+                self.unembedded += 1
+
+    def _retire_rivals(self) -> None:
+        """Of a key that holds one value, the one that was said last holds, also where the store had
+        another before."""
+        slots = {(self._memories[i], memory.key) for i, memory in self._present() if memory.active}
+        for app_id, key in sorted(slots):
+            ctx = Context(self.tx, ScopeIds(app_id, None), self.now, self.zone)
+            holding = sorted(values_of_key(ctx, app_id, key), key=said_order)
+            if all(memory.id in self._memories for memory in holding):
+                continue  # so it was where they come from
+            cause = Cause(self.now, "user", IMPORTED)
+            for memory in holding[:-1]:
+                memory_changes.deactivate(
+                    self.tx, memory, app_id, "superseded", cause, replaced_by=holding[-1].id
+                )
+
+    def _index_sessions(self, embeds: bool) -> None:
+        service_id = services.in_use(self.tx)
+        for session_id, app_id in self._sessions.items():
+            turn_texts.write(self.tx, session_id, self.zone, service_id, {}, self.now)
+            found = sessions.by_id(self.tx, session_id)
+            if embeds and found is not None and found[0].extracted_to:
+                jobs.enqueue(self.tx, "index", app_id, session_id, self.now)
+                self.unembedded += 1
+
+    def _queue_unread(self) -> None:
+        waiting = set(inbox.sessions_awaiting_second_look(self.tx, self.user))
+        for session_id, app_id in self._sessions.items():
+            found = sessions.by_id(self.tx, session_id)
+            if found is None or found[0].ended_at is None:
+                continue
+            if not apps.memory_switch(self.tx, Scope(self.user, found[0].app)).on:
+                continue
+            if sessions.has_unread_messages(self.tx, session_id):
+                jobs.enqueue(self.tx, "extract", app_id, session_id, self.now)
+                self.unread += 1
+            if session_id in waiting:
+                jobs.enqueue(self.tx, "verify", app_id, session_id, self.now)
+
+    def _present(self) -> Sequence[tuple[int, Memory]]:
+        """The new memories as their rows are now."""
+        found: list[tuple[int, Memory]] = []
+        for app_id in sorted(set(self._memories.values())):
+            here = [i for i, home in self._memories.items() if home == app_id]
+            for first in range(0, len(here), 500):
+                batch = memories.by_ids(self.tx, [app_id], here[first : first + 500])
+                found += batch.items()
+        return found

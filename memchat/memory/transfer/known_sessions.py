@@ -1,0 +1,75 @@
+"""Recognising the conversations of an export that are in the store already."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import Connection, select
+
+from memchat.memory.forgetting.redaction import FILLER
+from memchat.memory.transfer.record_check import Values
+from memchat.store import messages
+from memchat.store.schema import sessions
+from memchat.types import Message
+
+
+@dataclass(slots=True)
+class KnownSessions:
+    """The conversations that were in some scope rows before the import.
+
+    One is recognised by when it began and by any of its messages, since the others may have been
+    deleted and words in it blanked. Each is found once.
+    """
+
+    tx: Connection
+    _by_start: dict[int, dict[datetime, list[int]]] = field(default_factory=dict)
+
+    def find(
+        self, app_id: int, started_at: datetime, turns: Sequence[Values]
+    ) -> tuple[int, Mapping[int, int]] | None:
+        """The id of the same conversation, and for the ids of these messages in the file those
+        here; None where there is none. ``turns`` are its messages."""
+        there = self._starts(app_id).get(started_at, [])
+        for session_id in there:
+            said = messages.of_session(self.tx, session_id)
+            same = _pairs(turns, said)
+            if same or not (turns or said):
+                there.remove(session_id)
+                return session_id, same
+        return None
+
+    def _starts(self, app_id: int) -> dict[datetime, list[int]]:
+        if app_id not in self._by_start:
+            found: defaultdict[datetime, list[int]] = defaultdict(list)
+            s = sessions.c
+            query = select(s.id, s.started_at).where(s.app_id == app_id).order_by(s.id)
+            for row in self.tx.execute(query):
+                found[row.started_at].append(row.id)
+            self._by_start[app_id] = dict(found)
+        return self._by_start[app_id]
+
+
+def _pairs(turns: Sequence[Values], said: Sequence[Message]) -> dict[int, int]:
+    """Which messages are the same, in order: their ids in the file, and those here."""
+    pairs: dict[int, int] = {}
+    left = list(said)
+    for turn in turns:
+        for place, message in enumerate(left):
+            if _same(turn, message):
+                pairs[turn["id"]] = message.id
+                del left[: place + 1]
+                break
+    return pairs
+
+
+def _same(turn: Values, message: Message) -> bool:
+    if (turn["role"], turn["created_at"]) != (message.role, message.created_at):
+        return False
+    here, there = message.content, turn["content"]
+    return here == there or (
+        len(here) == len(there)
+        and all(a == b or FILLER in (a, b) for a, b in zip(here, there, strict=True))
+    )

@@ -1,0 +1,119 @@
+"""Whether a record of an export can be stored: its fields, their types and their values.
+
+A file may come from anywhere, so nothing in it is trusted. What a person could not enter today is
+refused here too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+
+from memchat.errors import InputError
+from memchat.memory.facts import manual
+from memchat.store import record_kinds
+from memchat.store.record_kinds import RecordKind
+from memchat.types import MEMORY_TYPES
+
+Values = dict[str, Any]
+"""The checked fields of a record, as the store takes them."""
+LARGEST_ID = 2**53
+"""Ids up to this are exact in every reader of JSON."""
+_YEARS = range(1000, 9000)
+_RELATIONS = ("new", "updates", "ends", "same", "beside")
+_EVENTS = (
+    "add", "repeat", "edit", "supersede", "merge", "expire", "end", "restore", "pin", "unpin",
+    "move", "hide", "show",
+)  # fmt: skip
+_CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
+    ("message", "role"): ("user", "assistant"),
+    ("message", "status"): ("complete", "partial", "failed"),
+    ("memory", "created_by"): ("manual", "auto", "import", "mcp"),
+    ("memory", "inactive_reason"): (None, "superseded", "merged", "expired", "ended"),
+    ("event", "kind"): _EVENTS,
+    ("event", "actor"): ("user", "model", "system"),
+    ("inbox_item", "status"): ("pending", "rejected"),
+    ("inbox_item", "memory_type"): (None, *MEMORY_TYPES),
+    ("inbox_item", "relation"): _RELATIONS,
+    ("refusal", "memory_type"): (None, *MEMORY_TYPES),
+    ("refusal", "relation"): _RELATIONS,
+    ("receipt", "kind"): ("memory", "message"),
+}
+
+
+def checked(record: Mapping[str, Any]) -> tuple[RecordKind, Values]:
+    """The kind of a record and its values.
+
+    Raises InputError that says which field cannot be stored, and why. The message holds no value
+    of the record.
+    """
+    kind = record_kinds.BY_NAME[record["record"]]
+    values = {name: _value(kind, name, record.get(name)) for name in kind.fields}
+    for name in kind.fields:
+        choices = _CHOICES.get((kind.name, name))
+        if choices is not None and values[name] not in choices:
+            named = ", ".join(choice or "null" for choice in choices)
+            raise InputError(f"its {name} must be one of {named}")
+    if kind is record_kinds.MEMORY:
+        _check_memory(values)
+    return kind, values
+
+
+def _check_memory(values: Values) -> None:
+    fact = manual.checked_fact(values["memory_type"], values["key"], values["value"])
+    values["memory_type"], values["key"], values["value"] = fact
+    manual.is_secret(values["key"], values["value"], keep=values["sensitive"])
+    if values["active"] != (values["inactive_reason"] is None):
+        raise InputError("it must have an inactive_reason exactly if it is not active")
+
+
+def _value(kind: RecordKind, name: str, value: Any) -> Any:
+    wanted = kind.kind_of(name)
+    if value is None:
+        if kind.optional(name):
+            return None
+        raise InputError(f"it has no {name}")
+    if wanted is datetime or wanted is date:
+        return _day_or_time(name, value, wanted)
+    if wanted is float and type(value) is int:
+        value = float(value)
+    if type(value) is not wanted:
+        raise InputError(f"its {name} is not {_NAMES[wanted]}")
+    if isinstance(value, str):
+        _check_text(name, value)
+    elif isinstance(value, dict):
+        _check_text(name, json.dumps(value, ensure_ascii=False))
+    elif isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"its {name} is not a number")
+    elif isinstance(value, int):
+        least = 1 if name == "id" or name in kind.refers else 0
+        if not least <= value <= LARGEST_ID:
+            raise InputError(f"its {name} is not between {least} and {LARGEST_ID}")
+    return value
+
+
+def _day_or_time(name: str, value: Any, wanted: type) -> date:
+    try:
+        if wanted is date:
+            return date.fromisoformat(value)
+        time = datetime.fromisoformat(value)
+        if time.tzinfo is None or time.year not in _YEARS:
+            raise ValueError
+        return time.astimezone(UTC)
+    except (TypeError, ValueError):
+        form = "2026-11-21" if wanted is date else "2026-11-21T09:30:00Z"
+        raise InputError(f"its {name} is not of the form {form}") from None
+
+
+def _check_text(name: str, value: str) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(f"its {name} holds half a character") from None
+
+
+_NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number",
+          dict: "an object"}  # fmt: skip

@@ -1,0 +1,150 @@
+"""The kinds of records in an export of a person: of which table, and which columns, each is.
+
+Not exported is what is made anew (vectors, keyword rows, search texts), what belongs to this store
+alone (queued work, leases, keyed hashes), and memories that were deleted and are not purged yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import Date, Float, Integer, Table, select
+
+from memchat.store import schema
+from memchat.store.memories import visible
+from memchat.store.schema import UtcTime
+
+SWITCHES = frozenset(["active", "many", "masked", "memory", "pinned", "sensitive", "unchecked"])
+"""Columns of 0 and 1, which are true or false in a record."""
+OBJECTS = frozenset(("old", "new", "detail"))
+"""Columns of JSON, which are an object in a record."""
+UPKEEP = ("embed", "reindex")
+"""Kinds of events that the index writes; they tell nothing of the memory itself."""
+_TYPES: tuple[tuple[type[Any], type], ...] = (
+    (UtcTime, datetime),
+    (Date, date),
+    (Integer, int),
+    (Float, float),
+)
+_HOMES = {"app": "app_id"}
+"""Fields that have another name than their column: a record has the name of its app."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordKind:
+    """One kind of records."""
+
+    name: str
+    table: Table
+    fields: tuple[str, ...]
+    """In the order in which they are written. Without ``app``, these are the columns."""
+    refers: Mapping[str, str] = field(default_factory=dict)
+    """The fields that hold the id of another record, with the kind of that."""
+    where: Any = None
+    """A condition for the rows that are exported, beside their scope."""
+
+    def column(self, name: str) -> Any:
+        """The column that a field is read from."""
+        return self.table.c[_HOMES.get(name, name)]
+
+    def kind_of(self, name: str) -> type:
+        """What the column of a field holds: datetime, date, bool, int, float, dict or str."""
+        if name in SWITCHES:
+            return bool
+        if name in OBJECTS:
+            return dict
+        if name == "app":
+            return str
+        type_ = self.column(name).type
+        return next((kind for column, kind in _TYPES if isinstance(type_, column)), str)
+
+    def optional(self, name: str) -> bool:
+        """Whether a field may be null."""
+        return bool(self.column(name).nullable) or name == "extracted_to"
+
+
+def _kind(name: str, table: Table, fields: str, refers: str = "", where: Any = None) -> RecordKind:
+    pairs = (pair.split(":") for pair in refers.split())
+    return RecordKind(name, table, tuple(fields.split()), dict(pairs), where)
+
+
+_visible_ids = select(schema.memories.c.id).where(visible).scalar_subquery()
+_PROPOSED = "memory_type key value expires_at starts_at many cues sensitive relation target_id"
+
+APP = _kind("app", schema.apps, "name memory created_at")
+SESSION = _kind(
+    "session",
+    schema.sessions,
+    "id app title summary started_at last_activity_at ended_at extracted_to",
+)
+MESSAGE = _kind(
+    "message",
+    schema.messages,
+    "id session_id role content status memory created_at",
+    "session_id:session",
+)
+MEMORY = _kind(
+    "memory",
+    schema.memories,
+    "id app memory_type key value many active inactive_reason replaced_by expires_at starts_at"
+    " cues sensitive pinned created_by created_at updated_at said_at last_seen_at seen_count"
+    " match_count read_count",
+    where=visible,
+)
+EVIDENCE = _kind(
+    "evidence",
+    schema.memory_sources,
+    "memory_id message_id start quote",
+    "memory_id:memory message_id:message",
+    schema.memory_sources.c.memory_id.in_(_visible_ids),
+)
+EVENT = _kind(
+    "event",
+    schema.memory_events,
+    "id memory_id app kind at actor cause session_id message_id related_id old new detail",
+    "memory_id:memory session_id:session message_id:message related_id:memory",
+    schema.memory_events.c.memory_id.in_(_visible_ids) & schema.memory_events.c.kind.not_in(UPKEEP),
+)
+INBOX_ITEM = _kind(
+    "inbox_item",
+    schema.inbox,
+    f"id app message_id status reason {_PROPOSED} quote start sentence masked unchecked"
+    " memory_id related_id created_at",
+    "message_id:message memory_id:memory related_id:memory target_id:memory",
+)
+REFUSAL = _kind(
+    "refusal",
+    schema.refusals,
+    f"id app session_id message_id reason start end {_PROPOSED} created_at",
+    "session_id:session message_id:message target_id:memory",
+)
+RECEIPT = _kind(
+    "receipt",
+    schema.receipts,
+    "message_id position kind item_id text score cosine bm25 prior dated channel tokens",
+    "message_id:message",
+)
+MUTED = _kind(
+    "muted",
+    schema.muted,
+    "session_id memory_id created_at",
+    "session_id:session memory_id:memory",
+    schema.muted.c.memory_id.in_(_visible_ids),
+)
+USAGE = _kind(
+    "usage",
+    schema.usage,
+    "id app session_id message_id at purpose model prompt_tokens completion_tokens cost_usd"
+    " seconds",
+    "session_id:session message_id:message",
+)
+EVERY = (
+    APP, SESSION, MESSAGE, MEMORY, EVIDENCE, EVENT, INBOX_ITEM, REFUSAL, RECEIPT, MUTED, USAGE
+)  # fmt: skip
+"""In the order of an export: what a record refers to comes before it, and the messages of each
+session directly after it. Only ``replaced_by`` may refer to a memory that comes later, and
+``extracted_to`` is the id of the session's last message that was read."""
+BY_NAME = {kind.name: kind for kind in EVERY}

@@ -1,0 +1,34 @@
+"""What an import did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record that cannot be stored, and why. The reason holds no words of the record."""
+
+    line: int
+    """The line of the file, the first is 1."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an import did, or would do."""
+
+    added: Mapping[str, int]
+    """How many records are new here, by kind: app, session, message, memory, inbox_item …"""
+    known: Mapping[str, int]
+    """How many were here already, by kind. They stay as they are here."""
+    forgotten: int
+    """How many memories stay away since they were forgotten here."""
+    refused: tuple[RefusedRecord, ...]
+    unread: int = 0
+    """How many of the new conversations wait to be read, as they did where they come from."""
+    unembedded: int = 0
+    """How many of the new memories and conversations wait for their vectors."""
+    dry_run: bool = False
+    """Whether nothing was stored."""

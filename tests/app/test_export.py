@@ -1,0 +1,136 @@
+"""An export has everything of a person, in a file for programs or a page for people."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections import Counter
+
+import pytest
+
+from memchat.errors import InputError, NotFound, StoreError
+from tests.support import private, transfer
+
+
+@pytest.fixture
+def ana(mc, clock, extract_model):
+    return transfer.fill(mc, clock, extract_model)
+
+
+def test_the_file_says_first_what_it_is_and_last_that_it_is_whole(ana, clock, tmp_path) -> None:
+    done = ana.export_file(tmp_path / "ana.jsonl")
+    first, *records, last = map(json.loads, done.file.read_text(encoding="utf-8").splitlines())
+    assert (first["format"], first["version"], first["user"]) == ("memchat export", 1, "ana")
+    assert first["exported_at"] == clock().isoformat().replace("+00:00", "Z")
+    counts = Counter(record["record"] for record in records)
+    assert {kind: n for kind, n in first["contains"].items() if n} == counts == done.records
+    assert last == {"record": "end", "records": len(records)}
+    assert records == list(ana.export())
+
+
+def test_every_kind_of_record_is_in_it(ana) -> None:
+    records = list(ana.export())
+    kinds = Counter(record["record"] for record in records)
+    assert kinds["app"] == 3 and kinds["inbox_item"] == 1 and kinds["usage"] and kinds["receipt"]
+    memories = {one["value"]: one for one in records if one["record"] == "memory"}
+    assert memories["Lisbon"]["inactive_reason"] == "superseded"
+    assert memories["Lisbon"]["replaced_by"] == memories["Porto"]["id"]
+    assert memories["black tea"]["app"] == "" and memories["black tea"]["pinned"]
+    edits = [one["old"]["value"] for one in records if one.get("kind") == "edit"]
+    assert edits == ["green tea"]
+    (work,) = [one for one in records if one["record"] == "app" and one["name"] == "work"]
+    assert work["memory"] is False
+
+
+def test_nothing_of_anybody_else_is_in_it(mc) -> None:
+    mc.user("ana").memories.add("profile", "city", "Lisbon")
+    mc.user("bo").memories.add("profile", "city", "Oslo")
+    text = json.dumps(list(mc.user("ana").export()))
+    assert "Lisbon" in text and "Oslo" not in text
+
+
+def test_the_messages_of_a_session_stand_behind_it(ana) -> None:
+    open_session = None
+    for record in ana.export():
+        if record["record"] == "session":
+            open_session = record["id"]
+        elif record["record"] == "message":
+            assert record["session_id"] == open_session
+
+
+def test_an_export_is_of_one_moment(ana) -> None:
+    before = list(ana.export())
+    found = []
+    for record in ana.export():
+        if not found:
+            ana.memories.clear()
+            ana.sessions.delete(ana.sessions.list()[0].id)
+        found.append(record)
+    assert found == before
+
+
+def test_what_is_deleted_is_not_in_it_even_before_its_purge(ana) -> None:
+    (tea,) = [m.id for m in ana.memories.list() if m.value == "black tea"]
+    ana.memories.delete(tea, hold=60)
+    text = json.dumps(list(ana.export()))
+    assert "black tea" not in text and "green tea" not in text
+
+
+def test_one_app_alone_is_what_is_kept_there(ana, mc) -> None:
+    work = list(mc.user("ana", app="work").export(all_apps=False))
+    assert {one.get("app", one.get("name")) for one in work} == {"work"}
+    assert [one["value"] for one in work if one["record"] == "memory"] == ["by the window"]
+
+
+def test_only_this_account_may_read_the_file(ana, tmp_path) -> None:
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["ana.jsonl"]
+
+
+def test_a_file_that_is_there_is_not_replaced(ana, tmp_path) -> None:
+    file = tmp_path / "mine"
+    file.write_text("mine")
+    with pytest.raises(InputError, match="is there already"):
+        ana.export_file(file)
+    assert file.read_text() == "mine"
+
+
+def test_a_folder_that_is_not_there_and_an_unknown_person_are_named(ana, mc, tmp_path) -> None:
+    with pytest.raises(StoreError, match="cannot be written"):
+        ana.export_file(tmp_path / "nowhere" / "ana.jsonl")
+    with pytest.raises(NotFound, match="nothing is kept of 'anna'"):
+        mc.user("anna").export_file(tmp_path / "anna.jsonl")
+    with pytest.raises(InputError, match="jsonl or markdown"):
+        ana.export_file(tmp_path / "ana.csv", format="csv")
+
+
+def test_the_page_for_people_has_facts_by_type_and_conversations_by_date(ana, tmp_path) -> None:
+    page = ana.export_file(tmp_path / "ana.md", format="markdown").file.read_text(encoding="utf-8")
+    assert "#### Profile\n\n- **city**: Porto (said on 1 May 2026)" in page
+    assert "#### No longer in force\n\n- **city**: Lisbon (said on 1 May 2026, superseded)" in page
+    assert "### App: every app\n\n#### Preferences\n\n- **tea**: black tea" in page
+    assert "### 1 May 2026, 14:00 – Lisbon" in page and "> I live in Lisbon" in page
+    assert "## Waiting for your decision" in page and "asthma" in page
+
+
+def test_words_are_shown_as_they_are_on_the_page(mc, tmp_path) -> None:
+    ana = mc.user("ana")
+    ana.memories.add("fact", "note", "<b>*loud*</b> # [x](y)")
+    page = ana.export_file(tmp_path / "ana.md", format="markdown").file.read_text(encoding="utf-8")
+    assert r"\<b\>\*loud\*\</b\> \# \[x\](y)" in page
+
+
+def test_the_progress_counts_records(mc, tmp_path) -> None:
+    ana, told = mc.user("ana"), []
+    with private.database(mc).write() as tx:
+        tx.exec_driver_sql("INSERT INTO apps (id, user, name) VALUES (1, 'ana', 'default')")
+        tx.exec_driver_sql(
+            "INSERT INTO usage (app_id, purpose, model) WITH RECURSIVE n(i) AS"
+            " (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT 1, 'chat', 'm' FROM n"
+        )
+    ana.export_file(tmp_path / "ana.jsonl", progress=told.append)
+    assert [(one.done, one.total, one.unit) for one in told] == [
+        (500, 1001, "records"),
+        (1000, 1001, "records"),
+    ]

@@ -1,0 +1,107 @@
+"""Exporting a person's data and importing it, as a user types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support import empty_store
+from tests.support.cli import Run, add
+from tests.support.terminal import Env
+
+
+@pytest.fixture
+def new_store(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    """The commands in another, empty store."""
+
+    def one(*args: str) -> object:
+        with monkeypatch.context() as other:
+            other.setenv("MEMCHAT_HOME", str(empty_store.place(tmp_path / "new")))
+            return run(*args)
+
+    return one  # type: ignore[return-value]
+
+
+def test_an_export_is_imported_elsewhere(run: Run, new_store: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    add(run, "preference", "tea", "green tea")
+    done = run("export", "ana.jsonl")
+    assert (done.code, done.out) == (0, "2 memories of ana written to ana.jsonl\n")
+    done = new_store("import", "ana.jsonl", "--user", "bo")
+    assert (done.code, done.out) == (0, "2 memories imported\n")
+    listed = new_store("memories", "list", "--user", "bo", "--json").json
+    assert {one["value"] for one in listed} == {"Lisbon", "green tea"}
+
+
+def test_what_is_known_and_what_is_forgotten_is_told(run: Run) -> None:
+    number = add(run, "profile", "city", "Lisbon")
+    add(run, "preference", "tea", "green tea")
+    run("export", "ana.jsonl")
+    run("memories", "delete", number, "--yes")
+    done = run("import", "ana.jsonl", "--dry-run")
+    assert done.code == 0 and done.out.splitlines() == [
+        "nothing would be imported",
+        "here already, and left as they are: 1 memory",
+        "forgotten here, and left out: 1 memory",
+    ]
+    assert run("import", "ana.jsonl").code == 0
+    assert [one["value"] for one in run("memories", "list", "--json").json] == ["green tea"]
+
+
+def test_conversations_are_told_too(env: Env, tmp_path: Path) -> None:
+    env.memchat("chat", said="I work as a nurse.\n")
+    done = env.memchat("export", str(tmp_path / "ana.jsonl"))
+    assert done.code == 0 and done.out.startswith("1 memory, 1 session, 2 messages of ")
+
+
+def test_refused_lines_are_listed(run: Run, new_store: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    run("export", "ana.jsonl")
+    file = Path("ana.jsonl")
+    file.write_text(file.read_text().replace("Lisbon", "x" * 300))
+    done = new_store("import", "ana.jsonl")
+    assert done.code == 0 and done.out == "nothing imported\n"
+    assert "line 4 was refused: the value is 300 characters long" in done.err
+    told = json.loads(new_store("import", "ana.jsonl", "--dry-run", "--json").out)
+    assert told["dry_run"] and [one["line"] for one in told["refused"]] == [4]
+
+
+def test_vectors_to_come_are_told(
+    run: Run, new_store: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(run, "profile", "city", "Lisbon")
+    run("export", "ana.jsonl")
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "minilm")
+    done = new_store("import", "ana.jsonl")
+    assert "1 vector to be made; memchat backfill makes them now" in done.out
+
+
+def test_a_page_for_people_cannot_be_imported(run: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    assert run("export", "ana.md", "--format", "markdown").code == 0
+    assert "**city**: Lisbon" in Path("ana.md").read_text()
+    done = run("import", "ana.md")
+    assert done.code == 1
+    assert done.err == "memchat: ana.md is no export of memchat; memchat export makes one\n"
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "why"),
+    [
+        (("ana.jsonl", "--app", "elsewhere"), 1, "ana has no app 'elsewhere'"),
+        (("ana.jsonl", "--user", "nobody"), 1, "nothing is kept of 'nobody'"),
+        (("nowhere/ana.jsonl",), 1, "cannot be written"),
+        (("ana.jsonl", "--format", "pdf"), 2, "pdf"),
+        (("there.jsonl",), 1, "is there already; name another file"),
+    ],
+)
+def test_an_export_that_cannot_be_made_leaves_no_file(
+    run: Run, args: tuple[str, ...], code: int, why: str
+) -> None:
+    add(run, "profile", "city", "Lisbon")
+    Path("there.jsonl").write_text("mine")
+    done = run("export", *args)
+    assert done.code == code and why in done.err and done.out == ""
+    assert not Path("ana.jsonl").exists() and Path("there.jsonl").read_text() == "mine"
