@@ -29,7 +29,7 @@ MemChat
     address_notices() -> list[str]
     backup -> Path | None
     close() -> None
-    doctor() -> list[Check]
+    doctor(*, probe: bool = False) -> list[Check]
     jobs -> Jobs
     models_line() -> str
     now -> datetime
