@@ -47,7 +47,10 @@ if TYPE_CHECKING:
     from memchat.jobs.jobs_done import JobsDone as JobsDone
     from memchat.memory.embedding.migration import MigrationResult as MigrationResult
     from memchat.providers import ChatModel as ChatModel
+    from memchat.providers import ChatStream as ChatStream
+    from memchat.providers import Completion as Completion
     from memchat.providers import Embedder as Embedder
+    from memchat.providers import ToolCall as ToolCall
     from memchat.store.job_holders import DeadHolder as DeadHolder
     from memchat.types import KEEP as KEEP
     from memchat.types import AppInfo as AppInfo
@@ -77,6 +80,7 @@ if TYPE_CHECKING:
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
     from memchat.types import Scope as Scope
+    from memchat.types import Service as Service
     from memchat.types import ServiceInfo as ServiceInfo
     from memchat.types import Session as Session
     from memchat.types import Undone as Undone
@@ -107,13 +111,13 @@ _HOMES = {
     "memchat.jobs.jobs_done": "JobsDone",
     "memchat.jobs.backfill": "BackfillResult",
     "memchat.memory.embedding.migration": "MigrationResult",
-    "memchat.providers": "ChatModel Embedder",
+    "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
         "Evidence Finding Given Hit InboxItem Insights Job KEEP Keep Learned Memory "
-        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal Scope ServiceInfo "
-        "Session Undone Usage UsageTotal Wanted Why"
+        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal Scope Service "
+        "ServiceInfo Session Undone Usage UsageTotal Wanted Why"
     ),
 }
 """The public names, by the module that defines them."""
@@ -121,7 +125,9 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'memchat' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of the package
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'memchat' has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)
