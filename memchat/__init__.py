@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     from memchat.jobs.jobs_done import JobsDone as JobsDone
     from memchat.memory.embedding.migration import MigrationResult as MigrationResult
     from memchat.providers import ChatModel as ChatModel
+    from memchat.providers import ChatStream as ChatStream
+    from memchat.providers import Completion as Completion
     from memchat.providers import Embedder as Embedder
+    from memchat.providers import ToolCall as ToolCall
     from memchat.store.job_holders import DeadHolder as DeadHolder
     from memchat.types import KEEP as KEEP
     from memchat.types import AppInfo as AppInfo
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
     from memchat.types import RefusedRecord as RefusedRecord
     from memchat.types import RestorePlan as RestorePlan
     from memchat.types import Scope as Scope
+    from memchat.types import Service as Service
     from memchat.types import ServiceInfo as ServiceInfo
     from memchat.types import Session as Session
     from memchat.types import Undone as Undone
@@ -114,13 +118,13 @@ _HOMES = {
     "memchat.jobs.jobs_done": "JobsDone",
     "memchat.jobs.backfill": "BackfillResult",
     "memchat.memory.embedding.migration": "MigrationResult",
-    "memchat.providers": "ChatModel Embedder",
+    "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
         "Evidence Finding Given Hit Imported InboxItem Insights Job KEEP Keep Learned Memory "
         "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RefusedRecord "
-        "RestorePlan Scope "
+        "RestorePlan Scope Service "
         "ServiceInfo Session Undone Usage UsageTotal Wanted Why"
     ),
 }
@@ -129,7 +133,9 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
 __all__ = sorted(_HOME)
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'memchat' has no attribute {name!r}")
-    return getattr(import_module(_HOME[name]), name)
+if not TYPE_CHECKING:  # a type checker that saw it would take any name for one of the package
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME:
+            raise AttributeError(f"module 'memchat' has no attribute {name!r}")
+        return getattr(import_module(_HOME[name]), name)

@@ -14,7 +14,7 @@ from memchat.config import Settings
 from memchat.config.model_defaults import WORDS_ONLY
 from memchat.errors import ConfigError, MemChatError, ProviderError, SchemaError
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.providers import factory, model_choice
+from memchat.providers import ChatModel, factory, model_choice
 from memchat.providers.minilm_embedder import FETCH
 from memchat.providers.model_choice import ModelChoice
 from memchat.store import (
@@ -82,6 +82,33 @@ def examine(
         *_change(database),
         *_queue(database, now),
     ]
+
+
+def probe(
+    chat: ChatModel,
+    extract: ChatModel,
+    embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
+) -> list[Check]:
+    """Ask each model one word over the network: what came back, one check for each model."""
+    from memchat.providers.probe import ask_models
+
+    space, reason = None, None
+    try:
+        space, reason = embedding_space()
+    except MemChatError as error:
+        reason = str(error)
+    embedder = space.embedder if space is not None else None
+    checks = [
+        Check(
+            "probe",
+            "problem" if one.failed else "ok",
+            f"{' and '.join(one.uses)}: {one.result}",
+        )
+        for one in ask_models(chat, extract, embedder)
+    ]
+    if embedder is None:
+        checks.append(Check("probe", "note", f"embedding: no model was asked: {reason}"))
+    return checks
 
 
 def _folder(home: Path) -> Check:

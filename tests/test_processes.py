@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from memchat.processes import has_ended, new_owner
+from memchat.processes import add_ended, has_ended, new_owner
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells of processes in files")
 
@@ -80,6 +80,41 @@ def test_the_process_of_another_machine_is_never_called_gone() -> None:
     child.wait()
     assert has_ended(owner_of(child.pid))
     assert not has_ended(f"not-{owner_of(child.pid)}")
+
+
+@LINUX
+def test_a_process_from_before_this_machine_was_restarted_is_gone_whoever_has_its_number_now() -> (
+    None
+):
+    living = new_owner()
+    boot = living.split("-")[-2]
+    before = living.replace(f"-{boot}-", "-0123456789ab-")
+    assert not has_ended(living) and has_ended(before)
+    assert not has_ended(f"not-{before}"), "another machine, which may be running"
+
+
+@LINUX
+def test_a_machine_whose_name_changed_still_knows_its_processes() -> None:
+    name = "from memchat.processes import new_owner; print(new_owner(), flush=True); input()"
+    child = subprocess.Popen([sys.executable, "-c", name],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # fmt: skip
+    assert child.stdout is not None
+    owner = f"not-{child.stdout.readline().strip()}"
+    assert not has_ended(owner)
+    child.kill()
+    child.communicate()
+    assert has_ended(owner) and has_ended(f"{owner}:0a1b2c3d"), "and so does a claim of jobs"
+
+
+@LINUX
+def test_a_process_of_another_container_is_gone_only_where_the_store_shows_it() -> None:
+    here = new_owner()
+    boot = here.split("-")[-2]
+    there = f"container:1:17.{'0a1b2c3d' * 2}-{boot}-1"
+    assert not has_ended(there)
+    add_ended([there, here, "another-machine:1:0a1b2c3d"])
+    assert has_ended(there)
+    assert not has_ended(here) and not has_ended("another-machine:1:0a1b2c3d")
 
 
 @pytest.mark.parametrize(

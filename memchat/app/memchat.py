@@ -86,18 +86,26 @@ class MemChat:
         needed."""
         return self._assembly.database.backup
 
-    def doctor(self) -> list[Check]:
-        """What is in use and why, and what is wrong, each with its remedy."""
+    def doctor(self, *, probe: bool = False) -> list[Check]:
+        """What is in use and why, and what is wrong, each with its remedy.
+
+        With ``probe`` each model is asked one word over the network, and what came back is one
+        more check, named "probe". Waits for each as long as MEMCHAT_TIMEOUT says, at most.
+        """
         from memchat import doctor
 
         store = self._assembly
-        return doctor.examine(
+        checks = doctor.examine(
             store.database,
             self.settings,
             store.embedding_space,
             store.clock(),
             self.address_notices(),
         )
+        if probe:
+            models = store.chat_model(), store.extract_model()
+            checks += doctor.probe(*models, store.embedding_space)
+        return checks
 
     def repair(self) -> list[str]:
         """Bring keyword rows, vectors and index back in step with the rows; what was done.

@@ -74,14 +74,15 @@ class Sessions(Room):
     def end(self, session_id: int) -> Session:
         """End an open conversation and queue its reading.
 
-        Raises StoreError where a running process still uses it.
+        Raises StoreError where a chat of this or another running process still uses it.
         """
-        from memchat.chat import Chat
+        from memchat.chat.lease import refuse_held
         from memchat.jobs.session_end import close_session
 
-        Chat(self._assembly.parts(), self._scope, resume=session_id)  # refuses one that is in use
         with self._database.write() as tx:
-            close_session(tx, self._found_session(tx, session_id), self._clock())
+            found, now = self._found_session(tx, session_id), self._clock()
+            refuse_held(tx, session_id, now)
+            close_session(tx, found, now)
             return self._found_session(tx, session_id)
 
     def delete(

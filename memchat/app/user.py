@@ -180,10 +180,12 @@ class User(Room):
         """A conversation with the chat model; leaving its ``with`` block ends it and learns from
         it.
 
-        ``resume`` is the id of a conversation to continue. An incognito one uses no memory and
-        leaves nothing on disk. Conversations of this person that another process left open are
-        ended first, and what waits to be read is read in the background. Raises NotFound for an
-        unknown conversation, StoreError for one that is open in another process.
+        ``resume`` is the id of a conversation to continue; where another chat of this process has
+        it open, it is taken over, and the other one raises StoreError when something is said in it.
+        An incognito one uses no memory and leaves nothing on disk. Conversations of this person
+        that another process left open are ended first, and what waits to be read is read in the
+        background. Raises NotFound for an unknown conversation, StoreError for one that is open in
+        another process.
         """
         from memchat.chat import Chat
 

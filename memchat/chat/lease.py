@@ -1,4 +1,7 @@
-"""The lease on an open session: while it is renewed, no other process may go on with it."""
+"""The lease on an open session: while it is renewed, no other process may go on with it.
+
+Within a process a session goes on in the chat that resumed it last.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,24 @@ log = logging.getLogger(__name__)
 LEASE_SECONDS = 60.0
 
 
+def is_held(tx: Connection, session_id: int, now: datetime) -> bool:
+    """Whether a chat of a process that is still alive holds the session."""
+    owner, until = sessions.lease(tx, session_id)
+    if processes.has_ended(owner):
+        return False
+    return processes.is_renewed(owner) or (until is not None and until >= now)
+
+
+def refuse_held(tx: Connection, session_id: int, now: datetime) -> None:
+    """Raise StoreError where a chat of a process that is still alive holds the session."""
+    if is_held(tx, session_id, now):
+        owner, _ = sessions.lease(tx, session_id)
+        where = (
+            "a chat of this program" if processes.is_of_this_process(owner) else "another process"
+        )
+        raise StoreError(f"session {session_id} is open in {where}; end it there first")
+
+
 class Lease:
     """Takes the lease with each message, and renews it in a thread until it is stopped."""
 
@@ -31,34 +52,59 @@ class Lease:
         self._parts = parts
         self._conversation = conversation
         self._reader = reader
+        self._held = False
+        """Whether this chat had the lease before."""
         self.chat: object = None
         """Whose lease it is. The thread that renews it keeps the chat alive, so that closing the
         store finds it and stops the thread."""
 
     def begin(self, tx: Connection, own: int, now: datetime) -> int:
         """Begin a session in scope row ``own`` with its lease taken; gives its id."""
+        self._held = True
         return sessions.start(tx, own, self.owner, self.until(now), now)
 
     def take(self, tx: Connection, session_id: int, now: datetime) -> None:
-        """Take the lease of a session. Raises StoreError where another process holds it."""
-        self.refuse_held(tx, session_id)
+        """Take the lease of a session, also from an older chat of this process.
+
+        Raises StoreError where another process holds it, or where a newer chat has taken it over.
+        """
+        self._refuse_taken_over(tx, session_id)
+        if not self.is_held_here(tx, session_id):
+            refuse_held(tx, session_id, now)
         sessions.reopen(tx, session_id, self.owner, self.until(now), now)
+        self._held = True
+
+    def take_over(self, tx: Connection, session_id: int, now: datetime) -> bool:
+        """Take the lease where an older chat of this process holds it; whether that was so.
+
+        Raises StoreError where another process holds it.
+        """
+        if not self.is_held_here(tx, session_id):
+            refuse_held(tx, session_id, now)
+            return False
+        self._held = sessions.hand_over(tx, session_id, self.owner, self.until(now))
+        return True
+
+    def is_held_here(self, tx: Connection, session_id: int) -> bool:
+        """Whether a chat of this process holds the lease, this one or another."""
+        return processes.is_of_this_process(sessions.lease(tx, session_id)[0])
+
+    def _refuse_taken_over(self, tx: Connection, session_id: int) -> None:
+        owner, _ = sessions.lease(tx, session_id)
+        if self._held and owner != self.owner and processes.is_of_this_process(owner):
+            raise StoreError(
+                f"session {session_id} was taken over by another chat of this program, which "
+                "resumed it; go on there, or resume it here"
+            )
 
     def until(self, now: datetime) -> datetime:
         """When a lease that is taken now runs out."""
         return now + timedelta(seconds=LEASE_SECONDS)
 
-    def refuse_held(self, tx: Connection, session_id: int) -> None:
-        """Raise StoreError where another process holds the session."""
-        if self.is_held_elsewhere(tx, session_id):
-            raise StoreError(f"session {session_id} is open in another process; end it there first")
-
     def is_held_elsewhere(self, tx: Connection, session_id: int) -> bool:
-        """Whether another process that is still alive holds the session."""
-        owner, until = sessions.lease(tx, session_id)
-        if owner == self.owner or processes.has_ended(owner):
-            return False
-        return processes.is_renewed(owner) or (until is not None and until >= self._parts.clock())
+        """Whether another chat, of this process or of another that is alive, holds the session."""
+        owner, _ = sessions.lease(tx, session_id)
+        return owner != self.owner and is_held(tx, session_id, self._parts.clock())
 
     def start(self) -> None:
         """Renew the lease from now on, where no thread does so yet."""

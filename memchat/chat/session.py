@@ -36,7 +36,8 @@ class Chat:
         incognito: bool = False,
         resume: int | None = None,
     ) -> None:
-        """``resume`` is the id of a stored session to go on with.
+        """``resume`` is the id of a stored session to go on with. Where an older chat of this
+        process has it open, this one takes it over, and the older one says so when it is used.
 
         Raises NotFound where the scope has no such session, StoreError where another process holds
         it, InputError for one that is to go on incognito.
@@ -50,7 +51,7 @@ class Chat:
         self._lease.chat = self
         self._reply: Reply | None = None
         if resume is not None:
-            self._check_free(resume)
+            self._resume(resume)
 
     def __enter__(self) -> Chat:
         return self
@@ -161,8 +162,10 @@ class Chat:
             if found is not None:
                 own = scope_ids.own or 0
                 conversation.store_query_vectors(tx, self._parts.recall, own, now)
-                # One whose lease ran out may be another process's by now: that one ends it.
-                if found.ended_at is None and not self._lease.is_held_elsewhere(tx, found.id):
+                # Another process may have it since its lease ran out, or a chat that resumed it.
+                if found.ended_at is None and self._lease.is_held_elsewhere(tx, found.id):
+                    return None  # whoever holds it ends it
+                if found.ended_at is None:
                     close_session(tx, found, now)
         self._lease.thread = None
         return self._reader.read() if wait else None
@@ -182,8 +185,10 @@ class Chat:
             self._reply.stop()
             self._reply = None
 
-    def _check_free(self, session_id: int) -> None:
-        with self._parts.database.read() as tx:
+    def _resume(self, session_id: int) -> None:
+        with self._parts.database.write() as tx:
             if sessions.get(tx, apps.find(tx, self.scope).ids, session_id) is None:
                 raise NotFound(f"there is no session {session_id} here; see memchat sessions list")
-            self._lease.refuse_held(tx, session_id)
+            taken = self._lease.take_over(tx, session_id, self._parts.clock())
+        if taken:
+            self._lease.start()

@@ -50,17 +50,24 @@ def doctor(
             "--repair", help="First put keyword rows, vectors and index in step with the rows."
         ),
     ] = False,
+    probe: Annotated[
+        bool,
+        typer.Option(
+            "--probe",
+            help="Also ask each model one word, and show its answer and how long it took.",
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check version, keys, models, database and folder.
 
-    The exit code is 1 if something is wrong.
+    Nothing is sent to a provider without --probe. The exit code is 1 if something is wrong.
     """
     from memchat.doctor import Check
 
     with open_store() as mc:
         repaired = mc.repair() if repair else []
-        checks = mc.doctor() + [Check("settings", "note", line) for line in _unread()]
+        checks = mc.doctor(probe=probe) + [Check("settings", "note", line) for line in _unread()]
     if as_json and repair:
         tables.print_json({"repaired": repaired, "checks": [to_json(check) for check in checks]})
     elif as_json:

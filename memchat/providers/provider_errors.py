@@ -95,6 +95,12 @@ def _from_status(status: int, wait: float | None, text: str, call: CallContext) 
         )
     if status == 413 or (status == 400 and _OVERFLOW.search(text)):
         return _overflow(model, status)
+    if status == 404 and model.startswith("ollama"):
+        name = model.partition("/")[2]
+        return ProviderError(
+            f"{model} is not among Ollama's models (status 404); get it with: ollama pull {name}",
+            status=status,
+        )
     if status == 404:
         return ProviderError(
             f"{model} is unknown to its provider (status 404); check the model's name and address",

@@ -19,9 +19,10 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event, exc
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from memchat import disk
+from memchat import disk, processes
 from memchat.errors import InputError, SchemaError, StoreError
 from memchat.store import schema
+from memchat.store.open_lock import OpenLock
 
 log = logging.getLogger(__name__)
 
@@ -64,8 +65,13 @@ class Database:
         self._engine = _engine(self.path)
         # SQLAlchemy's pool takes longer to give out a connection than most reads take.
         self._idle = _none_idle()
+        self._lock: OpenLock | None = None
         try:
             self._migrate()
+            self._lock = OpenLock(home)
+            if self._lock.alone:
+                self._note_ended_holders()
+            self._lock.share()
         except BaseException:
             self.close()
             raise
@@ -77,6 +83,8 @@ class Database:
         for connection in (*idle["BEGIN"], *idle["BEGIN IMMEDIATE"]):
             connection.close()
         self._engine.dispose()
+        if self._lock is not None:
+            self._lock.release()
 
     def read(self) -> AbstractContextManager[Connection]:
         """A transaction that sees one consistent snapshot; nothing may be written in it."""
@@ -151,6 +159,15 @@ class Database:
             raise InputError("a number is too large for the store; no id is so large") from error
         except UnicodeEncodeError as error:
             raise InputError("a text holds half a character; type it again") from error
+
+    def _note_ended_holders(self) -> None:
+        """Whoever holds a lease in the store has ended, as nobody else has it open."""
+        from memchat.store import jobs, services, sessions
+
+        with self.read() as tx:
+            held = services.lease(tx)
+            owners = [*sessions.lease_owners(tx), *jobs.lease_owners(tx)]
+        processes.add_ended([*owners, held[0]] if held is not None else owners)
 
     def _migrate(self) -> None:
         with self.read() as tx:

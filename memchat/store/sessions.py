@@ -86,6 +86,16 @@ def renew(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
     return bool(done.rowcount)
 
 
+def hand_over(tx: Connection, session_id: int, owner: str, until: datetime) -> bool:
+    """Give the lease of an open session to another owner; False if the session has ended."""
+    done = tx.execute(
+        update(sessions)
+        .where(_s.id == session_id, _s.ended_at.is_(None))
+        .values(lease_owner=owner, lease_until=until)
+    )
+    return bool(done.rowcount)
+
+
 def touch(tx: Connection, session_id: int, now: datetime) -> None:
     """Store the time of the latest message."""
     tx.execute(update(sessions).where(_s.id == session_id).values(last_activity_at=now))
@@ -115,6 +125,12 @@ def lease(tx: Connection, session_id: int) -> tuple[str | None, datetime | None]
     """The owner of the session's lease, and until when it lasts."""
     row = tx.execute(select(_s.lease_owner, _s.lease_until).where(_s.id == session_id)).one()
     return row.lease_owner, row.lease_until
+
+
+def lease_owners(tx: Connection) -> list[str]:
+    """The owners of the leases of all open sessions."""
+    query = select(_s.lease_owner).where(_s.ended_at.is_(None), _s.lease_owner.is_not(None))
+    return list(tx.execute(query).scalars())
 
 
 def mark_extracted(

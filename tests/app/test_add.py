@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -202,7 +203,7 @@ def test_waiting_ends_with_the_timeout_and_the_reading_goes_on(mc, extract_model
 
 def test_an_error_in_the_background_says_why_it_still_waits(mc, extract_model) -> None:
     def damage(_: object) -> str:
-        with sqlite3.connect(mc.settings.home / "memchat.db") as raw:
+        with closing(sqlite3.connect(mc.settings.home / "memchat.db")) as raw, raw:
             raw.execute("ALTER TABLE jobs RENAME TO elsewhere")
         return LISBON
 

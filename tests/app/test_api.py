@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
+from mypy import api
 
 import memchat
 from memchat.cli import main
@@ -14,14 +16,14 @@ from tests.support.paths import ROOT
 
 NAMES = """
 Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
-ChatModel Check ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event
-Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported Inbox InboxItem
-InputError Insights Job Jobs JobsDone Keep KEEP Learned MemChat MemChatError Memories Memory
-MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place PluginInfo Progress
-PromptContext ProviderError Recalled Refusal RefusedRecord Reply RestorePlan SchemaError Scope
-ScopeError SecretError
-ServiceError ServiceInfo Services Session Sessions Settings StoreError StoreFull Undone Usage
-UsageTotal UseCounts User Wanted Why
+ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder
+EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported
+Inbox InboxItem InputError Insights Job Jobs JobsDone KEEP Keep Learned MemChat MemChatError
+Memories Memory MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place
+PluginInfo Progress PromptContext ProviderError Recalled Refusal RefusedRecord Reply RestorePlan
+SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
+Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
+Why
 """
 VERBS = """
 MemChat
@@ -32,7 +34,7 @@ MemChat
     backup -> Path | None
     backups -> Backups
     close() -> None
-    doctor() -> list[Check]
+    doctor(*, probe: bool = False) -> list[Check]
     jobs -> Jobs
     models_line() -> str
     now -> datetime
@@ -185,6 +187,27 @@ def test_the_public_names_are_these_and_each_can_be_imported() -> None:
         assert getattr(memchat, name) is not None
     with pytest.raises(AttributeError):
         _ = memchat.nothing
+
+
+@pytest.mark.parametrize(
+    "names, fault",
+    [
+        (memchat.__all__, None),
+        (["MemChat", "Memroy"], 'Module "memchat" has no attribute "Memroy"'),
+    ],
+    ids=["every name", "a wrong one"],
+)
+def test_a_type_checker_takes_every_public_name_and_no_other(
+    tmp_path: Path, names: list[str], fault: str | None
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"from memchat import {', '.join(names)}\n", "utf-8")
+    # What lies below is left out, as it takes long: it is checked with the package itself.
+    options = ["--config-file=", "--follow-imports=skip", "--ignore-missing-imports"]
+    where = [f"--cache-dir={tmp_path}", str(program), str(ROOT / "memchat" / "__init__.py")]
+    said, errors, code = api.run([*options, *where])
+    assert errors == "" and (code == 0) is (fault is None), said
+    assert fault is None or fault in said
 
 
 @pytest.mark.parametrize("kind", KINDS)

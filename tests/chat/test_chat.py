@@ -218,6 +218,7 @@ def test_a_session_in_use_by_another_process_can_be_neither_ended_nor_resumed(
 ) -> None:
     chat = mc.user("ana").chat()
     chat.send("Hi").text
+    private.give_to_another_process(chat, mc)
     other = open_store()
     ana = other.user("ana")
     with pytest.raises(StoreError, match="open in another process"):

@@ -34,12 +34,14 @@ from memchat.store.jobs import ClaimRequest
 from memchat.store.apps import ScopeIds
 from memchat.store.new_memory import NewMemory
 from memchat.store.values_in_force import ValuesInForce
+from memchat.processes import has_ended, new_owner
 from memchat.types import Scope, Wanted
 home, name = Path(sys.argv[1]), sys.argv[2]
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 def fact(value):
     return NewMemory("profile", "city", value, True, f"city {value}", NOON, "manual")
-(home.parent / name).touch()
+(home.parent / f"{name} starts").write_text(new_owner())
+(home.parent / f"{name} starts").rename(home.parent / name)
 while not (home.parent / "go").exists():
     time.sleep(0.001)
 """
@@ -65,12 +67,12 @@ def together(home: Path, body: str, count: int = 2) -> list:
         for name in names
     ]
     pause = threading.Event()
-    for _ in range(6_000):
-        if all((home.parent / name).exists() for name in names):
-            break
+    while not all((home.parent / name).exists() for name in names):
+        if any(process.poll() is not None for process in running):
+            break  # the exit code and what it wrote are shown below
         pause.wait(0.01)
     (home.parent / "go").touch()
-    ended = [process.communicate(timeout=120) for process in running]
+    ended = [process.communicate() for process in running]
     assert [(p.returncode, err) for p, (_, err) in zip(running, ended, strict=True)] == [
         (0, "")
     ] * count
@@ -98,11 +100,12 @@ def test_two_processes_that_make_the_same_store_at_once_both_open_it(tmp_path: P
     together(
         tmp_path / "store",
         """
-until = time.monotonic() + 60
+other = "p1" if name == "p0" else "p0"
+owner = (home.parent / other).read_text()
 for n in range(40):
     (home.parent / f"{n} {name}").touch()
-    while not all((home.parent / f"{n} p{other}").exists() for other in (0, 1)):
-        assert time.monotonic() < until, "the other one died"
+    while not (home.parent / f"{n} {other}").exists():
+        assert not has_ended(owner), "the other one died"
     Database(home.parent / f"store {n}").close()
 """,
     )

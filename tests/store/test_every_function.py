@@ -246,9 +246,12 @@ def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
     session_id, _ = talk(tx, own, "I live in Lisbon", "Good")
     assert sessions.lease(tx, session_id) == ("host:1:1", LATER)
     assert sessions.renew(tx, session_id, "host:1:1", LATER)
+    assert sessions.hand_over(tx, session_id, "host:3:3", LATER)
+    assert sessions.lease_owners(tx) == ["host:3:3"]
     sessions.touch(tx, session_id, LATER)
     assert [s.id for s, *_ in sessions.open_sessions(tx, "ana")] == [session_id]
     assert sessions.has_unread_messages(tx, session_id) and sessions.end(tx, session_id, LATER)
+    assert not sessions.hand_over(tx, session_id, "host:1:1", LATER)
     assert [s.id for s, _ in sessions.ended_with_unread(tx, "ana")] == [session_id]
     sessions.reopen(tx, session_id, "host:2:2", LATER, LATER)
     sessions.mark_extracted(tx, session_id, 99_999, "Home", "She lives in Lisbon")

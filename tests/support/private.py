@@ -10,6 +10,7 @@ from sqlalchemy import Engine
 from memchat import MemChat
 from memchat.assembly import Assembly
 from memchat.chat import Chat
+from memchat.store import sessions
 from memchat.store.database import Database
 from memchat.vectors.vector_index import VectorIndex
 
@@ -81,3 +82,12 @@ def renew(chat: Chat) -> bool:
 def lease(chat: Chat, now: datetime) -> tuple[str, datetime]:
     """Who holds the conversation, and until when if the lease is taken at ``now``."""
     return chat._lease.owner, chat._lease.until(now)
+
+
+def give_to_another_process(chat: Chat, mc: MemChat) -> None:
+    """Let the conversation be open in a process of another machine, for a minute."""
+    stop_renewing(chat)
+    assert chat.session_id is not None
+    with database(mc).write() as tx:
+        until = lease(chat, mc.now)[1]
+        sessions.reopen(tx, chat.session_id, "another-machine:1:0a1b2c3d", until, mc.now)

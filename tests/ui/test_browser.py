@@ -137,14 +137,12 @@ def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -
         page = opened(browser.new_page(), server.url)
         say(page, "Tell me a long story.")
         page.get_by_role("button", name="Stop").wait_for()
-        page.locator(".st-key-answer-coming").get_by_text("▍").wait_for()
-        page.wait_for_timeout(500)
+        page.locator(".st-key-answer-coming").get_by_text("word 5 ").first.wait_for()
         page.get_by_role("button", name="Stop").click()
         page.get_by_text("Stopped before its end.").wait_for()
-        assert model.client_left.wait(10)
-        assert rows(tmp_path, "SELECT status FROM messages WHERE role = 'assistant'") == [
-            ("partial",)
-        ]
+        assert model.client_left.wait(WAIT / 1000)
+        stored = "SELECT status FROM messages WHERE role = 'assistant' AND content LIKE '%word 5 %'"
+        until(lambda: rows(tmp_path, stored) == [("partial",)])
 
 
 def test_a_reply_that_its_provider_did_not_end_is_said_to_be_cut(

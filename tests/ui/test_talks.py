@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memchat import MemChat
+from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
 from ui.desk import Desk
 
@@ -79,6 +80,7 @@ def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> N
 def test_a_message_that_could_not_be_sent_is_back_in_its_box(mc: MemChat) -> None:
     elsewhere = mc.user(**ANA).chat()
     elsewhere.send("Hello").text
+    private.give_to_another_process(elsewhere, mc)
     at = app(c=str(elsewhere.session_id))
     at.chat_input[0].set_value("Many words of mine").run()
     assert "open in another process" in at.error[0].value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -206,7 +207,7 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
 def nowhere_queued(mc: MemChat) -> int:
     """A fact without a vector, and without a job that would make it; the index has heard of it."""
     late = mc.user("ana").memories.add("fact", "river", "Guadiana in flood").id
-    with sqlite3.connect(mc.settings.home / FILE) as raw:
+    with closing(sqlite3.connect(mc.settings.home / FILE)) as raw, raw:
         raw.execute("DELETE FROM jobs")
     raw.close()
     meaning, _ = private.meaning(mc)

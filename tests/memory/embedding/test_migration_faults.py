@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
 import pytest
@@ -253,7 +254,7 @@ def test_removing_the_old_service_keeps_what_the_new_one_needs(rivers: MemChat) 
     before = [found(rivers, river) for river in RIVERS]
     assert rivers.services.remove(OLD).count == len(RIVERS)
     assert [found(rivers, river) for river in RIVERS] == before
-    with sqlite3.connect(rivers.settings.home / FILE) as raw:
+    with closing(sqlite3.connect(rivers.settings.home / FILE)) as raw, raw:
         assert raw.execute("PRAGMA foreign_key_check").fetchall() == []
         assert raw.execute("SELECT count(*) FROM embeddings").fetchone() == (len(RIVERS),)
         assert raw.execute("SELECT count(*) FROM memories").fetchone() == (len(RIVERS),)

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import faiss
@@ -212,7 +213,7 @@ def at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def change(home: Path, *statements: str) -> None:
-    with sqlite3.connect(home / FILE) as raw:
+    with closing(sqlite3.connect(home / FILE)) as raw, raw:
         for statement in statements:
             raw.execute(statement)
     raw.close()
@@ -265,14 +266,14 @@ def test_doctor_names_keyword_rows_that_are_lost_and_what_mends_them(
 def test_vectors_of_words_that_are_gone_are_deleted_and_no_others(
     home: Path, right: list[object], open_store: Opener, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with sqlite3.connect(home / FILE) as raw:
+    with closing(sqlite3.connect(home / FILE)) as raw, raw:
         (before,) = raw.execute("SELECT count(*) FROM embeddings").fetchone()
         vector = np.ones(64, "<f4").tobytes()
         columns = "INSERT INTO embeddings (hash, service_id, embedding)"
         raw.execute(f"{columns} VALUES ('x', 1, ?)", (vector,))
     raw.close()
     assert repaired(home, capsys) == ["deleted 1 vector of words that are gone"]
-    with sqlite3.connect(home / FILE) as raw:
+    with closing(sqlite3.connect(home / FILE)) as raw, raw:
         assert raw.execute("SELECT count(*) FROM embeddings").fetchone() == (before,)
     with open_store(embedder=Silent()) as mc:
         assert everything(mc) == right

@@ -86,21 +86,20 @@ def kept_question(mc: MemChat, text: str) -> bool:
         return bool(embeddings.get(tx, private.meaning(mc)[0].service_id, [key]))
 
 
-def test_a_slow_service_leaves_the_reply_to_words_in_under_200_ms(
+def test_a_slow_service_leaves_the_reply_to_words_without_being_waited_for_any_longer(
     open_store, slow: Slow, monkeypatch
 ) -> None:
     monkeypatch.setattr(patience_room, "LOST", 0.0)  # it is asked, and waited for, in each turn
     mc = kayak(open_store, slow)
     ana = mc.user("ana")
     chat = ana.chat()
-    assert chat.send("Hi").text  # everything is loaded
-    took = []
-    for _ in range(5):  # the best of them: what a busy machine adds is not ours
+    for _ in range(2):  # the second turn, with everything loaded, is no different
         begun = time.perf_counter()
         reply = chat.send("the red kayak")
         assert reply.text == "Fine."
-        took.append(time.perf_counter() - begun)
-    assert PATIENCE <= min(took) < 0.2
+        assert time.perf_counter() - begun >= PATIENCE
+        # How fast a reply is stands in the benchmarks: on a busy machine a time tells nothing.
+        assert slow.asked and not slow.answered.is_set()
     assert [hit.channel for hit in reply.shown.hits if hit.kind == "memory"] == ["words"]
     assert "did not answer within 0.15 s" in reply.shown.degraded
     assert "MEMCHAT_EMBED_PATIENCE" in reply.shown.degraded

@@ -1,4 +1,5 @@
-"""Local servers that speak OpenAI's and Gemini's wire formats and refuse what those would refuse.
+"""Local servers that speak OpenAI's, Gemini's and Ollama's wire formats and refuse what those would
+refuse.
 
     with OpenAIServer() as server:
         server.script(Fail(503), Say("hello"))
@@ -11,6 +12,7 @@ Unscripted requests are answered with ``server.reply(messages)``.
 from __future__ import annotations
 
 from tests.support.wire.gemini import GeminiServer
+from tests.support.wire.ollama import OllamaServer
 from tests.support.wire.openai import OpenAIServer
 from tests.support.wire.server import (
     Call,
@@ -35,6 +37,7 @@ __all__ = [
     "Fail",
     "GeminiServer",
     "Hang",
+    "OllamaServer",
     "OpenAIServer",
     "Pieces",
     "Raw",
