@@ -19,6 +19,7 @@ from memchat.cli import (
     apps,
     audit,
     chat_loop,
+    completion,
     inbox,
     jobs,
     keys,
@@ -77,6 +78,7 @@ app.command()(audit.audit)
 app.command()(system.doctor)
 app.command()(system.config)
 app.add_typer(keys.app, name="keys")
+app.command()(completion.completion)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -131,6 +133,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
+    if completion.asked():
+        completion.prepare()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

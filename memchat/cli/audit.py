@@ -13,6 +13,11 @@ from memchat.types import Audit, Finding, to_json
 from memchat.types.audit import FindingKind
 
 
+def _one_word_kinds() -> list[str]:
+    """The kinds of findings for completion, without those that a shell would have to quote."""
+    return [kind for kind in get_args(FindingKind) if " " not in kind]
+
+
 def _kind(text: str) -> str:
     """A kind of finding. Raises BadParameter for any other word."""
     kinds = get_args(FindingKind)
@@ -32,6 +37,7 @@ def audit(
         typer.Option(
             "--kind",
             parser=_kind,
+            autocompletion=_one_word_kinds,
             metavar="KIND",
             help="Only findings of this kind; may be repeated.",
         ),

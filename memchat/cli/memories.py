@@ -25,6 +25,7 @@ from memchat.cli.options import (
     known_app,
     open_store,
     type_name,
+    type_names,
 )
 from memchat.types import Memory
 
@@ -41,7 +42,12 @@ Status = Annotated[
 OfType = Annotated[
     str | None,
     typer.Option(
-        "--type", parser=type_name, metavar="TYPE", help=f"Only one of {TYPES}.", show_default=False
+        "--type",
+        parser=type_name,
+        autocompletion=type_names,
+        metavar="TYPE",
+        help=f"Only one of {TYPES}.",
+        show_default=False,
     ),
 ]
 VECTOR_STATUSES = ("pending", "completed", "failed")
@@ -132,7 +138,13 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
 @app.command()
 def add(
     memory_type: Annotated[
-        str, typer.Argument(parser=type_name, metavar="TYPE", help=f"One of {TYPES}.")
+        str,
+        typer.Argument(
+            parser=type_name,
+            autocompletion=type_names,
+            metavar="TYPE",
+            help=f"One of {TYPES}.",
+        ),
     ],
     key: Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as city.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="What is to be remembered.")],
@@ -176,7 +188,11 @@ def edit(
     memory_type: Annotated[
         str | None,
         typer.Option(
-            "--type", parser=type_name, metavar="TYPE", help=f"The new type: one of {TYPES}."
+            "--type",
+            parser=type_name,
+            autocompletion=type_names,
+            metavar="TYPE",
+            help=f"The new type: one of {TYPES}.",
         ),
     ] = None,
     expires: Expires = None,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from memchat.cli import completion
 from memchat.errors import NotFound, ScopeError
 from memchat.types import MEMORY_TYPES
 
@@ -60,6 +61,8 @@ def user_name() -> str:
     from memchat.config.names import USER
     from memchat.config.sources import collect
 
+    if completion.asked():  # no file needs to be read then, and none may be in the way
+        return ""
     named = collect(os.environ, ENV_FILE.get()).values.get(USER)
     if named:
         return named
@@ -80,6 +83,11 @@ def day(text: str) -> date:
 
 
 TYPES = ", ".join(MEMORY_TYPES)
+
+
+def type_names() -> list[str]:
+    """The memory types, for completion."""
+    return [*MEMORY_TYPES]
 
 
 def type_name(text: str) -> str:
