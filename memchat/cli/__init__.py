@@ -23,6 +23,7 @@ from memchat.cli import (
     inbox,
     jobs,
     keys,
+    log,
     memories,
     services,
     sessions,
@@ -56,8 +57,19 @@ def root(
             dir_okay=False,
         ),
     ] = None,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Show on standard error what is done; -vv also each call of a model.",
+            show_default=False,
+        ),
+    ] = 0,
 ) -> None:
     """What holds for every command."""
+    log.VERBOSE.set(verbose)
     ENV_FILE.set(None if env_file is None else system.env_file(env_file))
 
 
@@ -93,6 +105,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except MemChatError as error:
+        log.command_failed(error)
         tables.error(str(error))
         code = 1
     except OSError as error:
@@ -101,11 +114,14 @@ def main(args: Sequence[str] | None = None) -> int:
         tables.error(_refused(error))
         code = 1
     except Exception as error:
+        log.command_failed(error)
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
         tables.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
+    finally:
+        log.stop()
     return code
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import log, tables
 from memchat.cli.line_input import next_message
 from memchat.cli.options import App, Json, Limit, User, known_app, open_store
 from memchat.errors import MemChatError, NotFound, StoreFull
@@ -203,6 +203,7 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         tables.notice("(stopped)")
         return True
     except MemChatError as error:
+        log.command_failed(error)
         tables.error(str(error))
         return False
     if reply.cut:

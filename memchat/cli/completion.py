@@ -21,7 +21,7 @@ def completion(shell: Shell) -> None:
 
     No file is changed. In bash, try it with: eval "$(memchat completion bash)"
     """
-    from typer.completion import get_completion_script
+    from typer._completion_shared import get_completion_script
 
     print(get_completion_script(prog_name="memchat", complete_var=COMPLETE_VAR, shell=shell))
 
@@ -38,4 +38,4 @@ def prepare() -> None:
     _completion_classes.completion_init()
     # Typer would import rich to remove its markup from help texts, which takes longer than all
     # else. Ours have none.
-    _completion_classes._sanitize_help_text = str
+    _completion_classes._sanitize_help_text = lambda text: text

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from memchat.cli import completion
+from memchat.cli import completion, log
 from memchat.errors import NotFound, ScopeError
 from memchat.types import MEMORY_TYPES
 
@@ -36,6 +36,12 @@ class Group(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, if there is one."""
         return super().get_command(ctx, SECOND_NAMES.get(cmd_name, cmd_name))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the words name, and the words behind its name."""
+        name, command, rest = super().resolve_command(ctx, args)
+        log.COMMAND.set(f"{ctx.command_path} {name}")
+        return name, command, rest
 
 
 def group(help: str) -> typer.Typer:
@@ -134,7 +140,7 @@ def settings() -> Settings:
 
 
 def open_store() -> MemChat:
-    """The façade over the settings of this command; use it in a ``with``.
+    """The façade over the settings of this command, whose log begins; use it in a ``with``.
 
     Where the store is of an earlier version it is brought up to date, and one line says where the
     copy from before is.
@@ -142,7 +148,10 @@ def open_store() -> MemChat:
     from memchat.app import MemChat
     from memchat.cli import tables
 
-    mc = MemChat(settings=settings())
+    chosen = settings()
+    log.start(chosen)
+    mc = MemChat(settings=chosen)
+    log.command_began()
     if mc.backup is not None:
         tables.notice(
             f"The store was brought up to date; a copy of it as it was before is {mc.backup}"

@@ -21,12 +21,14 @@ def ui(
 
     It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
     """
-    from memchat.cli import tables
+    from memchat.cli import log, tables
     from memchat.types import clean_name
 
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch
-    launch(clean_name(user, "user"), port, settings(), tables.notice)
+    chosen = settings()
+    log.start(chosen)
+    launch(clean_name(user, "user"), port, chosen, tables.notice)
 
 
 def _folder() -> Path:

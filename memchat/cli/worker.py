@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import log, tables
 from memchat.cli.options import Yes, confirm, open_store
 
 if TYPE_CHECKING:
@@ -32,7 +29,8 @@ def worker(
     Each piece of work is a line on standard error, with numbers and no words of yours. What is in
     hand is ended first; a second Ctrl-C gives it back to the queue.
     """
-    with logged_to_stderr(), open_store() as mc:
+    with open_store() as mc:
+        log.start(mc.settings, verbose=1)
         if once:
             done = mc.jobs.run()
             print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
@@ -118,25 +116,3 @@ def _stop_on_signals(mc: MemChat) -> list[int]:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, first)
     return told
-
-
-@contextmanager
-def logged_to_stderr() -> Iterator[None]:
-    """Write memchat's log to standard error meanwhile, a line each."""
-    import logging
-
-    class Plain(logging.Formatter):
-        """A line each; what a provider answered does not drive the terminal."""
-
-        def formatMessage(self, record: logging.LogRecord) -> str:
-            return tables.plain(" ".join(super().formatMessage(record).split()))
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    log = logging.getLogger("memchat")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)

@@ -70,7 +70,16 @@ READERS = {
     "jobs status": "",
     "services list": "",
 }
-OTHERS = {"demo", "ui", "config", "services fetch", "keys set", "keys list", "keys remove"}
+OTHERS = {
+    "demo",
+    "ui",
+    "config",
+    "completion",
+    "services fetch",
+    "keys set",
+    "keys list",
+    "keys remove",
+}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""

@@ -19,9 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.cli import tables
+from memchat.cli import log, tables
+from memchat.cli.options import settings
 from memchat.cli.system import VARIABLES
-from memchat.cli.worker import logged_to_stderr
 from tests.support.cli import Run, add, commands
 from tests.support.paths import ROOT
 
@@ -79,9 +79,12 @@ def test_no_command_prints_stored_control_characters(run: Run, home: Path, comma
         assert shown <= {"\n", "\t"} and "\u202e" not in done.out + done.err
 
 
-def test_the_worker_s_log_holds_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    with logged_to_stderr():
-        logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
+def test_the_log_on_the_terminal_holds_no_control_characters(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.start(settings(), verbose=1)
+    logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
+    log.stop()
     assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
 
 
