@@ -46,9 +46,9 @@ def status(
             return
         counts = mc.jobs.count(user=user)
         if any(counts.values()):
-            print(", ".join(f"{count} {name}" for name, count in counts.items()))
+            tables.print_text(", ".join(f"{count} {name}" for name, count in counts.items()))
         for gone in mc.jobs.dead_holders(user=user):
-            print(gone.message)
+            tables.print_text(gone.message)
         tables.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
             [

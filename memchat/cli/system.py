@@ -75,7 +75,7 @@ def doctor(
 
 
 def config(as_json: Json = False) -> None:
-    """Show every setting, where it came from, and its variable."""
+    """Show every setting: its variable, its value, and where that came from."""
     set_to = settings()
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
     known = sorted(ADDRESS_NAMES & set_to.addresses.keys())
@@ -93,8 +93,8 @@ def config(as_json: Json = False) -> None:
         tables.print_json(rows)
     else:
         tables.print_table(
-            ("setting", "value", "from", "variable"),
-            [["" if cell is None else cell for cell in row.values()] for row in rows],
+            ("variable", "value", "from"),
+            [(r["variable"], "" if r["value"] is None else r["value"], r["from"]) for r in rows],
             none="",
         )
     for line in [*set_to.redirect_warnings(), *_unread()]:
