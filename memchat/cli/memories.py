@@ -174,7 +174,7 @@ def add(
 
     with open_store() as mc:
         memories = mc.user(user, app=app).memories
-        _print_written(_asked_first(memories, save, yes=yes), as_json)
+        _print_stored(_asked_first(memories, save, yes=yes), key, as_json)
         embed_now(mc)
 
 
@@ -239,7 +239,7 @@ def edit(
 
     with open_store() as mc:
         memories = mc.user(user, app=app).memories
-        _print_written(_asked_first(memories, save, yes=yes), as_json)
+        _print_stored(_asked_first(memories, save, yes=yes), key, as_json)
         embed_now(mc)
 
 
@@ -297,7 +297,7 @@ def delete(
 def restore(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
     with open_store() as mc:
-        _print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
+        tables.print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
         embed_now(mc)
 
 
@@ -311,12 +311,12 @@ def pin(
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""
     with open_store() as mc:
-        _print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
+        tables.print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
 
 
 @app.command()
-def clear(user: User, app: App = "default", yes: Yes = False) -> None:
-    """Forget all memories of one app for good.
+def clear(user: User, app: App = "default", yes: Yes = False, as_json: Json = False) -> None:
+    """Forget all memories of one app for good, and print how many.
 
     What else speaks of them stays, and is told.
     """
@@ -324,7 +324,11 @@ def clear(user: User, app: App = "default", yes: Yes = False) -> None:
         person = known_app(mc, user, app)
         confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
         found = other_mentions.of_app(person)
-        print(person.memories.clear().memories)
+        forgotten = person.memories.clear().memories
+        if as_json:
+            tables.print_json({"app": app, "forgotten": forgotten})
+        else:
+            print(forgotten)
         other_mentions.tell_of_app(mc, found)
 
 
@@ -366,9 +370,8 @@ def _asked_first(
         return save(memories, True)
 
 
-def _print_written(memory: Memory, as_json: bool) -> None:
-    """The memory that a command wrote: its id, or all of it."""
-    if as_json:
-        tables.print_json(memory.to_json())
-    else:
-        print(memory.id)
+def _print_stored(memory: Memory, key: str | None, as_json: bool) -> None:
+    """The memory that was entered, and its key where it is stored under another than ``key``."""
+    tables.print_written(memory, as_json)
+    if key is not None and memory.key != key:
+        tables.notice(f"“{key}” is stored under the key {memory.key}")

@@ -7,11 +7,12 @@ import json
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
+from memchat.cli.text_width import shorten, width
 from memchat.types import (
     EVERY_APP,
     Change,
@@ -39,8 +40,6 @@ VALUE = 40
 """Columns of a value in a hint."""
 NARROWEST = 12
 """Columns that a cell of a table is not shortened below."""
-EMOJI_STYLE = "\ufe0f"
-"""Shows the character before it as an emoji, which takes two columns."""
 
 
 def on_terminal() -> bool:
@@ -91,26 +90,6 @@ def plain(text: str) -> str:
         else c
         for c in text
     )
-
-
-def width(text: str) -> int:
-    """How many terminal columns a line takes."""
-    if text.isascii():
-        return len(text)
-    return sum(columns for _, columns in _cells(text))
-
-
-def shorten(text: str, columns: int) -> str:
-    """The line cut to this many columns, with an ellipsis if something is missing."""
-    if width(text) <= columns:
-        return text
-    kept, used = [], 0
-    for c, taken in _cells(text):
-        used += taken
-        if used > columns - 1:
-            break
-        kept.append(c)
-    return "".join(kept).rstrip() + "…"
 
 
 def table(
@@ -229,6 +208,14 @@ def _in_json(c: str) -> str:
         return c
     number = c.encode("utf-16-be", "surrogatepass").hex()  # two numbers above U+FFFF
     return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
+
+
+def print_written(memory: Memory, as_json: bool) -> None:
+    """Print the memory that a command wrote: its id, or all of it."""
+    if as_json:
+        print_json(memory.to_json())
+    else:
+        print(memory.id)
 
 
 def print_records(records: Iterable[Any]) -> None:
@@ -383,17 +370,3 @@ def _change(change: Change) -> str:
     if change.quotes:
         parts.append("← " + " … ".join(f"“{' '.join(quote.split())}”" for quote in change.quotes))
     return " ".join(parts)
-
-
-def _cells(text: str) -> Iterator[tuple[str, int]]:
-    """Each character of a line with the columns that it adds."""
-    before = 0
-    for c in text:
-        before = 1 if c == EMOJI_STYLE and before == 1 else _columns(c)
-        yield c, before
-
-
-def _columns(c: str) -> int:
-    if unicodedata.east_asian_width(c) in "WF":
-        return 2
-    return 0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1

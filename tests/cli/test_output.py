@@ -22,6 +22,7 @@ from memchat import MemChat
 from memchat.cli import log, tables
 from memchat.cli.options import settings
 from memchat.cli.system import VARIABLES
+from memchat.cli.text_width import shorten, width
 from tests.support.cli import Run, add, commands
 from tests.support.paths import ROOT
 
@@ -99,14 +100,14 @@ def test_what_a_conversation_changed_is_shown_without_control_characters(mc: Mem
 def test_the_second_column_starts_in_one_place(cells: list[str]) -> None:
     lines = tables.table(("key", "value"), [(cell, "here") for cell in cells])
     assert len(lines) == len(cells) + 1
-    assert len({tables.width(line) for line in lines[1:]}) == 1
+    assert len({width(line) for line in lines[1:]}) == 1
     assert all(line.endswith("  here") for line in lines[1:])
 
 
 @given(st.text(max_size=200), st.integers(min_value=1, max_value=60))
 def test_a_shortened_line_fits_and_says_that_it_was_shortened(text: str, columns: int) -> None:
-    short = tables.shorten(text, columns)
-    assert tables.width(short) <= columns
+    short = shorten(text, columns)
+    assert width(short) <= columns
     assert short == text or short.endswith("…")
 
 
@@ -118,14 +119,14 @@ LONG = ("word " * 60, "言葉" * 40, "👍🏽❤️" * 40)
 def test_a_table_fits_the_terminal_it_is_made_for(headings: tuple[str, ...], columns: int) -> None:
     rows = [(number, *(text for _ in headings[1:])) for number, text in enumerate(LONG)]
     lines = "\n".join(tables.table(headings, rows, columns=columns)).splitlines()
-    assert max(map(tables.width, lines)) <= columns
+    assert max(map(width, lines)) <= columns
     assert sum("…" in line for line in lines) >= len(rows)
 
 
 def test_the_widest_column_is_shortened_first_and_dates_stay_whole() -> None:
     row = (1, "word " * 60, "2026-11-22 10:00", "")
     (_, line) = tables.table(("id", "value", "said", "until"), [row], columns=50)
-    assert line.endswith("…  2026-11-22 10:00") and tables.width(line) == 50
+    assert line.endswith("…  2026-11-22 10:00") and width(line) == 50
 
 
 def test_in_a_narrow_terminal_a_row_is_a_line_for_each_cell() -> None:
@@ -139,7 +140,7 @@ def test_in_a_narrow_terminal_a_row_is_a_line_for_each_cell() -> None:
 
 
 def test_emoji_and_chinese_take_two_columns() -> None:
-    assert [tables.width(text) for text in ("言葉", "👍", "❤️", "⌚️", "e\u0301")] == [4, 2, 2, 2, 1]
+    assert [width(text) for text in ("言葉", "👍", "❤️", "⌚️", "e\u0301")] == [4, 2, 2, 2, 1]
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
@@ -157,8 +158,8 @@ def test_no_list_runs_over_the_terminal(
     for command in ("memories list", "sessions list", "inbox list", "recall tea", "jobs status"):
         done = run(*command.split(), *app)
         assert done.code == 0, done.err
-        assert max(map(tables.width, done.out.splitlines()), default=0) <= columns, command
-    assert max(map(tables.width, run("config").out.splitlines())) <= columns
+        assert max(map(width, done.out.splitlines()), default=0) <= columns, command
+    assert max(map(width, run("config").out.splitlines())) <= columns
 
 
 def test_what_is_piped_is_never_shortened(run: Run) -> None:
