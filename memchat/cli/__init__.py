@@ -36,7 +36,10 @@ from memchat.cli import (
 from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
 
-app = group("A chat assistant that remembers: typed, expiring, inspectable memory on your disk.")
+app = group(
+    "A chat assistant that remembers: typed, expiring, inspectable memory on your disk.\n\n"
+    "`memchat demo` shows what it does, `memchat chat` begins a conversation."
+)
 
 
 @app.callback()

@@ -17,9 +17,10 @@ Shell = Annotated[
 
 
 def completion(shell: Shell) -> None:
-    """Print a script that completes commands, options and their values with the Tab key.
+    """Print a shell's script for the Tab key.
 
-    No file is changed. In bash, try it with: eval "$(memchat completion bash)"
+    It completes commands, options and their values. No file is changed. In bash, try it with:
+    eval "$(memchat completion bash)"
     """
     from typer._completion_shared import get_completion_script
 

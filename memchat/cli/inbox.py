@@ -10,7 +10,7 @@ from memchat.cli import tables
 from memchat.cli.options import App, Json, User, embed_now, group, known_app, open_store
 from memchat.types import InboxItem
 
-app = group("See what was held back for your yes, and say yes or no.")
+app = group("See what waits for your decision, and say yes or no.")
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The item, as `inbox list` shows it.")]
 

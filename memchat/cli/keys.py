@@ -10,7 +10,7 @@ import typer
 from memchat.cli import tables
 from memchat.cli.options import Json, group, settings
 
-app = group("Set, list and remove the keys of model providers, in keys.toml of the data folder.")
+app = group("Set, list and remove the keys of providers.")
 
 Name = Annotated[
     str,

@@ -156,9 +156,11 @@ def add(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remember something by hand and print its id, or with --json all of it.
+    """Remember something by hand, and print its id.
 
     Where it looks like a secret, you are asked first.
+
+    Example: memchat memories add profile city Lisbon
     """
 
     def save(memories: Memories, keep_secret: bool) -> Memory:
@@ -211,9 +213,11 @@ def edit(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Correct a memory and print its id, or with --json all of it.
+    """Correct a memory, and print its id.
 
     Where it looks like a secret now, you are asked first.
+
+    Example: memchat memories edit 7 --value Porto
     """
     if expires is not None and no_expiry:
         raise typer.BadParameter("give either --expires or --no-expiry")
@@ -250,7 +254,8 @@ def delete(
         int | None, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)
     ] = None,
     id_option: Annotated[
-        int | None, typer.Option("--id", metavar="ID", help="The same.", show_default=False)
+        int | None,
+        typer.Option("--id", metavar="ID", help="The same as an option.", show_default=False),
     ] = None,
     app: App = "default",
     keep_transcript: Annotated[
@@ -306,7 +311,7 @@ def pin(
     memory_id: Id,
     user: User,
     app: App = "default",
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Take it out of there again.")] = False,
     as_json: Json = False,
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""

@@ -115,8 +115,8 @@ User = Annotated[
 ]
 App = Annotated[str, typer.Option("--app", help="In which app.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in UTC.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
-Offset = Annotated[int, typer.Option("--offset", min=0, help="Leave out so many first.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, help="How many to leave out first.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Expires = Annotated[
     date | None,

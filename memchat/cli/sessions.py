@@ -23,7 +23,7 @@ from memchat.cli.options import (
 )
 from memchat.types import Undone, to_json
 
-app = group("See, end and delete conversations.")
+app = group("See, rename, end and delete conversations.")
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The session's number.", show_default=False)]
 

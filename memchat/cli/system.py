@@ -75,7 +75,7 @@ def doctor(
 
 
 def config(as_json: Json = False) -> None:
-    """Show every setting: its variable, its value, and where that came from."""
+    """Show every setting, and where its value came from."""
     set_to = settings()
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
     known = sorted(ADDRESS_NAMES & set_to.addresses.keys())

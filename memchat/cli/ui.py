@@ -17,9 +17,10 @@ def ui(
     user: User,
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = 8501,
 ) -> None:
-    """Open the app in the browser: chat, memories, inbox, insights, settings.
+    """Open the app in the browser.
 
-    It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
+    Chat, memories, inbox, insights and settings. It is for one person, and listens on this
+    machine alone (127.0.0.1). Ctrl-C ends it.
     """
     from memchat.cli import log, tables
     from memchat.types import clean_name

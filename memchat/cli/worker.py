@@ -24,10 +24,11 @@ def worker(
         bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
     ] = False,
 ) -> None:
-    """Do queued work as it becomes due, for everybody, until Ctrl-C or a signal to end.
+    """Do queued work of everybody as it becomes due.
 
-    Each piece of work is a line on standard error, with numbers and no words of yours. What is in
-    hand is ended first; a second Ctrl-C gives it back to the queue.
+    It goes on until Ctrl-C or a signal to end. Each piece of work is a line on standard error,
+    with numbers and no words of yours. What is in hand is ended first; a second Ctrl-C gives it
+    back to the queue.
     """
     with open_store() as mc:
         log.start(mc.settings, verbose=1)
@@ -52,10 +53,10 @@ def backfill(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Make the vectors that are missing: of memories, past messages and summaries.
+    """Make the vectors that are missing.
 
-    What has one is skipped, so it can be broken off and run again at any time. The exit code is 1
-    if anything failed or is left.
+    Those of memories, past messages and summaries. What has one is skipped, so it can be broken
+    off and run again at any time. The exit code is 1 if anything failed or is left.
     """
     from memchat.cli.progress import ProgressLine
 
