@@ -20,9 +20,11 @@ from memchat.cli import (
     audit,
     backup,
     chat_loop,
+    completion,
     inbox,
     jobs,
     keys,
+    log,
     memories,
     services,
     sessions,
@@ -36,7 +38,10 @@ from memchat.cli import (
 from memchat.cli.options import ENV_FILE, group
 from memchat.errors import MemChatError
 
-app = group("A chat assistant that remembers: typed, expiring, inspectable memory on your disk.")
+app = group(
+    "A chat assistant that remembers: typed, expiring, inspectable memory on your disk.\n\n"
+    "`memchat demo` shows what it does, `memchat chat` begins a conversation."
+)
 
 
 @app.callback()
@@ -57,8 +62,19 @@ def root(
             dir_okay=False,
         ),
     ] = None,
+    verbose: Annotated[
+        int,
+        typer.Option(
+            "--verbose",
+            "-v",
+            count=True,
+            help="Show on standard error what is done; -vv also each call of a model.",
+            show_default=False,
+        ),
+    ] = 0,
 ) -> None:
     """What holds for every command."""
+    log.VERBOSE.set(verbose)
     ENV_FILE.set(None if env_file is None else system.env_file(env_file))
 
 
@@ -84,6 +100,7 @@ app.add_typer(keys.app, name="keys")
 app.add_typer(backup.app, name="backup")
 app.command()(backup.restore)
 app.command()(backup.wipe)
+app.command()(completion.completion)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -98,6 +115,7 @@ def main(args: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = 130
     except MemChatError as error:
+        log.command_failed(error)
         tables.error(str(error))
         code = 1
     except OSError as error:
@@ -106,11 +124,14 @@ def main(args: Sequence[str] | None = None) -> int:
         tables.error(_refused(error))
         code = 1
     except Exception as error:
+        log.command_failed(error)
         if os.environ.get("MEMCHAT_DEBUG") == "1":
             raise
         # Only the class: the text of a library's error may hold people's words.
         tables.error(f"unexpected {type(error).__name__}; run with MEMCHAT_DEBUG=1 for details")
         code = 1
+    finally:
+        log.stop()
     return code
 
 
@@ -138,6 +159,8 @@ def _prepare_streams() -> None:
 
 
 def _run(args: Sequence[str]) -> int:
+    if completion.asked():
+        completion.prepare()
     try:
         typer.main.get_command(app).main(list(args), prog_name="memchat")
     except SystemExit as stop:

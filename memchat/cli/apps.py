@@ -48,22 +48,40 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
 
 
 @app.command()
-def on(user: User, name: Name = None, app: App = "default", all_apps: AllApps = False) -> None:
+def on(
+    user: User,
+    name: Name = None,
+    app: App = "default",
+    all_apps: AllApps = False,
+    as_json: Json = False,
+) -> None:
     """Switch memory on for an app, or for the user."""
-    _switch(True, user, None if all_apps else name or app)
+    _switch(True, user, None if all_apps else name or app, as_json)
 
 
 @app.command()
-def off(user: User, name: Name = None, app: App = "default", all_apps: AllApps = False) -> None:
+def off(
+    user: User,
+    name: Name = None,
+    app: App = "default",
+    all_apps: AllApps = False,
+    as_json: Json = False,
+) -> None:
     """Switch memory off for an app, or for the user.
 
     Nothing is read, used or saved until it is on again.
     """
-    _switch(False, user, None if all_apps else name or app)
+    _switch(False, user, None if all_apps else name or app, as_json)
 
 
 @app.command()
-def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False) -> None:
+def delete(
+    user: User,
+    name: Name = None,
+    app: App = "default",
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
     """Delete an app with its conversations and memories.
 
     Prints how many memories went, and which memories for every app speak of them.
@@ -75,15 +93,23 @@ def delete(user: User, name: Name = None, app: App = "default", yes: Yes = False
         )
         person = mc.user(user, app=chosen)
         found = other_mentions.of_app(person)
-        print(person.apps.delete(chosen).memories)
+        deleted = person.apps.delete(chosen)
+        if as_json:
+            counts = {"memories": deleted.memories, "sessions": deleted.sessions}
+            tables.print_json({"app": chosen, **counts})
+        else:
+            print(deleted.memories)
         if found is not None:  # all but the memories for every app went with the app
             left = tuple(place for place in found.places if place.kind == "memory")
             other_mentions.tell_of_app(mc, replace(found, places=left))
         backup.tell_forgotten(mc)
 
 
-def _switch(memory_on: bool, user: str, app: str | None) -> None:
+def _switch(memory_on: bool, user: str, app: str | None, as_json: bool) -> None:
     with open_store() as mc:
         mc.user(user, app=app or "default").set_memory(memory_on, all_apps=app is None)
+        if as_json:
+            tables.print_json({"app": app, "memory": memory_on})
+            return
         where = f"the app {tables.plain(app)}" if app is not None else "every app"
         print(f"memory is {'on' if memory_on else 'off'} for {tables.plain(user)} in {where}")

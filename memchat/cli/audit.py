@@ -13,6 +13,11 @@ from memchat.types import Audit, Finding, to_json
 from memchat.types.audit import FindingKind
 
 
+def _one_word_kinds() -> list[str]:
+    """The kinds of findings for completion, without those that a shell would have to quote."""
+    return [kind for kind in get_args(FindingKind) if " " not in kind]
+
+
 def _kind(text: str) -> str:
     """A kind of finding. Raises BadParameter for any other word."""
     kinds = get_args(FindingKind)
@@ -32,6 +37,7 @@ def audit(
         typer.Option(
             "--kind",
             parser=_kind,
+            autocompletion=_one_word_kinds,
             metavar="KIND",
             help="Only findings of this kind; may be repeated.",
         ),
@@ -48,21 +54,22 @@ def audit(
         person = known_app(mc, user, app)
         seen = person.audit()
         found = [f for f in seen.findings if not kind or f.kind in kind]
-        if as_json and not fix:
-            tables.print_json(to_json(seen) | {"findings": [to_json(finding) for finding in found]})
-            return
-        _report(seen, found, user, app)
-        if not fix:
-            return
         # What cannot be undone is done only where it is named.
         mendable = [f for f in found if f.fix is not None and (f.kind != "secret" or kind)]
+        mended = person.mend(mendable).count if fix and yes and mendable else 0
+        if as_json:
+            findings = {"findings": [to_json(finding) for finding in found]}
+            tables.print_json(to_json(seen) | findings | ({"mended": mended} if fix else {}))
+        else:
+            _report(seen, found, user, app)
+        if not fix:
+            return
         if not mendable:
             tables.notice("nothing here can be mended unasked")
-            return
-        if not yes:
+        elif not yes:
             tables.notice("a dry run: nothing was changed; add --yes to do it")
-            return
-        print(f"mended {person.mend(mendable).count} of {len(mendable)}")
+        elif not as_json:
+            print(f"mended {mended} of {len(mendable)}")
 
 
 def _report(seen: Audit, found: list[Finding], user: str, app: str) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import minilm, tables
+from memchat.cli import log, minilm, tables
 from memchat.cli.line_input import next_message
 from memchat.cli.options import App, Json, Limit, User, known_app, open_store, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
@@ -54,7 +54,8 @@ def chat(
     """Talk; when the conversation ends, what matters is remembered.
 
     “Remember that …”, “forget …” (it shows what, and asks) and “what do you remember about me?”
-    are carried out at once.
+    are carried out at once. One question without a conversation:
+    memchat chat --once "What do I drink?"
 
     An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
     What is pasted is one message, however many lines it has. A message of several lines is typed
@@ -101,9 +102,10 @@ def recall(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Search the memories and past conversations by meaning and words, best first.
+    """Search memories and past conversations.
 
-    Behind what surely has to do with the question come the best of the rest, under "Less sure:".
+    By meaning and words, best first. Behind what surely has to do with the question come the
+    best of the rest, under "Less sure:".
     """
     with open_store() as mc:
         found = known_app(mc, user, app).search(query, limit=limit)
@@ -204,6 +206,7 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         tables.notice("(stopped)")
         return True
     except MemChatError as error:
+        log.command_failed(error)
         tables.error(str(error))
         return False
     if reply.cut:

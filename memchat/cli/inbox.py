@@ -10,7 +10,7 @@ from memchat.cli import tables
 from memchat.cli.options import App, Json, User, embed_now, group, known_app, open_store
 from memchat.types import InboxItem
 
-app = group("See what was held back for your yes, and say yes or no.")
+app = group("See what waits for your decision, and say yes or no.")
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The item, as `inbox list` shows it.")]
 
@@ -57,16 +57,19 @@ def accept(
         str | None,
         typer.Option("--value", help="Remember these words instead.", show_default=False),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Say yes: it counts as your own word, and does what is asked. Prints the memory's id."""
     with open_store() as mc:
-        memory = mc.user(user, app=app).inbox.accept(item_id, value=value)
-        print(memory.id)
+        tables.print_written(mc.user(user, app=app).inbox.accept(item_id, value=value), as_json)
         embed_now(mc)
 
 
 @app.command()
-def reject(item_id: Id, user: User, app: App = "default") -> None:
+def reject(item_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """Say no: the same is not asked again."""
     with open_store() as mc:
         mc.user(user, app=app).inbox.reject(item_id)
+        if as_json:
+            tables.print_json({"id": item_id, "rejected": True})
+        tables.notice(f"item {item_id} is rejected; the same is not asked again")

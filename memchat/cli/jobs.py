@@ -9,6 +9,7 @@ import typer
 from memchat.cli import tables
 from memchat.cli.options import Json, Limit, User, group, open_store
 from memchat.errors import NotFound
+from memchat.types import to_json
 
 app = group("See, run and retry queued work.")
 
@@ -46,9 +47,9 @@ def status(
             return
         counts = mc.jobs.count(user=user)
         if any(counts.values()):
-            print(", ".join(f"{count} {name}" for name, count in counts.items()))
+            tables.print_text(", ".join(f"{count} {name}" for name, count in counts.items()))
         for gone in mc.jobs.dead_holders(user=user):
-            print(gone.message)
+            tables.print_text(gone.message)
         tables.print_table(
             ("id", "work", "app", "target", "state", "tries", "next", "error"),
             [
@@ -69,17 +70,21 @@ def status(
 
 
 @app.command()
-def run(user: User, app: AnyApp = None) -> None:
+def run(user: User, app: AnyApp = None, as_json: Json = False) -> None:
     """Do the work that is due now, and print what was learned."""
     with open_store() as mc:
         waiting = len(mc.jobs.list(user=user, status="pending"))
         if waiting:
             tables.notice(f"{waiting} waiting …")
         result = mc.jobs.run(user=user)
-        for outcome in result.learned:
-            print(tables.learned(outcome))
         failed = {job.id: job for job in result.failed}
-        print(f"{result.done} done, {len(failed)} failed")
+        if as_json:
+            learned = [to_json(outcome) for outcome in result.learned]
+            tables.print_json({"done": result.done, "failed": [*failed], "learned": learned})
+        else:
+            for outcome in result.learned:
+                print(tables.learned(outcome))
+            print(f"{result.done} done, {len(failed)} failed")
         for job in failed.values():
             tables.error(tables.failed(job))
         if failed:
@@ -97,6 +102,7 @@ def retry(
         bool, typer.Option("--failed", help="Only what was given up, not what waits for a retry.")
     ] = False,
     app: AnyApp = None,
+    as_json: Json = False,
 ) -> None:
     """Queue failed work again, and do at once what waits for a retry.
 
@@ -106,11 +112,19 @@ def retry(
         count = mc.jobs.retry(user=user, job_id=job_id, failed_only=failed).count
     if job_id is not None and count == 0:
         raise NotFound(f"there is nothing to retry in job {job_id}; see memchat jobs status")
-    print(count)
+    _print_count("retried", count, as_json)
 
 
 @app.command()
-def clear(user: User, app: AnyApp = None) -> None:
+def clear(user: User, app: AnyApp = None, as_json: Json = False) -> None:
     """Take completed work off the list and print how much that was; what it did stays."""
     with open_store() as mc:
-        print(mc.jobs.clear(user=user).count)
+        _print_count("removed", mc.jobs.clear(user=user).count, as_json)
+
+
+def _print_count(what: str, count: int, as_json: bool) -> None:
+    """How many jobs a command changed."""
+    if as_json:
+        tables.print_json({what: count})
+    else:
+        print(count)

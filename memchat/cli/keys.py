@@ -10,7 +10,7 @@ import typer
 from memchat.cli import tables
 from memchat.cli.options import Json, group, settings
 
-app = group("Set, list and remove the keys of model providers, in keys.toml of the data folder.")
+app = group("Set, list and remove the keys of providers.")
 
 Name = Annotated[
     str,
@@ -19,7 +19,7 @@ Name = Annotated[
 
 
 @app.command("set", context_settings={"allow_extra_args": True})
-def put(context: typer.Context, name: Name) -> None:
+def put(context: typer.Context, name: Name, as_json: Json = False) -> None:
     """Keep a key in keys.toml, which this account alone can read.
 
     It is asked for and not shown; without a terminal it is read from standard input. It is never
@@ -36,7 +36,11 @@ def put(context: typer.Context, name: Name) -> None:
         raise typer.Exit(2)
     set_to = settings()
     keys.set_key(set_to.home, variable, _asked(variable))
-    print(f"{variable} is kept in {set_to.home / keys.FILE}")
+    file = set_to.home / keys.FILE
+    if as_json:
+        tables.print_json({"key": variable, "file": str(file), "kept": True})
+    else:
+        print(f"{variable} is kept in {file}")
     origin = set_to.keys.origin(variable)
     if origin not in (None, keys.FILE):
         tables.notice(f"the one of the {origin} comes before it, as long as it is set there")
@@ -61,13 +65,17 @@ def listed(as_json: Json = False) -> None:
 
 
 @app.command("remove")
-def remove(name: Name) -> None:
+def remove(name: Name, as_json: Json = False) -> None:
     """Take a key out of keys.toml."""
     from memchat.config import keys
 
     set_to = settings()
     variable = keys.remove_key(set_to.home, name)
-    print(f"{variable} is removed from {set_to.home / keys.FILE}")
+    file = set_to.home / keys.FILE
+    if as_json:
+        tables.print_json({"key": variable, "file": str(file), "kept": False})
+    else:
+        print(f"{variable} is removed from {file}")
 
 
 def _asked(variable: str) -> str:

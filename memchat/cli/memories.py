@@ -25,6 +25,7 @@ from memchat.cli.options import (
     known_app,
     open_store,
     type_name,
+    type_names,
 )
 from memchat.types import Memory
 
@@ -41,7 +42,12 @@ Status = Annotated[
 OfType = Annotated[
     str | None,
     typer.Option(
-        "--type", parser=type_name, metavar="TYPE", help=f"Only one of {TYPES}.", show_default=False
+        "--type",
+        parser=type_name,
+        autocompletion=type_names,
+        metavar="TYPE",
+        help=f"Only one of {TYPES}.",
+        show_default=False,
     ),
 ]
 VECTOR_STATUSES = ("pending", "completed", "failed")
@@ -132,7 +138,13 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
 @app.command()
 def add(
     memory_type: Annotated[
-        str, typer.Argument(parser=type_name, metavar="TYPE", help=f"One of {TYPES}.")
+        str,
+        typer.Argument(
+            parser=type_name,
+            autocompletion=type_names,
+            metavar="TYPE",
+            help=f"One of {TYPES}.",
+        ),
     ],
     key: Annotated[str, typer.Argument(metavar="KEY", help="Its name, such as city.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="What is to be remembered.")],
@@ -144,9 +156,11 @@ def add(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remember something by hand and print its id, or with --json all of it.
+    """Remember something by hand, and print its id.
 
     Where it looks like a secret, you are asked first.
+
+    Example: memchat memories add profile city Lisbon
     """
 
     def save(memories: Memories, keep_secret: bool) -> Memory:
@@ -162,7 +176,7 @@ def add(
 
     with open_store() as mc:
         memories = mc.user(user, app=app).memories
-        _print_written(_asked_first(memories, save, yes=yes), as_json)
+        _print_stored(_asked_first(memories, save, yes=yes), key, as_json)
         embed_now(mc)
 
 
@@ -176,7 +190,11 @@ def edit(
     memory_type: Annotated[
         str | None,
         typer.Option(
-            "--type", parser=type_name, metavar="TYPE", help=f"The new type: one of {TYPES}."
+            "--type",
+            parser=type_name,
+            autocompletion=type_names,
+            metavar="TYPE",
+            help=f"The new type: one of {TYPES}.",
         ),
     ] = None,
     expires: Expires = None,
@@ -195,9 +213,11 @@ def edit(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Correct a memory and print its id, or with --json all of it.
+    """Correct a memory, and print its id.
 
     Where it looks like a secret now, you are asked first.
+
+    Example: memchat memories edit 7 --value Porto
     """
     if expires is not None and no_expiry:
         raise typer.BadParameter("give either --expires or --no-expiry")
@@ -223,7 +243,7 @@ def edit(
 
     with open_store() as mc:
         memories = mc.user(user, app=app).memories
-        _print_written(_asked_first(memories, save, yes=yes), as_json)
+        _print_stored(_asked_first(memories, save, yes=yes), key, as_json)
         embed_now(mc)
 
 
@@ -234,7 +254,8 @@ def delete(
         int | None, typer.Argument(metavar="ID", help="The memory's number.", show_default=False)
     ] = None,
     id_option: Annotated[
-        int | None, typer.Option("--id", metavar="ID", help="The same.", show_default=False)
+        int | None,
+        typer.Option("--id", metavar="ID", help="The same as an option.", show_default=False),
     ] = None,
     app: App = "default",
     keep_transcript: Annotated[
@@ -282,7 +303,7 @@ def delete(
 def restore(memory_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """Bring back a replaced, merged, ended or expired memory."""
     with open_store() as mc:
-        _print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
+        tables.print_written(mc.user(user, app=app).memories.restore(memory_id), as_json)
         embed_now(mc)
 
 
@@ -291,17 +312,17 @@ def pin(
     memory_id: Id,
     user: User,
     app: App = "default",
-    off: Annotated[bool, typer.Option("--off", help="No longer.")] = False,
+    off: Annotated[bool, typer.Option("--off", help="Take it out of there again.")] = False,
     as_json: Json = False,
 ) -> None:
     """Have a memory at hand in every chat, whatever it is about."""
     with open_store() as mc:
-        _print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
+        tables.print_written(mc.user(user, app=app).memories.pin(memory_id, on=not off), as_json)
 
 
 @app.command()
-def clear(user: User, app: App = "default", yes: Yes = False) -> None:
-    """Forget all memories of one app for good.
+def clear(user: User, app: App = "default", yes: Yes = False, as_json: Json = False) -> None:
+    """Forget all memories of one app for good, and print how many.
 
     What else speaks of them stays, and is told.
     """
@@ -309,7 +330,11 @@ def clear(user: User, app: App = "default", yes: Yes = False) -> None:
         person = known_app(mc, user, app)
         confirm(f"Forget all memories of {user} in {app} for good?", yes=yes)
         found = other_mentions.of_app(person)
-        print(person.memories.clear().memories)
+        forgotten = person.memories.clear().memories
+        if as_json:
+            tables.print_json({"app": app, "forgotten": forgotten})
+        else:
+            print(forgotten)
         other_mentions.tell_of_app(mc, found)
         backup.tell_forgotten(mc)
 
@@ -352,9 +377,8 @@ def _asked_first(
         return save(memories, True)
 
 
-def _print_written(memory: Memory, as_json: bool) -> None:
-    """The memory that a command wrote: its id, or all of it."""
-    if as_json:
-        tables.print_json(memory.to_json())
-    else:
-        print(memory.id)
+def _print_stored(memory: Memory, key: str | None, as_json: bool) -> None:
+    """The memory that was entered, and its key where it is stored under another than ``key``."""
+    tables.print_written(memory, as_json)
+    if key is not None and memory.key != key:
+        tables.notice(f"“{key}” is stored under the key {memory.key}")

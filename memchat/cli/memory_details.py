@@ -104,4 +104,6 @@ def difference(event: Event) -> str:
 
 
 def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "(none)" if value is None else value

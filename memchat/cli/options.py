@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from memchat.cli import completion, log
 from memchat.errors import NotFound, ScopeError
 from memchat.types import MEMORY_TYPES
 
@@ -36,6 +37,12 @@ class Group(TyperGroup):
         """The command of this name, if there is one."""
         return super().get_command(ctx, SECOND_NAMES.get(cmd_name, cmd_name))
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that the words name, and the words behind its name."""
+        name, command, rest = super().resolve_command(ctx, args)
+        log.COMMAND.set(f"{ctx.command_path} {name}")
+        return name, command, rest
+
 
 def group(help: str) -> typer.Typer:
     """A command with commands below it. Rich would double the start-up time."""
@@ -60,6 +67,8 @@ def user_name() -> str:
     from memchat.config.names import USER
     from memchat.config.sources import collect
 
+    if completion.asked():  # no file needs to be read then, and none may be in the way
+        return ""
     named = collect(os.environ, ENV_FILE.get()).values.get(USER)
     if named:
         return named
@@ -82,6 +91,11 @@ def day(text: str) -> date:
 TYPES = ", ".join(MEMORY_TYPES)
 
 
+def type_names() -> list[str]:
+    """The memory types, for completion."""
+    return [*MEMORY_TYPES]
+
+
 def type_name(text: str) -> str:
     """A memory type, typed in any case."""
     if text.lower() not in MEMORY_TYPES:
@@ -101,8 +115,8 @@ User = Annotated[
 ]
 App = Annotated[str, typer.Option("--app", help="In which app.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in UTC.")]
-Limit = Annotated[int, typer.Option("--limit", min=1, help="At most so many.")]
-Offset = Annotated[int, typer.Option("--offset", min=0, help="Leave out so many first.")]
+Limit = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+Offset = Annotated[int, typer.Option("--offset", min=0, help="How many to leave out first.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Expires = Annotated[
     date | None,
@@ -126,7 +140,7 @@ def settings() -> Settings:
 
 
 def open_store() -> MemChat:
-    """The façade over the settings of this command; use it in a ``with``.
+    """The façade over the settings of this command, whose log begins; use it in a ``with``.
 
     Where the store is of an earlier version it is brought up to date, and one line says where the
     copy from before is.
@@ -134,9 +148,11 @@ def open_store() -> MemChat:
     from memchat.app import MemChat
     from memchat.cli import tables
 
-    set_to = settings()
-    advise_move(set_to)
-    mc = MemChat(settings=set_to)
+    chosen = settings()
+    log.start(chosen)
+    advise_move(chosen)
+    mc = MemChat(settings=chosen)
+    log.command_began()
     if mc.backup is not None:
         tables.notice(
             f"The store was brought up to date; a copy of it as it was before is {mc.backup}"

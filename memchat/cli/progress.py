@@ -9,7 +9,7 @@ import shutil
 import sys
 import time
 
-from memchat.cli import tables
+from memchat.cli.text_width import shorten
 from memchat.types import Progress
 
 EVERY_SECONDS = 0.2
@@ -48,7 +48,7 @@ class ProgressLine:
         text = line(progress)
         if self._terminal:
             columns = shutil.get_terminal_size().columns - 1
-            text = tables.shorten(f"{_bar(progress)} {text}", columns)
+            text = shorten(f"{_bar(progress)} {text}", columns)
             print(f"\r{text}\x1b[K", end="", file=sys.stderr, flush=True)
             self._open = True
         else:

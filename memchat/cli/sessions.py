@@ -23,7 +23,7 @@ from memchat.cli.options import (
 )
 from memchat.types import Undone, to_json
 
-app = group("See, end and delete conversations.")
+app = group("See, rename, end and delete conversations.")
 
 Id = Annotated[int, typer.Argument(metavar="ID", help="The session's number.", show_default=False)]
 
@@ -107,6 +107,7 @@ def keep(
     ],
     user: User,
     app: App = "default",
+    as_json: Json = False,
 ) -> None:
     """Keep anyway what was not kept. Prints the memory's id.
 
@@ -114,20 +115,39 @@ def keep(
     message as proof.
     """
     with open_store() as mc:
-        memory = mc.user(user, app=app).inbox.keep_refused(refusal_id)
-        print(memory.id)
+        tables.print_written(mc.user(user, app=app).inbox.keep_refused(refusal_id), as_json)
         embed_now(mc)
 
 
 @app.command()
-def end(session_id: Id, user: User, app: App = "default") -> None:
+def end(session_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
     """End a conversation that was left open.
 
     It is then read for memories. One that another process still holds is refused.
     """
     with open_store() as mc:
         session = mc.user(user, app=app).sessions.end(session_id)
-        print(f"session {session.id} is {session.status}")
+        if as_json:
+            tables.print_json(to_json(session))
+        else:
+            print(f"session {session.id} is {session.status}")
+
+
+@app.command()
+def rename(
+    session_id: Id,
+    title: Annotated[str, typer.Argument(metavar="TITLE", help="Its new title.")],
+    user: User,
+    app: App = "default",
+    as_json: Json = False,
+) -> None:
+    """Give a conversation a title of your own, which stays when it is read again."""
+    with open_store() as mc:
+        session = mc.user(user, app=app).sessions.rename(session_id, title)
+        if as_json:
+            tables.print_json(to_json(session))
+        else:
+            print(tables.plain(f"session {session.id} is now called “{session.title}”"))
 
 
 @app.command()
@@ -146,6 +166,7 @@ def delete(
         bool, typer.Option("--dry-run", help="Only show what would become of the memories.")
     ] = False,
     yes: Yes = False,
+    as_json: Json = False,
 ) -> None:
     """Delete a conversation for good, and what only it taught.
 
@@ -167,14 +188,18 @@ def delete(
             question = f"Delete {what} of session {session_id} for good?"
             remove = partial(person.sessions.delete_message, message)
         remove = partial(remove, keep_memories=keep_memories)
-        _show_undone(remove(dry_run=True))
-        if dry_run:
-            tables.notice("a dry run: nothing was deleted")
-            return
-        confirm(question, yes=yes)
-        remove()
-        tables.notice(f"deleted {what}")
-        backup.tell_forgotten(mc)
+        undone = remove(dry_run=True)
+        if not as_json:
+            _show_undone(undone)
+        if not dry_run:
+            confirm(question, yes=yes)
+            undone = remove()
+        if as_json:
+            deleted = {"session": session_id, "message": message, "deleted": not dry_run}
+            tables.print_json(deleted | to_json(undone))
+        tables.notice("a dry run: nothing was deleted" if dry_run else f"deleted {what}")
+        if not dry_run:
+            backup.tell_forgotten(mc)
 
 
 def _show_undone(undone: Undone) -> None:

@@ -84,7 +84,7 @@ def doctor(
 
 
 def config(as_json: Json = False) -> None:
-    """Show every setting, where it came from, and its variable."""
+    """Show every setting, and where its value came from."""
     set_to = settings()
     advise_move(set_to)
     values = [(name, getattr(set_to, name), variable) for name, variable in VARIABLES.items()]
@@ -103,8 +103,8 @@ def config(as_json: Json = False) -> None:
         tables.print_json(rows)
     else:
         tables.print_table(
-            ("setting", "value", "from", "variable"),
-            [["" if cell is None else cell for cell in row.values()] for row in rows],
+            ("variable", "value", "from"),
+            [(r["variable"], "" if r["value"] is None else r["value"], r["from"]) for r in rows],
             none="",
         )
     for line in [*set_to.redirect_warnings(), *_unread()]:

@@ -9,9 +9,10 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
+from memchat.cli.text_width import shorten, width
 from memchat.types import (
     EVERY_APP,
     Change,
@@ -38,7 +39,7 @@ TARGETS = {
 VALUE = 40
 """Columns of a value in a hint."""
 NARROWEST = 12
-"""Columns that a shortened cell keeps, however narrow the terminal is."""
+"""Columns that a cell of a table is not shortened below."""
 
 
 def on_terminal() -> bool:
@@ -54,15 +55,23 @@ def error(message: str) -> None:
 
 def notice(message: str) -> None:
     """Print a remark on standard error; grey and wrapped if that is a terminal."""
+    sys.stdout.flush()
+    print(dim(_wrapped(plain(message), sys.stderr)), file=sys.stderr, flush=True)
+
+
+def print_text(text: str) -> None:
+    """Print a text, wrapped if standard output is a terminal."""
+    print(_wrapped(plain(text), sys.stdout))
+
+
+def _wrapped(text: str, stream: TextIO) -> str:
     import shutil
     import textwrap
 
-    sys.stdout.flush()
-    text = plain(message)
-    if sys.stderr.isatty():
-        columns = shutil.get_terminal_size().columns
-        text = "\n".join(textwrap.fill(line, columns) for line in text.splitlines())
-    print(dim(text), file=sys.stderr, flush=True)
+    if not stream.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    return "\n".join(textwrap.fill(line, columns) for line in text.splitlines())
 
 
 def dim(text: str) -> str:
@@ -83,43 +92,52 @@ def plain(text: str) -> str:
     )
 
 
-def width(text: str) -> int:
-    """How many terminal columns a line takes."""
-    if text.isascii():
-        return len(text)
-    return sum(_columns(c) for c in text)
-
-
-def shorten(text: str, columns: int) -> str:
-    """The line cut to this many columns, with an ellipsis if something is missing."""
-    if width(text) <= columns:
-        return text
-    kept, used = [], 0
-    for c in text:
-        used += _columns(c)
-        if used > columns - 1:
-            break
-        kept.append(c)
-    return "".join(kept).rstrip() + "…"
-
-
 def table(
     headings: Sequence[str], rows: Iterable[Sequence[object]], *, columns: int | None = None
-) -> str:
-    """Aligned columns; with ``columns``, the widest one is shortened to fit."""
+) -> list[str]:
+    """The heading and each row of a table, with aligned columns.
+
+    With ``columns``, those of a terminal, the widest ones are shortened to fit, and empty ones are
+    left out. Where that is not enough, a row is several lines, one for each cell.
+    """
     cells = [[*headings], *([plain(" ".join(str(cell).split())) for cell in row] for row in rows)]
-    widths = [max(width(line[i]) for line in cells) for i in range(len(headings))]
-    if columns is not None:
-        widest = widths.index(max(widths))
-        spare = columns - sum(widths) - 2 * (len(widths) - 1)
-        if spare < 0:
-            widths[widest] = max(min(NARROWEST, widths[widest]), widths[widest] + spare)
-            for line in cells:
-                line[widest] = shorten(line[widest], widths[widest])
-    return "\n".join(
+    widths = _widths(cells)
+    if columns is not None and _total(widths) > columns:
+        filled = [i for i in range(len(headings)) if any(line[i] for line in cells[1:])]
+        cells = [[line[i] for i in filled] for line in cells]
+        widths = _shortened(_widths(cells), columns)
+        if _total(widths) > columns:
+            return ["", *(_block(cells[0], row, columns) for row in cells[1:])]
+        cells = [[shorten(cell, widths[i]) for i, cell in enumerate(line)] for line in cells]
+    return [
         "  ".join(cell + " " * (widths[i] - width(cell)) for i, cell in enumerate(line)).rstrip()
         for line in cells
-    )
+    ]
+
+
+def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
+    return [max(map(width, column)) for column in zip(*cells, strict=True)]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 2 * (len(widths) - 1)
+
+
+def _shortened(widths: list[int], columns: int) -> list[int]:
+    """The widths, the widest ones reduced as far as is needed and allowed, one after the other."""
+    reduced = [*widths]
+    for i in sorted(range(len(widths)), key=lambda i: -widths[i]):
+        over = max(0, _total(reduced) - columns)
+        reduced[i] = max(min(NARROWEST, widths[i]), widths[i] - over)
+    return reduced
+
+
+def _block(headings: Sequence[str], row: Sequence[str], columns: int) -> str:
+    """A row as lines of a heading and its cell, and an empty line."""
+    indent = max(map(width, headings)) + 2
+    pairs = zip(headings, row, strict=True)
+    lines = [shorten(f"{heading:<{indent}}{cell}", columns) for heading, cell in pairs if cell]
+    return "\n".join([*lines, ""])
 
 
 def print_table(
@@ -140,13 +158,14 @@ def print_table(
         notice(none)
         return
     size = shutil.get_terminal_size() if sys.stdout.isatty() else None
-    lines = table(headings, rows, columns=size.columns if size else None).split("\n")
+    lines = table(headings, rows, columns=size.columns if size else None)
     if divide is not None and divide[0] < len(rows):
         lines.insert(divide[0] + 1, divide[1])
+    text = "\n".join(lines).strip("\n")
     if size is None:
-        print("\n".join(lines))
+        print(text)
     else:
-        page("\n".join(lines), size.lines)
+        page(text, size.lines)
     if more:
         notice(more)
 
@@ -189,6 +208,14 @@ def _in_json(c: str) -> str:
         return c
     number = c.encode("utf-16-be", "surrogatepass").hex()  # two numbers above U+FFFF
     return "".join(f"\\u{number[place : place + 4]}" for place in range(0, len(number), 4))
+
+
+def print_written(memory: Memory, as_json: bool) -> None:
+    """Print the memory that a command wrote: its id, or all of it."""
+    if as_json:
+        print_json(memory.to_json())
+    else:
+        print(memory.id)
 
 
 def print_records(records: Iterable[Any]) -> None:
@@ -343,9 +370,3 @@ def _change(change: Change) -> str:
     if change.quotes:
         parts.append("← " + " … ".join(f"“{' '.join(quote.split())}”" for quote in change.quotes))
     return " ".join(parts)
-
-
-def _columns(c: str) -> int:
-    if unicodedata.east_asian_width(c) in "WF":
-        return 2
-    return 0 if unicodedata.category(c) in ("Mn", "Me", "Cf") else 1

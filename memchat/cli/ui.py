@@ -18,11 +18,12 @@ def ui(
     user: User,
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Where it listens.")] = 8501,
 ) -> None:
-    """Open the app in the browser: chat, memories, inbox, insights, settings.
+    """Open the app in the browser.
 
-    It is for one person, and listens on this machine alone (127.0.0.1). Ctrl-C ends it.
+    Chat, memories, inbox, insights and settings. It is for one person, and listens on this
+    machine alone (127.0.0.1). Ctrl-C ends it.
     """
-    from memchat.cli import minilm, tables
+    from memchat.cli import log, minilm, tables
     from memchat.types import clean_name
 
     if util.find_spec("streamlit") is None:
@@ -35,6 +36,7 @@ def ui(
     minilm.offer(set_to)
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch
+    log.start(set_to)
     launch(clean_name(user, "user"), port, set_to, tables.notice)
 
 

@@ -9,6 +9,7 @@ import typer
 
 from memchat.cli import tables
 from memchat.cli.options import App, Json, User, open_store
+from memchat.cli.text_width import shorten
 from memchat.types import Given, Usage, Why, to_json
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def _judge(sessions: Sessions, found: Why, out: int | None, back: int | None) ->
 
 def _explained(found: Why, zone: ZoneInfo, *, everything: bool) -> list[str]:
     reply = found.reply
-    said = tables.shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
+    said = shorten(" ".join((found.question or "").split()), QUESTION_COLUMNS)
     lines = [
         f"reply   #{reply.id}, {tables.time(reply.created_at, zone)}, session {reply.session_id}",
         f"to      {said}",

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import log, tables
 from memchat.cli.options import Yes, confirm, open_store
 
 if TYPE_CHECKING:
@@ -27,12 +24,14 @@ def worker(
         bool, typer.Option("--once", help="Do what is due now, and end; 1 if anything failed.")
     ] = False,
 ) -> None:
-    """Do queued work as it becomes due, for everybody, until Ctrl-C or a signal to end.
+    """Do queued work of everybody as it becomes due.
 
-    Each piece of work is a line on standard error, with numbers and no words of yours. What is in
-    hand is ended first; a second Ctrl-C gives it back to the queue.
+    It goes on until Ctrl-C or a signal to end. Each piece of work is a line on standard error,
+    with numbers and no words of yours. What is in hand is ended first; a second Ctrl-C gives it
+    back to the queue.
     """
-    with logged_to_stderr(), open_store() as mc:
+    with open_store() as mc:
+        log.start(mc.settings, verbose=1)
         if once:
             done = mc.jobs.run()
             print(f"{done.done} done, {len({job.id for job in done.failed})} failed")
@@ -54,10 +53,10 @@ def backfill(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Make the vectors that are missing: of memories, past messages and summaries.
+    """Make the vectors that are missing.
 
-    What has one is skipped, so it can be broken off and run again at any time. The exit code is 1
-    if anything failed or is left.
+    Those of memories, past messages and summaries. What has one is skipped, so it can be broken
+    off and run again at any time. The exit code is 1 if anything failed or is left.
     """
     from memchat.cli.progress import ProgressLine
 
@@ -118,25 +117,3 @@ def _stop_on_signals(mc: MemChat) -> list[int]:
     for name in (signal.SIGINT, signal.SIGTERM):
         signal.signal(name, first)
     return told
-
-
-@contextmanager
-def logged_to_stderr() -> Iterator[None]:
-    """Write memchat's log to standard error meanwhile, a line each."""
-    import logging
-
-    class Plain(logging.Formatter):
-        """A line each; what a provider answered does not drive the terminal."""
-
-        def formatMessage(self, record: logging.LogRecord) -> str:
-            return tables.plain(" ".join(super().formatMessage(record).split()))
-
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Plain("%(asctime)s %(message)s", "%Y-%m-%d %H:%M:%S"))
-    log = logging.getLogger("memchat")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)

@@ -93,6 +93,9 @@ class Settings:
     never, and what is doubtful waits for the user."""
     filter_pinned: bool = _setting("MEMCHAT_FILTER", False, parsing.switch)
     """MEMCHAT_FILTER: ``on`` has the extraction model choose among more than 50 pinned facts."""
+    log: str = _setting("MEMCHAT_LOG", "info", parsing.one_of("off", "warning", "info", "debug"))
+    """MEMCHAT_LOG: how much the commands write to ``memchat.log`` in the data folder: nothing,
+    what failed, also what was done, or also each call of a model."""
     why: Mapping[str, str] = field(default_factory=dict)
     """For each model setting, why it has its value."""
     origins: Mapping[str, str] = field(default_factory=dict)

@@ -222,15 +222,15 @@ class EmbeddingRun:
             zone, service_id = self.settings.zone, self.space.service_id
             for claimed in [*done, *bad]:
                 turn_texts.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
-        reasons: dict[str, list[int]] = {}
+        reasons: dict[str, tuple[MemChatError, list[int]]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], PauseRequested):
                 jobs.release(tx, [claimed])  # the texts were not sent
             else:
                 reason = fail_job(tx, claimed, faults[claimed.target_id], now, self.settings)
-                reasons.setdefault(reason, []).append(claimed.id)
-        for reason, ids in reasons.items():
-            log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), reason)
+                reasons.setdefault(reason, (faults[claimed.target_id], []))[1].append(claimed.id)
+        for error, ids in reasons.values():
+            log.info("%s: jobs failed %s: %s", self.kind, _ids(ids), error)
         self._record_usage(tx, batch, answer, now)
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)

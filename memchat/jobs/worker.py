@@ -280,9 +280,9 @@ class Worker:
             failed = job_lists.by_ids(tx, [claim.id for claim in claimed], self._clock())
         done.failed += failed
         for job in failed:
-            log.warning(
-                "%s: job %d failed, try %d: %s", job.kind, job.id, job.attempts, job.error_message
-            )
+            # The error itself, so that a log may name it without its text.
+            why = error if isinstance(error, MemChatError) else job.error_message
+            log.warning("%s: job %d failed, try %d: %s", job.kind, job.id, job.attempts, why)
 
     def expire(self, user: str | None = None) -> None:
         """Apply the dates of memories: expire those whose last day is over, restore what they had

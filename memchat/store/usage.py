@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import datetime
 
 from sqlalchemy import Connection, func, insert, select
@@ -10,6 +11,8 @@ from memchat.store import raw_sql
 from memchat.store.records import columns, from_row
 from memchat.store.schema import apps, sessions, usage
 from memchat.types import Usage, UsageTotal
+
+log = logging.getLogger(__name__)
 
 
 def add(
@@ -28,6 +31,14 @@ def add(
     """
     if not raw_sql.rows(tx, "SELECT 1 FROM apps WHERE id = ?", app_id):
         return
+    log.debug(
+        "%s by %s: %d tokens in, %d out, %.2f s",
+        spent.purpose,
+        spent.model,
+        spent.prompt_tokens,
+        spent.completion_tokens,
+        spent.seconds,
+    )
     here = select(sessions.c.id).where(sessions.c.id == session_id).scalar_subquery()
     values = {"app_id": app_id, "session_id": here, "message_id": message_id, "at": now}
     tx.execute(insert(usage).values(**values, **columns(spent)))

@@ -44,6 +44,7 @@ WRITERS = {
     "memories clear": "--yes",
     "sessions keep": "1",
     "sessions end": "1",
+    "sessions rename": "1 Home",
     "sessions delete": "1 --yes",
     "apps on": "",
     "apps off": "",
@@ -71,7 +72,8 @@ READERS = {
     "jobs status": "",
     "services list": "",
 }
-OTHERS = {"demo", "ui", "config", "services fetch", "keys set", "keys list", "keys remove"}
+OTHERS = {"demo", "ui", "config", "completion", "services fetch"}
+OTHERS |= {"keys set", "keys list", "keys remove"}
 OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe"}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]

@@ -100,3 +100,57 @@ def test_what_was_just_said_can_be_forgotten_and_is_not_learnt(env: Env) -> None
     done = env.memchat("chat", said="I work as a nurse.\nforget that I work as a nurse\nyes\n")
     assert "1. not learnt yet: “I work as a nurse.”" in done.out and done.code == 0
     assert "Nothing will be learnt from 1 message" in done.out and env.remembered() == ""
+
+
+def test_what_changes_an_app_a_conversation_or_the_queue_tells_it_as_json(env: Env) -> None:
+    def written(*args: str, said: str = "") -> dict[str, object]:
+        done = env.memchat(*args, "--json", said=said)
+        assert done.code == 0, done.err
+        found: dict[str, object] = json.loads(done.out)
+        return found
+
+    env.memchat("chat", said="I live in Lisbon.\n")
+    assert written("sessions", "rename", "1", "My move")["title"] == "My move"
+    assert written("sessions", "end", "1")["id"] == 1
+    dry = written("sessions", "delete", "1", "--dry-run")
+    assert (dry["session"], dry["deleted"], len(list(dry["gone"]))) == (1, False, 1)  # type: ignore[call-overload]
+    assert written("sessions", "delete", "1", "--yes")["deleted"] is True
+    env.memchat("memories", "add", "profile", "job", "nurse")
+    assert written("audit", "--fix", "--yes")["mended"] == 0
+    assert written("memories", "clear", "--yes") == {"app": "default", "forgotten": 1}
+    assert written("apps", "off", "--all-apps") == {"app": None, "memory": False}
+    assert written("apps", "on", "default") == {"app": "default", "memory": True}
+    env.memchat("apps", "on", "--all-apps")
+    assert written("apps", "delete", "--yes") == {"app": "default", "memories": 0, "sessions": 0}
+    assert written("jobs", "run") == {"done": 0, "failed": [], "learned": []}
+    assert written("jobs", "retry") == {"retried": 0}
+    assert written("jobs", "clear") == {"removed": 0}
+    key = {"key": "MISTRAL_API_KEY", "file": f"{env['MEMCHAT_HOME']}/keys.toml"}
+    assert written("keys", "set", "mistral", said="a-secret-1") == {**key, "kept": True}
+    assert written("keys", "remove", "mistral") == {**key, "kept": False}
+
+
+def test_a_key_that_is_stored_under_another_name_is_said(run: Run) -> None:
+    done = run("memories", "add", "profile", "Home  City!", "Lisbon")
+    assert (done.out, done.err) == ("1\n", "“Home  City!” is stored under the key city\n")
+    done = run("memories", "edit", "1", "--key", "E-Mail")
+    assert done.err == "“E-Mail” is stored under the key e_mail\n"
+    assert run("memories", "edit", "1", "--key", "job").err == ""
+
+
+def test_a_new_title_is_said_and_stays(env: Env) -> None:
+    env.memchat("chat", said="I live in Lisbon.\n")
+    done = env.memchat("sessions", "rename", "1", "My\x1b move")
+    assert done.code == 1 or done.out == "session 1 is now called “My\ufffd move”\n"
+    assert env.memchat("sessions", "rename", "1", "My move").out == (
+        "session 1 is now called “My move”\n"
+    )
+    assert env.memchat("sessions", "rename", "1", " ").code == 1
+    assert env.listed("sessions", "list")[0]["title"] == "My move"
+
+
+def test_a_history_says_yes_and_no(run: Run) -> None:
+    add(run, "profile", "city", "Lisbon")
+    run("memories", "edit", "1", "--sensitive")
+    shown = run("memories", "history", "1").out
+    assert "sensitive yes" in shown and "True" not in shown

@@ -19,9 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat import MemChat
-from memchat.cli import tables
+from memchat.cli import log, tables
+from memchat.cli.options import settings
 from memchat.cli.system import VARIABLES
-from memchat.cli.worker import logged_to_stderr
+from memchat.cli.text_width import shorten, width
 from tests.support.cli import Run, add, commands
 from tests.support.paths import ROOT
 
@@ -79,9 +80,12 @@ def test_no_command_prints_stored_control_characters(run: Run, home: Path, comma
         assert shown <= {"\n", "\t"} and "\u202e" not in done.out + done.err
 
 
-def test_the_worker_s_log_holds_no_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
-    with logged_to_stderr():
-        logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
+def test_the_log_on_the_terminal_holds_no_control_characters(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.start(settings(), verbose=1)
+    logging.getLogger("memchat.jobs").warning("job 1 failed: %s", "gone\x1b]0;title\x07\nnext")
+    log.stop()
     assert capsys.readouterr().err.endswith("job 1 failed: gone\ufffd]0;title\ufffd next\n")
 
 
@@ -94,23 +98,74 @@ def test_what_a_conversation_changed_is_shown_without_control_characters(mc: Mem
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=5))
 def test_the_second_column_starts_in_one_place(cells: list[str]) -> None:
-    lines = tables.table(("key", "value"), [(cell, "here") for cell in cells]).split("\n")
+    lines = tables.table(("key", "value"), [(cell, "here") for cell in cells])
     assert len(lines) == len(cells) + 1
-    assert len({tables.width(line) for line in lines[1:]}) == 1
+    assert len({width(line) for line in lines[1:]}) == 1
     assert all(line.endswith("  here") for line in lines[1:])
 
 
 @given(st.text(max_size=200), st.integers(min_value=1, max_value=60))
 def test_a_shortened_line_fits_and_says_that_it_was_shortened(text: str, columns: int) -> None:
-    short = tables.shorten(text, columns)
-    assert tables.width(short) <= columns
+    short = shorten(text, columns)
+    assert width(short) <= columns
     assert short == text or short.endswith("…")
 
 
-def test_a_table_fits_the_terminal_it_is_made_for() -> None:
-    text = tables.table(("id", "value", "state"), [(1, "word " * 60, "active")], columns=80)
-    assert max(tables.width(line) for line in text.splitlines()) <= 80
-    assert "…" in text and text.splitlines()[1].endswith("active")
+LONG = ("word " * 60, "言葉" * 40, "👍🏽❤️" * 40)
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+@pytest.mark.parametrize("headings", [tables.MEMORY_HEADINGS, ("id", "value"), ("setting", "from")])
+def test_a_table_fits_the_terminal_it_is_made_for(headings: tuple[str, ...], columns: int) -> None:
+    rows = [(number, *(text for _ in headings[1:])) for number, text in enumerate(LONG)]
+    lines = "\n".join(tables.table(headings, rows, columns=columns)).splitlines()
+    assert max(map(width, lines)) <= columns
+    assert sum("…" in line for line in lines) >= len(rows)
+
+
+def test_the_widest_column_is_shortened_first_and_dates_stay_whole() -> None:
+    row = (1, "word " * 60, "2026-11-22 10:00", "")
+    (_, line) = tables.table(("id", "value", "said", "until"), [row], columns=50)
+    assert line.endswith("…  2026-11-22 10:00") and width(line) == 50
+
+
+def test_in_a_narrow_terminal_a_row_is_a_line_for_each_cell() -> None:
+    row = ("MEMCHAT_EMBED_PATIENCE", "0.15", "", "environment")
+    _, block = tables.table(("variable", "value", "why", "from"), [row], columns=30)
+    assert block.splitlines() == [
+        "variable  MEMCHAT_EMBED_PATIE…",
+        "value     0.15",
+        "from      environment",
+    ]
+
+
+def test_emoji_and_chinese_take_two_columns() -> None:
+    assert [width(text) for text in ("言葉", "👍", "❤️", "⌚️", "e\u0301")] == [4, 2, 2, 2, 1]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 120])
+def test_no_list_runs_over_the_terminal(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    with MemChat(home) as mc:
+        ana = mc.user("ana", app="kitchen")
+        ana.memories.add("preference", "favourite_drink_in_the_morning", f"green tea {'言葉' * 60}")
+        with ana.chat() as chat:
+            chat.send(f"I drink green tea {'very often ' * 20}").text
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    app = ("--app", "kitchen")
+    for command in ("memories list", "sessions list", "inbox list", "recall tea", "jobs status"):
+        done = run(*command.split(), *app)
+        assert done.code == 0, done.err
+        assert max(map(width, done.out.splitlines()), default=0) <= columns, command
+    assert max(map(width, run("config").out.splitlines())) <= columns
+
+
+def test_what_is_piped_is_never_shortened(run: Run) -> None:
+    text = "The train to Porto leaves at nine in the morning. " * 5
+    add(run, "fact", "note", text)
+    assert text.strip() in run("memories", "list").out
 
 
 # --- as a process

@@ -108,7 +108,8 @@ def test_the_end_of_a_chat_asks_what_a_yes_would_do(hold: Hold, run: Run) -> Non
     yes, no = "memchat inbox accept 1", "memchat inbox reject 1"
     assert f"waits: {asks} yes: {yes}, no: {no}" in done.out.splitlines()
     assert asks in run("inbox", "list").out
-    assert run("inbox", "accept", "1").code == 0
+    told = run("inbox", "accept", "1", "--json").json
+    assert told["value"] == "Leeds"  # type: ignore[call-overload]
     assert [row["value"] for row in run("memories", "list", "--json").json] == ["Leeds"]
 
 
@@ -151,3 +152,14 @@ def test_a_second_look_is_a_line_of_what_a_conversation_cost(hold: Hold, run: Ru
     assert "verify, scripted/model: 1 call, " in shown.out
     purposes = [total["purpose"] for total in run("sessions", "show", "1", "--json").json["usage"]]
     assert purposes == ["chat", "extract", "verify"]
+
+
+def test_what_is_rejected_or_kept_is_told(hold: Hold, run: Run) -> None:
+    hold("I live in Hull.\n", HULL, OWL)
+    (number,) = [row["id"] for row in run("sessions", "show", "1", "--json").json["refusals"]]
+    assert run("sessions", "keep", str(number), "--json").json["active"] is True
+    moved = fact("I live in Leeds", "city", "Leeds", to="k1", flags=["sensitive"])
+    hold("I live in Leeds.\n", moved | {"is": "updates"})
+    done = run("inbox", "reject", "1", "--json")
+    assert done.json == {"id": 1, "rejected": True}
+    assert done.err == "item 1 is rejected; the same is not asked again\n"

@@ -115,7 +115,8 @@ def commands(node: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 
 def arguments(name: tuple[str, ...], command: Any) -> list[str]:
     """Something for each argument that a command must have, so that it does its work."""
-    given = {"memory_type": "fact", "name": "openai" if name[0] == "keys" else "minilm"}
+    given = {"memory_type": "fact", "shell": "bash"}
+    given["name"] = "openai" if name[0] == "keys" else "minilm"
     needed = [p for p in command.params if p.param_type_name == "argument" and p.required]
     filled = [given.get(p.name, "1" if "id" in p.name else "tool") for p in needed]
     return [*name, *filled, *MORE.get(name, [])]
