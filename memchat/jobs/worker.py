@@ -72,9 +72,11 @@ class Worker:
         user: str | None = None,
         kinds: Sequence[str] = KINDS,
         target_id: int | None = None,
+        done: JobsDone | None = None,
     ) -> JobsDone:
-        """Run the jobs that are due now, of one user or of all."""
-        done = JobsDone()
+        """Run the jobs that are due now, of one user or of all; their outcomes are added to
+        ``done``."""
+        done = JobsDone() if done is None else done
         self._release_dead_workers()
         if "forget" in kinds:
             while claimed := self._claim("forget", user, target_id, FORGET_BATCH):

@@ -41,6 +41,17 @@ class Position(NamedTuple):
     expires_at: date | None = None
 
 
+class Slice(NamedTuple):
+    """A part of a list: at most ``limit`` rows, after the first ``offset`` or behind a place."""
+
+    limit: int | None = None
+    offset: int = 0
+    after: Position | None = None
+
+
+WHOLE = Slice()
+
+
 def sensitive_words(
     tx: Connection, app_ids: Sequence[int], today: date, back: Collection[int]
 ) -> list[tuple[str, str]]:
@@ -63,16 +74,14 @@ def listed(
     now: ValuesInForce,
     *,
     by: date | None = None,
-    limit: int | None = None,
-    offset: int = 0,
-    after: Position | None = None,
+    part: Slice = WHOLE,
 ) -> list[Memory]:
-    """The memories that match ``wanted``, in its order; with ``after`` those behind that place.
-    Those that are ``expiring`` end no later than ``by``."""
+    """The memories that match ``wanted``, in its order, or a part of that list. Those that are
+    ``expiring`` end no later than ``by``."""
     query = _filtered(with_scope, app_ids, wanted, now, by)
-    query = query.where(*_behind(after, wanted.sort))
-    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(offset)
-    rows = tx.execute(query if limit is None else query.limit(limit))
+    query = query.where(*_behind(part.after, wanted.sort))
+    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(part.offset)
+    rows = tx.execute(query if part.limit is None else query.limit(part.limit))
     return [now.as_of_today(memory_of(row)) for row in rows]
 
 

@@ -34,6 +34,7 @@ from memchat.store import (
     receipts,
     replacements,
 )
+from memchat.store.memory_lists import Slice
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Change, Memory, Message, Scope, Session, Usage, Wanted
 
@@ -217,9 +218,8 @@ class SessionReading:
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
         rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
-        profile = memory_lists.listed(
-            tx, ids, Wanted(memory_types=("profile",)), standing, limit=PROFILE_MOST
-        )
+        wanted = Wanted(memory_types=("profile",))
+        profile = memory_lists.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
         ordered += [m for m in profile if m.id not in near]
         short = {fact.memory_id: fact.id for fact in self.known.values()}
         for memory in ordered:

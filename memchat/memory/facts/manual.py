@@ -25,7 +25,7 @@ from memchat.store import apps, embeddings, evidence, memories, memory_changes, 
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.new_memory import NewMemory
-from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
+from memchat.types import MEMORY_TYPES, Memory, MemoryChanges, MemoryType, Scope, one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,33 +89,24 @@ class ManualChanges:
         self._queue(memory.id)
         return memory
 
-    def edit(
-        self,
-        memory: Memory,
-        *,
-        memory_type: str | None,
-        key: str | None,
-        value: str | None,
-        expires_at: date | Keep | None,
-        all_apps: bool | None,
-        sensitive: bool | None = None,
-        keep_secret: bool = False,
-    ) -> Memory:
+    def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
         """Change words, type, last day or reach. Raises InputError where another memory says the
         same."""
         own, shared = apps.ensure(self.tx, self.scope, self.now)
         here = memories.app_id_of(self.tx, memory.id)
+        all_apps, sensitive = changes.get("all_apps"), changes.get("sensitive")
+        key, value = changes.get("key"), changes.get("value")
         app_id = here if all_apps is None else shared if all_apps else own
         kind, name, words = _checked(
-            memory_type or memory.memory_type,
+            changes.get("type") or memory.memory_type,
             memory.key if key is None else key,
             memory.value if value is None else value,
         )
         same = (name, words) == (memory.key, memory.value)
-        secret = not same and _is_secret(name, words, keep_secret)
-        until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
-        if not isinstance(expires_at, Keep):
-            self._check_day(expires_at)
+        secret = not same and _is_secret(name, words, changes.get("keep_secret", False))
+        until = changes.get("expires_at", memory.expires_at)
+        if "expires_at" in changes:
+            self._check_day(until)
         twin = memories.by_sha1(self.tx, [app_id], new_memory.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")

@@ -282,7 +282,7 @@ def test_undoing_one_deletion_leaves_others_that_share_its_words_forgotten(
 ) -> None:
     ana = mc.user("ana")
     with ana.chat() as chat:
-        assert chat.send("My home town is Lisbon.").text
+        assert chat.send("My home town is Lisbon.").read()
         chat.abandon()
         ana.memories.delete(ana.memories.add("profile", "city", "Lisbon").id)
         book = ana.memories.add("fact", "book", "Night Train to Lisbon")
