@@ -74,7 +74,7 @@ class Memories(Room):
         other text that cannot be kept raises InputError.
         """
         with self._database.write() as tx:
-            return self._by_hand(tx).add(
+            return self._by_hand(tx, ensure=True).add(
                 type, key, value, expires_at, all_apps, starts_at, keep_secret
             )
 
@@ -144,7 +144,7 @@ class Memories(Room):
         if unknown := changes.keys() - MemoryChanges.__annotations__.keys():
             raise TypeError(f"a memory has no {', '.join(sorted(unknown))} that can be changed")
         with self._database.write() as tx:
-            return self._by_hand(tx).edit(self._found_memory(tx, memory_id), changes)
+            return self._by_hand(tx, ensure=True).edit(self._found_memory(tx, memory_id), changes)
 
     def pin(self, memory_id: int, *, on: bool = True) -> Memory:
         """Give a memory to every chat, as far as there is room for it; or no longer.
@@ -178,14 +178,13 @@ class Memories(Room):
         from memchat.memory.forgetting import purge
         from memchat.memory.forgetting.other_mentions import MentionsToBlank
 
-        now = self._clock()
         if keep_transcript and blank is not None:
             raise InputError("what is written cannot both be kept and blanked")
         how = purge.KEEP_TRANSCRIPT if keep_transcript else None
         how = MentionsToBlank.of(blank).dump() if blank is not None and blank.places else how
         with self._database.write() as tx:
             memory = self._found_memory(tx, memory_id)
-            stale = purge.hide(tx, memory, now, purge_at=now + timedelta(seconds=hold), how=how)
+            stale = purge.hide(self._context(tx), memory, hold=hold, how=how)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
             worker = self._assembly.parts().worker
@@ -209,14 +208,13 @@ class Memories(Room):
         """
         from memchat.memory.forgetting import purge
 
-        now, count = self._clock(), 0
-        purge_at = now + timedelta(seconds=hold)
+        count = 0
         for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 found = memories.by_ids(tx, self._ids(tx).ids, batch)
-                stale: set[int] = set()
+                ctx, stale = self._context(tx), set[int]()
                 for memory in found.values():
-                    stale |= purge.hide(tx, memory, now, purge_at=purge_at)
+                    stale |= purge.hide(ctx, memory, hold=hold)
                 self._assembly.drop_vectors(tx, stale)
                 count += len(found)
         if not hold:
@@ -271,7 +269,7 @@ class Memories(Room):
             with self._database.write() as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in hidden_memories.listed(tx, [own]) if m.id in batch]
-                stale = purge.forget(tx, found, self._settings.zone, self._clock())
+                stale = purge.forget(self._context(tx), found)
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return Deleted(len(ids))
@@ -350,11 +348,11 @@ class Memories(Room):
 
         return as_of(tx, self._ids(tx).ids, self._today())
 
-    def _by_hand(self, tx: Connection) -> ManualChanges:
+    def _by_hand(self, tx: Connection, *, ensure: bool = False) -> ManualChanges:
         from memchat.memory.facts.manual import ManualChanges
 
-        embeds = self._assembly.embeds()
-        return ManualChanges(tx, self._scope, self._settings, self._clock(), embeds)
+        ctx = self._context(tx, ensure=ensure)
+        return ManualChanges(ctx, self._settings, self._assembly.embeds())
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

@@ -249,8 +249,7 @@ class User(Room):
 
         meaning, _ = self._assembly.embedding_space()
         with self._database.read() as tx:
-            zone, now = self._settings.zone, self._clock()
-            return Auditor(tx, self._scope, zone, now, meaning).look()
+            return Auditor(self._context(tx), meaning).look()
 
     def mend(self, findings: Iterable[Finding]) -> Changed:
         """Do what these findings of an audit propose, where it still applies; how many were mended.
@@ -263,9 +262,7 @@ class User(Room):
         mended = 0
         for finding in findings:
             with self._database.write() as tx:
-                done, stale = audit.mend(
-                    tx, self._scope, finding, self._settings.zone, self._clock()
-                )
+                done, stale = audit.mend(self._context(tx), finding)
                 self._assembly.drop_vectors(tx, stale)
             mended += done
         purge.scrub(self._database)
@@ -295,7 +292,7 @@ class User(Room):
         with self._database.write() as tx:
             held = apps.of_user(tx, user)
             for app_id in apps.ids_of_user(tx, user):
-                gone, stale = purge.forget_app(tx, app_id, self._settings.zone, self._clock())
+                gone, stale = purge.forget_app(self._context(tx), app_id)
                 self._assembly.drop_vectors(tx, stale)
                 count += gone
         purge.scrub(self._database)

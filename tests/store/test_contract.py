@@ -216,7 +216,7 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
     assert listed("all") == {*kept, "ended"}
     assert memory_lists.expired_ids(tx, [own], TODAY) == [kept["over"]]
     shared = apps.find(tx, ANA).shared
-    assert [{*ids} for ids in memory_lists.scopes_with_due_dates(tx, TODAY, "ana")] == [
+    assert [{*scope.ids} for scope in memory_lists.scopes_with_due_dates(tx, TODAY, "ana")] == [
         {own, shared}
     ]
     assert memory_lists.scopes_with_due_dates(tx, TODAY, "bo") == []

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
@@ -198,21 +198,16 @@ class SessionReading:
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
     def show_facts(
-        self,
-        tx: Connection,
-        space: EmbeddingSpace | None,
-        window: Window,
-        today: date,
-        zone: ZoneInfo,
+        self, ctx: Context, space: EmbeddingSpace | None, window: Window
     ) -> list[tuple[KnownFact, str]]:
         """The facts a window may speak of, each with the day it was learnt.
 
         What earlier windows proposed, then the stored ones: nearest to each user message, profile.
         """
-        ids = apps.find(tx, self.scope).ids
+        tx, ids = ctx.tx, ctx.scope.ids
         near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
-        standing = as_of(tx, ids, today)
+        standing = as_of(tx, ids, ctx.today)
         now = self._present(tx, ids, list(near), standing)
         for found, memory in now.items():
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
@@ -225,7 +220,7 @@ class SessionReading:
         for memory in ordered:
             short.setdefault(memory.id, f"k{len(short) + 1}")
         stored = [
-            (known_fact(short[m.id], m), m.said_at.astimezone(zone).date().isoformat())
+            (known_fact(short[m.id], m), m.said_at.astimezone(ctx.zone).date().isoformat())
             for m in ordered
             if m.active
         ]

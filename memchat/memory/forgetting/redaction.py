@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from memchat.language import numbers, text
 from memchat.language import quotes as stored_quotes
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import shortened
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import search_text
@@ -261,16 +261,11 @@ def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
 
 
 def reindex(
-    tx: Connection,
-    ids: Iterable[int],
-    zone: ZoneInfo,
-    cause: Cause,
-    *,
-    without: Collection[int] = (),
+    ctx: Context, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()
 ) -> set[int]:
     """Write the search text of memories again, from their present quotes except those of the
     messages ``without``; their scope rows."""
-    scopes = set()
+    tx, scopes = ctx.tx, set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
@@ -284,7 +279,7 @@ def reindex(
         ]
         quote = proofs[0].quote if proofs else ""
         left = cues.distinctive(tx, app_id, memory.cues)
-        words = search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
+        words = search_text(memory.key, memory.value, memory.said_at, ctx.zone, quote, left)
         memory_changes.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)

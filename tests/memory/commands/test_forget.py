@@ -10,6 +10,7 @@ from memchat import MemChat
 from memchat.chat import Chat
 from memchat.memory.commands import replies
 from memchat.testing import Calls, ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.commands import LIST, caller, said, values
 from tests.support.leftovers import files_with, rows_with
@@ -135,7 +136,7 @@ def test_a_yes_with_more_behind_it_forgets_and_the_rest_is_answered(
     assert reply.read() == "Forgotten: 1 memory.\n\nBoil them."
     assert [change.kind for change in reply.done] == ["forgotten"]
     assert values(mc) == ["Lisbon"] and said(mc)[2] == message
-    sent = chat._parts.model().requests[-1].messages
+    sent = private.parts(mc).model().requests[-1].messages
     assert sent[-1].content == message and not any("nuts" in one.content for one in sent)
     assert rows_with(mc, "nuts") == []
 
