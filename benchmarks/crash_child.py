@@ -136,7 +136,7 @@ class Life:
                 next(iter(reply))
                 reply.stop()
             else:
-                assert reply.text
+                assert reply.read()
 
         self._call("listen", listen, lambda _: {"id": reply.message_id, "text": reply.received})
 

@@ -46,7 +46,7 @@ class Desk:
                     # A message that code answers alone leaves its reply unsaid: drop it here.
                     self.chat.replies.clear()
                     self.chat.replies.append(spoken[0] if spoken else PLAIN_REPLY)
-                    assert chat.send(turn["text"]).text
+                    assert chat.send(turn["text"]).read()
         self.chat.replies.clear()
         return chat
 

@@ -156,7 +156,7 @@ def measure(home: Path, *, schema_mode: bool) -> Cost:
     ) as store:
         chat = store.user("ana").chat()
         for turn in TURNS:
-            assert chat.send(turn).text
+            assert chat.send(turn).read()
         batches, questions = len(embedder.batches), embedder.questions
         began = time.perf_counter()
         learned = chat.end()
@@ -212,7 +212,7 @@ def calls_of_an_attempt(home: Path, answers: Sequence[Any]) -> int:
     ) as store:
         chat = store.user("ana").chat()
         for turn in TURNS:
-            assert chat.send(turn).text
+            assert chat.send(turn).read()
         chat.end()
     return len(asked.requests)
 

@@ -56,7 +56,7 @@ def _measured(mc: MemChat, replies: int) -> float:
     for first in range(0, replies, A_CONVERSATION):
         chat = ana.chat()
         for n in range(first, min(first + A_CONVERSATION, replies)):
-            _ = chat.send(f"What about kettle {n}?").text
+            _ = chat.send(f"What about kettle {n}?").read()
         chat.abandon()
     taken = []
     for fact in facts[4 : 4 + FORGOTTEN]:

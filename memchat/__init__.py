@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from memchat.providers import Embedder as Embedder
     from memchat.providers import ToolCall as ToolCall
     from memchat.store.job_holders import DeadHolder as DeadHolder
-    from memchat.types import KEEP as KEEP
     from memchat.types import AppInfo as AppInfo
     from memchat.types import Audit as Audit
     from memchat.types import Backup as Backup
@@ -73,9 +72,9 @@ if TYPE_CHECKING:
     from memchat.types import InboxItem as InboxItem
     from memchat.types import Insights as Insights
     from memchat.types import Job as Job
-    from memchat.types import Keep as Keep
     from memchat.types import Learned as Learned
     from memchat.types import Memory as Memory
+    from memchat.types import MemoryChanges as MemoryChanges
     from memchat.types import MemorySwitch as MemorySwitch
     from memchat.types import Message as Message
     from memchat.types import Place as Place
@@ -122,10 +121,9 @@ _HOMES = {
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence Finding Given Hit Imported InboxItem Insights Job KEEP Keep Learned Memory "
+        "Evidence Finding Given Hit Imported InboxItem Insights Job Learned Memory MemoryChanges "
         "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RefusedRecord "
-        "RestorePlan Scope Service "
-        "ServiceInfo Session Undone Usage UsageTotal Wanted Why"
+        "RestorePlan Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted Why "
     ),
 }
 """The public names, by the module that defines them."""

@@ -48,7 +48,7 @@ ana.memories.add("preference", "tea", "green tea")
 ana.search("Where do I live?").hits[0].text
 ana.context("Plan my dinner", max_tokens=1000).text      # for a system prompt of your own
 with ana.chat() as chat:           # or the whole loop: memory, model and learning
-    print(chat.send("Hello!").text)
+    print(chat.send("Hello!").read())
 mc.close()
 ```
 
@@ -183,7 +183,6 @@ def _arguments(node: ast.FunctionDef) -> str:
 def _record(name: str) -> str:
     if not inspect.isclass(getattr(memchat, name)):
         about = {
-            "KEEP": "The value of an argument that leaves a field as it is.",
             "Messages": "One message of the user as a string, or messages as OpenAI's chat API has "
             "them: mappings with `role` and `content`, a string or a list of parts.",
         }

@@ -171,7 +171,7 @@ def _play(mc: MemChat, chat: ScriptedModel, extract: ScriptedModel, row: dict[st
     with mc.user(user).chat() as session:
         for turn in row["turns"]:
             if turn["role"] == "user":
-                assert session.send(turn["text"]).text
+                assert session.send(turn["text"]).read()
     assert session.failure is None, f"{user}: {session.failure}"
     extract.replies.clear()
     harm = row.get("harm", {})

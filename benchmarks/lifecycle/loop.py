@@ -123,7 +123,7 @@ def run(home: Path, sessions: int = SESSIONS) -> Growth:
             _script(chat, extract, prompts, recital)
             with ana.chat() as session:
                 for words in (asked, answered):
-                    assert session.send(words).text
+                    assert session.send(words).read()
             assert session.failure is None, session.failure
             if answered not in RESTATED:
                 after = ana.memories.list()

@@ -115,7 +115,7 @@ def _is_shown(stage: Stage, case: Case) -> bool:
         for turn in case.session["turns"]:
             if turn["role"] == "user":
                 stage.chat.replies.append(REPLY)
-                assert chat.send(turn["content"]).text
+                assert chat.send(turn["content"]).read()
         stage.extract.replies.append(answer())
     wanted = " ".join(case.replaced.split())
     return any(item["value"] == wanted for item in known_to(stage.extract.requests[-1]))

@@ -165,7 +165,7 @@ def _play(
     )
     with mc.user(user).chat() as session:
         for line in lines:
-            assert session.send(line).text
+            assert session.send(line).read()
     assert session.learned is not None, f"{user}: {session.failure}"
     reasons = " ".join(change.reason or "" for change in session.learned.changes)
     chat.requests.clear()

@@ -75,7 +75,7 @@ class Stage:
         with self.mc.user(user, app=app).chat(incognito=incognito) as chat:
             for line in lines:
                 self.chat.replies.append(REPLY)
-                assert chat.send(line).text
+                assert chat.send(line).read()
             if facts is not None and not incognito:
                 self.extract.replies.append(answer(*facts))
         return chat

@@ -10,7 +10,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -127,4 +127,4 @@ def _feed_talk(
     vectors, _ = meaning.documents([*(words for _, _, words, _ in rows), *stored[2].every])
     with mc._assembly.database.write() as tx:
         embeddings.put(tx, meaning.service_id, vectors.items(), talk.at)
-        turn_texts.write(tx, session_id, zone, meaning.service_id, vectors, talk.at)
+        turn_texts.write(replace(ctx, tx=tx), session_id, meaning.service_id, vectors)

@@ -32,7 +32,7 @@ class Apps(Room):
             if own is None:
                 raise NotFound(f"there is no app {app!r}; see memchat apps list")
             held = next(one for one in apps.of_user(tx, scope.user) if one.name == scope.app)
-            count, stale = purge.forget_app(tx, own, self._settings.zone, self._clock())
+            count, stale = purge.forget_app(self._context(tx), own)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return Deleted(count, held.sessions, apps=1)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, TypeVar
+
+from memchat.errors import MemChatError
 
 if TYPE_CHECKING:
     from memchat.chat import Chat
+
+Result = TypeVar("Result")
 
 CLOSE_SECONDS = 5.0
 """How long closing waits for background work; what is not done then is done at the next start."""
@@ -35,6 +40,24 @@ class Background:
             self._threads.append(thread)
             thread.start()
         return thread
+
+    def run_within(self, seconds: float, work: Callable[[], Result]) -> Result:
+        """Do some work in a thread, and return what it gives.
+
+        Raises TimeoutError where it takes longer than ``seconds``; the work then goes on.
+        """
+        result: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(work())
+            except MemChatError as error:
+                result.set_exception(error)
+            finally:
+                result.cancel()  # after a bug nobody waits in vain; without one it does nothing
+
+        self.run(run)
+        return result.result(seconds)
 
     def close(self) -> bool:
         """Let go of the chats and wait for the work; whether all of it has ended."""

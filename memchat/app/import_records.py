@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any
 
 from memchat.assembly import Assembly
+from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.forgetting import purge
 from memchat.memory.transfer.import_run import ImportRun
 from memchat.types import Imported, Progress, Scope
@@ -37,7 +38,8 @@ def import_records(
     began = monotonic()
     try:
         with assembly.database.write() as tx:
-            run = ImportRun(tx, scope.user, assembly.settings.zone, assembly.clock())
+            ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
+            run = ImportRun(ctx, scope.user)
             for count, (line, record) in enumerate(records, 1):
                 run.take(line, record)
                 if progress is not None and count % _EVERY == 0:

@@ -28,7 +28,7 @@ class Inbox(Room):
         from memchat.memory.facts import inbox_answers
 
         with self._database.read() as tx:
-            return inbox_answers.current_question(tx, self._scope, item)
+            return inbox_answers.current_question(self._context(tx), item)
 
     def accept(self, item_id: int, *, value: str | None = None) -> Memory:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
@@ -41,9 +41,8 @@ class Inbox(Room):
         embeds = self._assembly.embeds()
         with self._database.write() as tx:
             item = self._found_item(tx, item_id)
-            return inbox_answers.accept(
-                tx, self._scope, item, self._settings, self._clock(), value, embeds=embeds
-            )
+            ctx = self._context(tx, ensure=True)
+            return inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
 
     def reject(self, item_id: int) -> InboxItem:
         """Say no to an item, which is returned; the same is not proposed again."""
@@ -51,7 +50,7 @@ class Inbox(Room):
 
         with self._database.write() as tx:
             item = self._found_item(tx, item_id)
-            inbox_answers.reject(tx, self._scope, item, self._clock())
+            inbox_answers.reject(self._context(tx, ensure=True), item)
         return item
 
     def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
@@ -73,9 +72,8 @@ class Inbox(Room):
         embeds = self._assembly.embeds()
         with self._database.write() as tx:
             refused = self._found_refusal(tx, refusal_id)
-            return inbox_answers.keep_refused(
-                tx, self._scope, refused, self._settings, self._clock(), embeds=embeds
-            )
+            ctx = self._context(tx, ensure=True)
+            return inbox_answers.keep_refused(ctx, refused, self._settings, embeds=embeds)
 
     def _found_item(self, tx: Connection, item_id: int) -> InboxItem:
         item = inbox.get(tx, self._ids(tx).ids, item_id)

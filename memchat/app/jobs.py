@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from memchat.app.arguments import check_count
+from memchat.app.background import Background
 from memchat.app.results import Changed
 from memchat.assembly import Assembly
 from memchat.errors import InputError
 from memchat.store import job_holders, job_lists, jobs
 from memchat.store.job_holders import DeadHolder
-from memchat.types import CuePlan, Job, Progress, Scope
+from memchat.types import CuePlan, Job, Progress, Scope, checked_timeout
 
 if TYPE_CHECKING:
     from memchat.jobs.backfill import BackfillResult
@@ -28,8 +31,9 @@ class Jobs:
     from another thread or a signal handler, lets them end after what they are doing.
     """
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, background: Background) -> None:
         self._assembly = assembly
+        self._background = background
         self._database = assembly.database
         self._clock = assembly.clock
 
@@ -39,6 +43,7 @@ class Jobs:
         """The jobs, the latest first. ``status`` is pending, running, completed or failed."""
         if status is not None and status not in job_lists.STATUSES:
             raise InputError(f"{status!r} is no status; use {', '.join(job_lists.STATUSES)}")
+        check_count(limit)
         with self._database.read() as tx:
             return job_lists.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
 
@@ -60,13 +65,34 @@ class Jobs:
         with self._database.read() as tx:
             return job_holders.dead_holders(tx, user)
 
-    def run(self, *, user: str | None = None, kinds: Sequence[str] | None = None) -> JobsDone:
-        """End abandoned sessions, then do all that is due, of these kinds or of any."""
+    def run(
+        self,
+        *,
+        user: str | None = None,
+        kinds: Sequence[str] | None = None,
+        timeout: float | None = None,
+    ) -> JobsDone:
+        """End abandoned sessions, then do all that is due, of these kinds or of any.
+
+        With ``timeout`` it returns after so many seconds with what was done by then, ``running`` is
+        True, and the rest is done in the background. Raises InputError for a bad ``timeout``.
+        """
+        from memchat.jobs.jobs_done import JobsDone
         from memchat.jobs.worker import KINDS
 
-        worker = self._assembly.parts().worker
-        worker.end_abandoned(user)
-        return worker.run(user=user, kinds=KINDS if kinds is None else kinds)
+        seconds = checked_timeout(timeout)
+        worker, done = self._assembly.parts().worker, JobsDone()
+
+        def work() -> JobsDone:
+            worker.end_abandoned(user)
+            return worker.run(user=user, kinds=KINDS if kinds is None else kinds, done=done)
+
+        if seconds is None:
+            return work()
+        try:
+            return self._background.run_within(seconds, work)
+        except TimeoutError:
+            return replace(done, learned=[*done.learned], failed=[*done.failed], running=True)
 
     def work(self, *, look: float | None = None) -> None:
         """Do what is due, for everybody, and wait for more, until ``stop``.

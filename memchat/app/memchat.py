@@ -67,7 +67,7 @@ class MemChat:
     @cached_property
     def jobs(self) -> Jobs:
         """The queue of work of the whole store."""
-        return Jobs(self._assembly)
+        return Jobs(self._assembly, self._background)
 
     @cached_property
     def services(self) -> Services:

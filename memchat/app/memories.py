@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Unpack, cast
 
 from sqlalchemy import Connection
 
@@ -28,9 +28,9 @@ from memchat.store import (
     use_counts,
 )
 from memchat.store.events import Cause
+from memchat.store.memory_lists import Slice
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import (
-    KEEP,
     MEMORY_TYPES,
     Browsed,
     Elsewhere,
@@ -38,8 +38,8 @@ from memchat.types import (
     Event,
     Evidence,
     Insights,
-    Keep,
     Memory,
+    MemoryChanges,
     MemoryType,
     Progress,
     Wanted,
@@ -74,7 +74,7 @@ class Memories(Room):
         other text that cannot be kept raises InputError.
         """
         with self._database.write() as tx:
-            return self._by_hand(tx).add(
+            return self._by_hand(tx, ensure=True).add(
                 type, key, value, expires_at, all_apps, starts_at, keep_secret
             )
 
@@ -109,8 +109,7 @@ class Memories(Room):
                 _wanted(query, type, status),
                 self._standing(tx),
                 by=self._in_days(within),
-                limit=limit + 1,
-                after=after,
+                part=Slice(limit + 1, after=after),
             )
         more = len(found) > limit > 0
         return Page(found[:limit], memory_cursor(found[limit - 1]) if more else None)
@@ -133,34 +132,19 @@ class Memories(Room):
                 by=self._in_days(within),
             )
 
-    def update(
-        self,
-        memory_id: int,
-        *,
-        value: str | None = None,
-        key: str | None = None,
-        type: str | None = None,
-        expires_at: date | Keep | None = KEEP,
-        all_apps: bool | None = None,
-        sensitive: bool | None = None,
-        keep_secret: bool = False,
-    ) -> Memory:
-        """Change a memory; what is not given stays. ``expires_at=None`` lets it hold for good.
+    def update(self, memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory:
+        """Change a memory; what is not given stays.
 
-        Raises InputError where another memory says the same, SecretError as ``add`` does.
+        What can be given: ``value``, ``key`` and ``type``; ``expires_at``, where None lets it hold
+        for good; ``all_apps``, whether it is kept for every app; ``sensitive``; and
+        ``keep_secret``, as in ``add``.
+        Raises InputError where another memory says the same, SecretError as ``add`` does, TypeError
+        for any other name.
         """
+        if unknown := changes.keys() - MemoryChanges.__annotations__.keys():
+            raise TypeError(f"a memory has no {', '.join(sorted(unknown))} that can be changed")
         with self._database.write() as tx:
-            memory = self._found_memory(tx, memory_id)
-            return self._by_hand(tx).edit(
-                memory,
-                memory_type=type,
-                key=key,
-                value=value,
-                expires_at=expires_at,
-                all_apps=all_apps,
-                sensitive=sensitive,
-                keep_secret=keep_secret,
-            )
+            return self._by_hand(tx, ensure=True).edit(self._found_memory(tx, memory_id), changes)
 
     def pin(self, memory_id: int, *, on: bool = True) -> Memory:
         """Give a memory to every chat, as far as there is room for it; or no longer.
@@ -194,14 +178,13 @@ class Memories(Room):
         from memchat.memory.forgetting import purge
         from memchat.memory.forgetting.other_mentions import MentionsToBlank
 
-        now = self._clock()
         if keep_transcript and blank is not None:
             raise InputError("what is written cannot both be kept and blanked")
         how = purge.KEEP_TRANSCRIPT if keep_transcript else None
         how = MentionsToBlank.of(blank).dump() if blank is not None and blank.places else how
         with self._database.write() as tx:
             memory = self._found_memory(tx, memory_id)
-            stale = purge.hide(tx, memory, now, purge_at=now + timedelta(seconds=hold), how=how)
+            stale = purge.hide(self._context(tx), memory, hold=hold, how=how)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
             worker = self._assembly.parts().worker
@@ -225,14 +208,13 @@ class Memories(Room):
         """
         from memchat.memory.forgetting import purge
 
-        now, count = self._clock(), 0
-        purge_at = now + timedelta(seconds=hold)
+        count = 0
         for batch in batches(memory_ids, progress):
             with self._database.write() as tx:
                 found = memories.by_ids(tx, self._ids(tx).ids, batch)
-                stale: set[int] = set()
+                ctx, stale = self._context(tx), set[int]()
                 for memory in found.values():
-                    stale |= purge.hide(tx, memory, now, purge_at=purge_at)
+                    stale |= purge.hide(ctx, memory, hold=hold)
                 self._assembly.drop_vectors(tx, stale)
                 count += len(found)
         if not hold:
@@ -287,7 +269,7 @@ class Memories(Room):
             with self._database.write() as tx:
                 found = [*memories.by_ids(tx, [own], batch).values()]
                 found += [m for m in hidden_memories.listed(tx, [own]) if m.id in batch]
-                stale = purge.forget(tx, found, self._settings.zone, self._clock())
+                stale = purge.forget(self._context(tx), found)
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return Deleted(len(ids))
@@ -331,9 +313,8 @@ class Memories(Room):
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read() as tx:
             ids, standing = self._ids(tx).ids, self._standing(tx)
-            found = memory_lists.listed(
-                tx, ids, wanted, standing, by=by, limit=limit, offset=offset
-            )
+            part = Slice(limit, offset)
+            found = memory_lists.listed(tx, ids, wanted, standing, by=by, part=part)
             total = memory_lists.counted(tx, ids, wanted, standing, by=by)
             waiting = embedding_states.unfinished_jobs(tx, [m.id for m in found], self._clock())
         return Browsed(tuple(found), total, waiting)
@@ -346,6 +327,7 @@ class Memories(Room):
 
     def insights(self, *, top: int = 10) -> Insights:
         """Figures about the memories; of keys and of the most used memories the ``top`` ones."""
+        check_count(top, "top")
         zone = self._settings.zone
         with self._database.read() as tx:
             found = self._ids(tx)
@@ -366,11 +348,11 @@ class Memories(Room):
 
         return as_of(tx, self._ids(tx).ids, self._today())
 
-    def _by_hand(self, tx: Connection) -> ManualChanges:
+    def _by_hand(self, tx: Connection, *, ensure: bool = False) -> ManualChanges:
         from memchat.memory.facts.manual import ManualChanges
 
-        embeds = self._assembly.embeds()
-        return ManualChanges(tx, self._scope, self._settings, self._clock(), embeds)
+        ctx = self._context(tx, ensure=ensure)
+        return ManualChanges(ctx, self._settings, self._assembly.embeds())
 
     def _in_days(self, days: int) -> date:
         return self._today() + timedelta(days=min(max(days, 0), MOST_DAYS))

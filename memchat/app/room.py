@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from memchat.assembly import Assembly
 from memchat.errors import NotFound
+from memchat.memory.context import Context
 from memchat.store import apps, memories, messages, sessions
 from memchat.store.apps import ScopeIds
 from memchat.types import Memory, Message, Scope, Session
@@ -25,6 +26,12 @@ class Room:
 
     def _ids(self, tx: Connection) -> ScopeIds:
         return apps.find(tx, self._scope)
+
+    def _context(self, tx: Connection, *, ensure: bool = False) -> Context:
+        """A transaction over this scope; with ``ensure`` its rows are made where they lack."""
+        now = self._clock()
+        ids = ScopeIds(*apps.ensure(tx, self._scope, now)) if ensure else self._ids(tx)
+        return Context(tx, ids, now, self._settings.zone)
 
     def _today(self) -> date:
         return self._clock().astimezone(self._settings.zone).date()

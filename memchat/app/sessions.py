@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
@@ -14,9 +13,6 @@ from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import messages, muted, prompts, receipts, sessions
 from memchat.types import Change, Hit, Memory, Message, Session, Undone, Why, one_line
-
-if TYPE_CHECKING:
-    from memchat.memory.context import Context
 
 TITLE_LIMIT = 80
 
@@ -99,10 +95,9 @@ class Sessions(Room):
 
         with self._trial(dry_run) as tx:
             turns = messages.of_session(tx, self._found_session(tx, session_id).id)
-            done, stale = (
-                (Undone(), set[int]()) if keep_memories else take_back(self._context(tx), turns)
-            )
-            stale |= purge.forget_session(tx, session_id, self._settings.zone, self._clock())
+            ctx = self._context(tx)
+            done, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
+            stale |= purge.forget_session(ctx, session_id)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
@@ -144,9 +139,9 @@ class Sessions(Room):
 
         with self._database.write() as tx:
             turn = self._found_message(tx, message_id)
-            ids, now, zone = self._ids(tx).ids, self._clock(), self._settings.zone
-            done = ConversationUndo(tx, ids, {turn.id}, now, zone).run()
-            stale = purge.forget(tx, done.gone, zone, now, keep_transcript=True)
+            ctx = self._context(tx)
+            done = ConversationUndo(ctx, {turn.id}).run()
+            stale = purge.forget(ctx, done.gone, keep_transcript=True)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
         return done
@@ -196,8 +191,3 @@ class Sessions(Room):
             yield tx
             if dry_run:
                 trial.rollback()
-
-    def _context(self, tx: Connection) -> Context:
-        from memchat.memory.context import Context
-
-        return Context(tx, self._ids(tx), self._clock(), self._settings.zone)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection
 
 from memchat.app.apps import Apps
-from memchat.app.arguments import check_count, checked_timeout
+from memchat.app.arguments import check_count
 from memchat.app.background import Background
 from memchat.app.inbox import Inbox
 from memchat.app.incoming import Messages
@@ -22,7 +22,7 @@ from memchat.app.results import Answer, Changed, Deleted, Exported, PromptContex
 from memchat.app.room import Room
 from memchat.app.sessions import Sessions
 from memchat.assembly import Assembly
-from memchat.errors import InputError, MemChatError
+from memchat.errors import InputError, MemChatError, ProviderError
 from memchat.store import apps, inbox, jobs, sessions, usage
 from memchat.tokens import estimate_tokens
 from memchat.types import (
@@ -35,6 +35,7 @@ from memchat.types import (
     Recalled,
     Scope,
     UsageTotal,
+    checked_timeout,
 )
 
 if TYPE_CHECKING:
@@ -118,17 +119,18 @@ class User(Room):
             return stored
         if timeout is None:
             return added.read(stored)
-        done: list[Learned] = []
 
-        def read() -> None:
+        def read() -> Learned:
             try:
-                done.append(added.read(stored))
+                return added.read(stored)
             except MemChatError as error:
-                done.append(replace(stored, queued=str(error)))
+                return replace(stored, queued=str(error))
 
-        self._background.run(read).join(timeout)
-        late = f"it was not read within {timeout:g} s, and is being read in the background"
-        return done[0] if done else replace(stored, queued=late)
+        try:
+            return self._background.run_within(timeout, read)
+        except TimeoutError:
+            late = f"it was not read within {timeout:g} s, and is being read in the background"
+            return replace(stored, queued=late)
 
     def search(self, query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled:
         """Search the memories and past conversations by meaning and words, best first.
@@ -139,8 +141,9 @@ class User(Room):
         waited for. It says too how many facts and turns were searched by their words only, as their
         vectors are still to come: a service of this machine gives a few theirs first.
 
-        Raises InputError for an empty query.
+        Raises InputError for an empty query, a bad ``limit`` or a bad ``timeout``.
         """
+        timeout = checked_timeout(timeout)
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         check_count(limit)
@@ -160,10 +163,11 @@ class User(Room):
         seconds the embedding service is waited for, else as long as the settings say; after that
         only words are searched. ``shown.degraded`` says so where not all facts fit, and the search
         chose among them. Nothing is written.
-        Raises InputError for an empty prompt.
+        Raises InputError for an empty prompt or a bad ``timeout``.
         """
         from memchat.memory.recall import render
 
+        timeout = checked_timeout(timeout)
         if not prompt.strip():
             raise InputError("the message is empty; give the message of the user")
         parts = self._assembly.parts()
@@ -201,11 +205,25 @@ class User(Room):
             self._catch_up()
         return chat
 
-    def answer(self, prompt: str) -> Answer:
-        """One answer of the chat model with what is remembered; nothing is written."""
+    def answer(self, prompt: str, *, timeout: float | None = None) -> Answer:
+        """One answer of the chat model with what is remembered; nothing is written.
+
+        Raises ProviderError where the model fails, or has not answered after ``timeout`` seconds;
+        InputError for an empty prompt or a bad ``timeout``.
+        """
         from memchat.chat import answer_once
 
-        return Answer(*answer_once(self._assembly.parts(), self._scope, prompt))
+        seconds = checked_timeout(timeout)
+        ask = partial(answer_once, self._assembly.parts(), self._scope, prompt)
+        if seconds is None:
+            return Answer(*ask())
+        try:
+            return Answer(*self._background.run_within(seconds, ask))
+        except TimeoutError:
+            raise ProviderError(
+                f"the model did not answer within {seconds:g} s; give it longer, or try again",
+                retryable=True,
+            ) from None
 
     def memory_switch(self, *, all_apps: bool = False) -> MemorySwitch:
         """Whether memory takes part in this app, and if not, why; with ``all_apps`` the person's
@@ -236,8 +254,7 @@ class User(Room):
 
         meaning, _ = self._assembly.embedding_space()
         with self._database.read() as tx:
-            zone, now = self._settings.zone, self._clock()
-            return Auditor(tx, self._scope, zone, now, meaning).look()
+            return Auditor(self._context(tx), meaning).look()
 
     def mend(self, findings: Iterable[Finding]) -> Changed:
         """Do what these findings of an audit propose, where it still applies; how many were mended.
@@ -250,9 +267,7 @@ class User(Room):
         mended = 0
         for finding in findings:
             with self._database.write() as tx:
-                done, stale = audit.mend(
-                    tx, self._scope, finding, self._settings.zone, self._clock()
-                )
+                done, stale = audit.mend(self._context(tx), finding)
                 self._assembly.drop_vectors(tx, stale)
             mended += done
         purge.scrub(self._database)
@@ -335,7 +350,7 @@ class User(Room):
         with self._database.write() as tx:
             held = apps.of_user(tx, user)
             for app_id in apps.ids_of_user(tx, user):
-                gone, stale = purge.forget_app(tx, app_id, self._settings.zone, self._clock())
+                gone, stale = purge.forget_app(self._context(tx), app_id)
                 self._assembly.drop_vectors(tx, stale)
                 count += gone
         purge.scrub(self._database)

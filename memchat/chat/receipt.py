@@ -54,7 +54,7 @@ class Receipt:
                 return False
             if reply.received:
                 learnable = memory_on and reply.stream is not None
-                self._store_reply(tx, session_id, own, now, learnable=learnable)
+                self._store_reply(tx, session_id, now, learnable=learnable)
                 sessions.touch(tx, session_id, now)
             spent = [reply.stream.usage] if reply.stream is not None else []
             if self.prompt is not None and self.prompt.filter_usage is not None:
@@ -67,7 +67,7 @@ class Receipt:
         return True
 
     def _store_reply(
-        self, tx: Connection, session_id: int, own: int, now: datetime, *, learnable: bool
+        self, tx: Connection, session_id: int, now: datetime, *, learnable: bool
     ) -> None:
         """The reply with its receipt, without the words that were forgotten while it came in."""
         reply, zone = self.reply, self.parts.settings.zone

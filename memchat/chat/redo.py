@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from sqlalchemy import Connection
+
 from memchat.chat.conversation import Conversation
 from memchat.chat.parts import Parts
 from memchat.errors import InputError
@@ -69,27 +71,28 @@ class Redo:
         conversation, parts = self._conversation, self._parts
         if conversation.session_id is None or not left_out:
             return
-        now = parts.clock()
         with parts.database.write() as tx:
-            ids = apps.find(tx, conversation.scope).ids
+            ctx = self._context(tx)
             with tx.begin_nested() as trial:
-                undo = ConversationUndo(tx, ids, left_out, now, parts.settings.zone)
-                gone = undo.run().gone
+                gone = ConversationUndo(ctx, left_out).run().gone
                 trial.rollback()
             already = muted.of_session(tx, conversation.session_id)
             self._muted = [memory.id for memory in gone if memory.id not in already]
             for memory_id in self._muted:
-                muted.mute(tx, conversation.session_id, memory_id, now)
+                muted.mute(tx, conversation.session_id, memory_id, ctx.now)
 
     def _delete(self, message_ids: Collection[int]) -> None:
         """Delete stored turns, with what only they taught."""
         if not message_ids:
             return
-        parts, zone, now = self._parts, self._parts.settings.zone, self._parts.clock()
+        parts = self._parts
         with parts.database.write() as tx:
             # Those of a conversation that was deleted meanwhile are gone already.
             turns = messages.by_ids(tx, sorted(message_ids))
-            ctx = Context(tx, apps.find(tx, self._conversation.scope), now, zone)
-            _, stale = delete_turns(ctx, list(turns.values()))
+            _, stale = delete_turns(self._context(tx), list(turns.values()))
             parts.drop_vectors(tx, stale)
         purge.scrub(parts.database)
+
+    def _context(self, tx: Connection) -> Context:
+        parts, scope = self._parts, apps.find(tx, self._conversation.scope)
+        return Context(tx, scope, parts.clock(), parts.settings.zone)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Generator, Iterator
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 from memchat.memory.commands.replies import CodeReply
 from memchat.providers import ChatStream
-from memchat.types import Change, Recalled
+from memchat.types import Change, Recalled, checked_timeout
+
+_Arrived = SimpleQueue[str | BaseException | None]
 
 
 class Reply:
-    """A reply as it arrives: iterate for its pieces, or read ``text`` for all of it.
+    """A reply as it arrives: iterate for its pieces, or ``read`` all of it.
 
     ``shown`` are the memories that were injected, ``message_id`` its row once it is stored,
     ``done`` what the turn itself saved, held back or forgot, whatever the model says about it.
     """
 
-    def __init__(self, pieces: Generator[str, None, None]) -> None:
+    def __init__(self, pieces: Generator[str, None, None], timeout: float | None = None) -> None:
         """``pieces`` first gives an empty one, which is taken here: so it has begun, and closing it
-        always runs its end."""
+        always runs its end. ``timeout`` is how many seconds it may take from when it is waited
+        for, None for as long as it takes."""
         self.shown = Recalled()
         self.by_code = CodeReply()
         """What code says in it, and did."""
@@ -32,10 +38,13 @@ class Reply:
         self.stopped = False
         self._received: list[str] = []
         self._pieces = pieces
+        self._timeout = timeout
+        self._arrived: _Arrived | None = None
+        """The pieces and the end of it, where a thread takes them."""
         next(pieces)
 
     def __iter__(self) -> Iterator[str]:
-        return self._pieces
+        return self._pieces_within(self._timeout)
 
     @property
     def received(self) -> str:
@@ -43,16 +52,21 @@ class Reply:
         return "".join(self._received)
 
     @property
-    def text(self) -> str:
-        """The whole reply; waits for what is still to come."""
-        for _ in self._pieces:
-            pass
-        return self.received
-
-    @property
     def done(self) -> tuple[Change, ...]:
         """What was done to the memory: as in ``Learned``, and ``forgotten`` without its words."""
         return self.by_code.changes
+
+    def read(self, timeout: float | None = None) -> str:
+        """Wait for what is still to come, and return the whole reply.
+
+        With ``timeout`` it is stopped after so many seconds, as by ``stop``: what came by then is
+        returned and kept, and ``cut`` says so. Raises ProviderError where the provider fails,
+        InputError for a ``timeout`` that is no number of seconds.
+        """
+        seconds = self._timeout if timeout is None else checked_timeout(timeout)
+        for _ in self._pieces_within(seconds):
+            pass
+        return self.received
 
     def add(self, piece: str) -> None:
         """Take the next piece."""
@@ -71,3 +85,40 @@ class Reply:
             # Another thread waits for the next piece: closing the connection ends that.
             if self.stream is not None:
                 self.stream.close()
+
+    def _pieces_within(self, seconds: float | None) -> Iterator[str]:
+        """The pieces that come in so many seconds; then the reply is stopped."""
+        if self._arrived is None:
+            if seconds is None:
+                return self._pieces
+            # A provider that does not answer blocks the thread that reads from it.
+            self._arrived = SimpleQueue()
+            Thread(target=self._take, args=(self._arrived,), daemon=True).start()
+        return self._until(self._arrived, seconds)
+
+    def _until(self, arrived: _Arrived, seconds: float | None) -> Iterator[str]:
+        begun = time.monotonic()
+        while True:
+            left = None if seconds is None else max(begun + seconds - time.monotonic(), 0)
+            try:
+                piece = arrived.get(timeout=left)
+            except Empty:
+                self.cut = f"The reply was ended after {seconds:g} s, the time it was given."
+                self.stop()
+                return
+            if isinstance(piece, str):
+                yield piece
+                continue
+            arrived.put(None)  # for who reads it once more
+            if piece is not None:
+                raise piece
+            return
+
+    def _take(self, arrived: _Arrived) -> None:
+        """Put the pieces into a queue, and at the end None or what went wrong."""
+        try:
+            for piece in self._pieces:
+                arrived.put(piece)
+            arrived.put(None)
+        except BaseException as error:  # noqa: BLE001
+            arrived.put(error)  # raised in the thread that reads the reply

@@ -15,7 +15,7 @@ from memchat.chat.turn import Turn, message_text
 from memchat.errors import InputError, MemChatError, NotFound
 from memchat.jobs.session_end import close_session
 from memchat.store import apps, sessions
-from memchat.types import Learned, MemorySwitch, Message, Scope
+from memchat.types import Learned, MemorySwitch, Message, Scope, checked_timeout
 
 INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."
 STAND_IN = (
@@ -104,38 +104,40 @@ class Chat:
         """Whether it is being read after a reply; ``end`` waits for that."""
         return self._reader.running
 
-    @property
     def notice(self) -> str | None:
-        """What a person must know before the first message."""
+        """What a person must know before the first message. Finds out which model answers."""
         lines = [INCOGNITO] if self.incognito else []
         if self._parts.model().stand_in:
             lines.append(STAND_IN)
         return "\n".join(lines) or None
 
-    def send(self, text: str) -> Reply:
-        """Say something; iterate the reply for its pieces, or read its ``text``.
+    def send(self, text: str, *, timeout: float | None = None) -> Reply:
+        """Say something; iterate the reply for its pieces, or ``read`` all of it.
 
-        Raises InputError for a blank text, StoreError when it cannot be written. What a provider
-        does wrong is raised from the reply; the message is stored all the same.
+        ``timeout`` is how many seconds the reply may take from when you begin to wait for it; then
+        it is stopped, and ``Reply.cut`` says so. Raises InputError for a blank text or a bad
+        ``timeout``, StoreError when it cannot be written. What a provider does wrong is raised from
+        the reply; the message is stored all the same.
         """
-        content = message_text(text)
+        content, timeout = message_text(text), checked_timeout(timeout)
         self._stop_reply()
-        self._reply = self._turn().send(content)
+        self._reply = self._turn(timeout=timeout).send(content)
         return self._reply
 
-    def redo(self, text: str | None = None) -> Reply:
+    def redo(self, text: str | None = None, *, timeout: float | None = None) -> Reply:
         """Answer the last message once more, or with ``text`` say it in other words first.
 
         When the new reply is complete the old turns are deleted, with what only they taught. Where
-        none comes, all is as it was before. Raises InputError where nothing was said yet, or for a
-        blank text.
+        none comes, all is as it was before. ``timeout`` is as in ``send``. Raises InputError where
+        nothing was said yet, for a blank text or a bad ``timeout``.
         """
         content = None if text is None else message_text(text)
+        timeout = checked_timeout(timeout)
         self._stop_reply()
         redo = Redo(self._parts, self._conversation)
         redo.begin(whole_turn=content is not None)
         try:
-            turn = self._turn(redo)
+            turn = self._turn(redo, timeout)
             self._reply = turn.resend() if content is None else turn.send(content)
         except MemChatError:
             redo.finish(None, kept=False)
@@ -176,8 +178,8 @@ class Chat:
         self._lease.stop()
         self._lease.join(_LEASE_THREAD_SECONDS)
 
-    def _turn(self, redo: Redo | None = None) -> Turn:
-        return Turn(self._parts, self._conversation, self._lease, self._reader, redo)
+    def _turn(self, redo: Redo | None = None, timeout: float | None = None) -> Turn:
+        return Turn(self._parts, self._conversation, self._lease, self._reader, redo, timeout)
 
     def _stop_reply(self) -> None:
         """Store a reply that was not read to its end, as a partial one."""

@@ -42,13 +42,16 @@ class Turn:
         lease: Lease,
         reader: Reader,
         redo: Redo | None = None,
+        timeout: float | None = None,
     ) -> None:
-        """``redo`` is the replacement that this turn is part of."""
+        """``redo`` is the replacement that this turn is part of, ``timeout`` how many seconds its
+        reply may take."""
         self._parts = parts
         self._conversation = conversation
         self._lease = lease
         self._reader = reader
         self._redo = redo
+        self._timeout = timeout
         self._text = ""
         self._message_id: int | None = None
         """Its row; 0 in an incognito session, None where the message was stored before."""
@@ -105,7 +108,7 @@ class Turn:
 
     def _begin_reply(self, text: str) -> Reply:
         self._text = text
-        self._reply = Reply(self._run())
+        self._reply = Reply(self._run(), self._timeout)
         return self._reply
 
     def _run(self) -> Generator[str, None, None]:
@@ -159,6 +162,8 @@ class Turn:
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
         self._reply.stream = model.stream(self._prompt.messages, TOOLS if tools else ())
+        if self._reply.stopped:
+            self._reply.stream.close()
         pieces = ReplyText(self._reply.stream)
         yield from pieces
         if not self._reply.stopped:

@@ -164,8 +164,8 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
         tables.notice(mc.models_line())
     for line in mc.address_notices():
         tables.notice(line)
-    if conversation.notice:
-        tables.notice(conversation.notice)
+    if notice := conversation.notice():
+        tables.notice(notice)
     if first_time and conversation.memory.on:
         tables.notice(
             "Memory is on: when a conversation ends, what you said about yourself is kept in "

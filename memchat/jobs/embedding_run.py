@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.errors import MemChatError, ProviderError, origin
 from memchat.jobs.job_failure import fail_job
+from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.batch_split import (
     BatchSplitter,
     EmbeddingAnswer,
@@ -219,9 +220,9 @@ class EmbeddingRun:
         if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
         else:
-            zone, service_id = self.settings.zone, self.space.service_id
+            ctx = Context(tx, WHOLE_STORE, now, self.settings.zone)
             for claimed in [*done, *bad]:
-                turn_texts.write(tx, claimed.target_id, zone, service_id, answer.vectors, now)
+                turn_texts.write(ctx, claimed.target_id, self.space.service_id, answer.vectors)
         reasons: dict[str, tuple[MemChatError, list[int]]] = {}
         for claimed in bad:
             if isinstance(faults[claimed.target_id], PauseRequested):

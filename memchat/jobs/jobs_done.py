@@ -16,6 +16,9 @@ class JobsDone:
     failed: list[Job] = field(default_factory=list)
     """Jobs that failed in this run; each waits for its next try or has no tries left."""
 
+    running: bool = False
+    """Whether the run goes on in the background, after the time it was given."""
+
     @property
     def errors(self) -> list[str]:
         """Why they failed."""

@@ -22,6 +22,7 @@ from memchat.jobs.embedding_run import BATCH, ClaimJobs, EmbeddingRun, Kind
 from memchat.jobs.job_failure import fail_job
 from memchat.jobs.jobs_done import JobsDone
 from memchat.jobs.session_end import close_session
+from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.extraction.learner import Learner
 from memchat.memory.facts.in_force import apply_due_dates, has_due_dates
@@ -72,9 +73,11 @@ class Worker:
         user: str | None = None,
         kinds: Sequence[str] = KINDS,
         target_id: int | None = None,
+        done: JobsDone | None = None,
     ) -> JobsDone:
-        """Run the jobs that are due now, of one user or of all."""
-        done = JobsDone()
+        """Run the jobs that are due now, of one user or of all; their outcomes are added to
+        ``done``."""
+        done = JobsDone() if done is None else done
         self._release_dead_workers()
         if "forget" in kinds:
             while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
@@ -211,20 +214,18 @@ class Worker:
 
     def _purge(self, claimed: Sequence[Claim]) -> None:
         """Purge the memories of these jobs, and redact the conversations they name, at once."""
-        now, zone = self._clock(), self._settings.zone
         app_ids = sorted({claim.app_id for claim in claimed})
         with self._database.write() as tx:
+            ctx = Context(tx, WHOLE_STORE, self._clock(), self._settings.zone)
             # Those whose transcript is redacted first: it decides for what was merged into them.
             for keep in (False, True):
                 ids = {c.target_id for c in claimed if (c.how == purge.KEEP_TRANSCRIPT) == keep}
                 due = [m for m in hidden_memories.listed(tx, app_ids) if m.id in ids] if ids else []
-                self._drop_vectors(tx, purge.forget(tx, due, zone, now, keep_transcript=keep))
+                self._drop_vectors(tx, purge.forget(ctx, due, keep_transcript=keep))
             for claim in claimed:
                 if (chosen := MentionsToBlank.load(claim.how)) is not None:
-                    self._drop_vectors(
-                        tx, other_mentions.blank(tx, claim.app_id, chosen, zone, now)
-                    )
-            jobs.finish_all(tx, claimed, now)
+                    self._drop_vectors(tx, other_mentions.blank(ctx, claim.app_id, chosen))
+            jobs.finish_all(tx, claimed, ctx.now)
 
     def _extract(self, claimed: Claim, extract: Callable[[Claim], Learned], done: JobsDone) -> None:
         """Extract the memories of a conversation, or check those that wait for a second look."""
@@ -287,15 +288,14 @@ class Worker:
     def expire(self, user: str | None = None) -> None:
         """Apply the dates of memories: expire those whose last day is over, restore what they had
         replaced, activate those whose first day has come. Then finish what is left to purge."""
-        now = self._clock()
-        zone = self._settings.zone
+        now, zone = self._clock(), self._settings.zone
         today = now.astimezone(zone).date()
         with self._database.read() as tx:
             scopes = memory_lists.scopes_with_due_dates(tx, today, user)
-            due = [app_ids for app_ids in scopes if has_due_dates(tx, app_ids, today)]
-        for app_ids in due:
+            due = [scope for scope in scopes if has_due_dates(tx, scope.ids, today)]
+        for scope in due:
             with self._database.write() as tx:
-                apply_due_dates(tx, app_ids, zone, now)
+                apply_due_dates(Context(tx, scope, now, zone))
         purge.scrub(self._database)
 
 

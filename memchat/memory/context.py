@@ -10,6 +10,9 @@ from sqlalchemy import Connection
 
 from memchat.store.apps import ScopeIds
 
+WHOLE_STORE = ScopeIds(None, None)
+"""The scope of work on rows that are named by their ids, whatever app they are of."""
+
 
 @dataclass(frozen=True, slots=True)
 class Context:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
 from memchat.store import embedding_states, raw_sql
+from memchat.store.apps import ScopeIds
 from memchat.store.memories import visible
 from memchat.store.memory_rows import SELECT, memory_of, memory_of_text, with_scope
 from memchat.store.schema import apps, memories, searched
@@ -41,6 +42,17 @@ class Position(NamedTuple):
     expires_at: date | None = None
 
 
+class Slice(NamedTuple):
+    """A part of a list: at most ``limit`` rows, after the first ``offset`` or behind a place."""
+
+    limit: int | None = None
+    offset: int = 0
+    after: Position | None = None
+
+
+WHOLE = Slice()
+
+
 def sensitive_words(
     tx: Connection, app_ids: Sequence[int], today: date, back: Collection[int]
 ) -> list[tuple[str, str]]:
@@ -63,16 +75,14 @@ def listed(
     now: ValuesInForce,
     *,
     by: date | None = None,
-    limit: int | None = None,
-    offset: int = 0,
-    after: Position | None = None,
+    part: Slice = WHOLE,
 ) -> list[Memory]:
-    """The memories that match ``wanted``, in its order; with ``after`` those behind that place.
-    Those that are ``expiring`` end no later than ``by``."""
+    """The memories that match ``wanted``, in its order, or a part of that list. Those that are
+    ``expiring`` end no later than ``by``."""
     query = _filtered(with_scope, app_ids, wanted, now, by)
-    query = query.where(*_behind(after, wanted.sort))
-    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(offset)
-    rows = tx.execute(query if limit is None else query.limit(limit))
+    query = query.where(*_behind(part.after, wanted.sort))
+    query = query.order_by(*_ORDERS[wanted.sort], _m.id.desc()).offset(part.offset)
+    rows = tx.execute(query if part.limit is None else query.limit(part.limit))
     return [now.as_of_today(memory_of(row)) for row in rows]
 
 
@@ -176,9 +186,9 @@ def expired_ids(tx: Connection, app_ids: Sequence[int], today: date) -> list[int
     return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids), today.isoformat())]
 
 
-def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list[tuple[int, ...]]:
+def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list[ScopeIds]:
     """The scopes, of a user or of all, with an active memory whose last day is past or whose first
-    day has come: for each the ids of its own row and of the user's shared row."""
+    day has come."""
     here, shared = apps.alias("here"), apps.alias("shared")
     due = or_(_m.expires_at < today, _m.starts_at <= today)
     beside = and_(shared.c.user == here.c.user, shared.c.name == EVERY_APP)
@@ -191,7 +201,7 @@ def scopes_with_due_dates(tx: Connection, today: date, user: str | None) -> list
     )
     if user is not None:
         query = query.where(here.c.user == user)
-    return [tuple({i for i in row if i is not None}) for row in tx.execute(query)]
+    return [ScopeIds(own, common if common != own else None) for own, common in tx.execute(query)]
 
 
 def text_hashes(tx: Connection, app_id: int) -> dict[int, str]:

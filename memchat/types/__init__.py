@@ -14,9 +14,9 @@ from memchat.types.imported import Imported, RefusedRecord
 from memchat.types.inbox import InboxItem
 from memchat.types.insights import Insights
 from memchat.types.job import EmbeddingState, EmbeddingStatus, Job
-from memchat.types.keep import KEEP, Keep
 from memchat.types.learned import Change, Learned
 from memchat.types.memory import MEMORY_TYPES, CreatedBy, Memory, MemoryType
+from memchat.types.memory_changes import MemoryChanges
 from memchat.types.memory_page import Browsed, Wanted
 from memchat.types.mention import Elsewhere, Place, PlaceKind
 from memchat.types.message import ChatMessage, Message, Role
@@ -27,6 +27,7 @@ from memchat.types.scope import EVERY_APP, NAME_LIMIT, AppInfo, MemorySwitch, Sc
 from memchat.types.service import CHUNK_TOKENS, PluginInfo, Service, ServiceInfo
 from memchat.types.session import Session
 from memchat.types.text import REPLY_LIMIT, clean_text, counted, one_line
+from memchat.types.timeout import checked_timeout
 from memchat.types.undone import Undone
 from memchat.types.usage import Usage, UsageTotal
 from memchat.types.why import Given, Why

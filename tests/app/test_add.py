@@ -251,7 +251,7 @@ def test_a_conversation_that_is_open_in_a_chat_takes_nothing(mc) -> None:
     ana = mc.user("ana")
     session_id = ana.add("Hello", session="s", wait=False).session_id
     chat = ana.chat(resume=session_id)
-    assert chat.send("Hello again").text
+    assert chat.send("Hello again").read()
     with pytest.raises(StoreError, match="open in a chat"):
         ana.add("Good day", session="s")
     chat.end(wait=False)

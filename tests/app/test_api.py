@@ -18,8 +18,8 @@ NAMES = """
 Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
 ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder
 EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported
-Inbox InboxItem InputError Insights Job Jobs JobsDone KEEP Keep Learned MemChat MemChatError
-Memories Memory MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place
+Inbox InboxItem InputError Insights Job Jobs JobsDone Learned MemChat MemChatError Memories
+Memory MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place
 PluginInfo Progress PromptContext ProviderError Recalled Refusal RefusedRecord Reply RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
 Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
@@ -45,7 +45,7 @@ MemChat
 User
     add(messages: Messages, *, session: str | None = None, at: datetime | None = None, wait:
         bool = True, timeout: float | None = None) -> Learned
-    answer(prompt: str) -> Answer
+    answer(prompt: str, *, timeout: float | None = None) -> Answer
     apps -> Apps
     audit() -> Audit
     chat(*, resume: int | None = None, incognito: bool = False) -> Chat
@@ -91,9 +91,7 @@ Memories
     restore(memory_id: int) -> Memory
     restore_many(memory_ids: Iterable[int], *, progress: Callable[[Progress], None] | None =
         None) -> Changed
-    update(memory_id: int, *, value: str | None = None, key: str | None = None, type: str | None
-        = None, expires_at: date | Keep | None = KEEP, all_apps: bool | None = None, sensitive:
-        bool | None = None, keep_secret: bool = False) -> Memory
+    update(memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory
     use_counts(memory_id: int) -> UseCounts
 Sessions
     delete(session_id: int, *, keep_memories: bool = False, dry_run: bool = False) -> Undone
@@ -125,6 +123,28 @@ Mentions
 Apps
     delete(app: str) -> Deleted
     list() -> Sequence[AppInfo]
+Chat
+    abandon() -> None
+    end(*, wait: bool = True) -> Learned | None
+    failure -> str | None
+    incognito -> bool
+    learned -> Learned | None
+    left_out -> frozenset[int]
+    memory -> MemorySwitch
+    notice() -> str | None
+    reading -> bool
+    redo(text: str | None = None, *, timeout: float | None = None) -> Reply
+    scope -> Scope
+    send(text: str, *, timeout: float | None = None) -> Reply
+    session_id -> int | None
+    turns -> tuple[Message, ...]
+Reply
+    add(piece: str) -> None
+    discard() -> None
+    done -> tuple[Change, ...]
+    read(timeout: float | None = None) -> str
+    received -> str
+    stop() -> None
 Jobs
     backfill(*, batch: int = 100, progress: Callable[[Progress], None] | None = None) ->
         BackfillResult
@@ -138,7 +158,8 @@ Jobs
     list(*, user: str | None = None, status: str | None = None, limit: int = 100) ->
         Sequence[Job]
     retry(*, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed
-    run(*, user: str | None = None, kinds: Sequence[str] | None = None) -> JobsDone
+    run(*, user: str | None = None, kinds: Sequence[str] | None = None, timeout: float | None =
+        None) -> JobsDone
     stop() -> None
     work(*, look: float | None = None) -> None
 Services
@@ -161,8 +182,8 @@ Backups
         | None = None) -> Path | None
 """
 KINDS = [line for line in VERBS.split("\n") if line and not line.startswith(" ")]
-BUILT_IN = {"Any", "Callable", "Iterable", "Iterator", "Mapping", "Path", "Sequence"}
-CONSTANTS = {"False", "KEEP", "None", "True"}
+BUILT_IN = {"Any", "Callable", "Iterable", "Iterator", "Mapping", "Path", "Sequence", "Unpack"}
+CONSTANTS = {"False", "None", "True"}
 
 
 def load_tool() -> ModuleType:

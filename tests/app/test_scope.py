@@ -72,7 +72,7 @@ def test_memory_takes_part_only_where_every_switch_is_on(
         assert chat.memory.on is on
         assert chat.memory.reason
         reply = chat.send("Where do I live? I keep bees.")
-        assert reply.text
+        assert reply.read()
     assert bool(reply.shown.lines) is on
     assert ("Lisbon" in chat_model.requests[-1].messages[0].content) is on
     assert len(extract_model.requests) == int(on), "off means that nothing is read"
@@ -101,9 +101,9 @@ def test_what_is_said_while_memory_is_off_is_never_learnt_later(mc, extract_mode
     ana = mc.user("ana")
     chat = ana.chat()
     ana.set_memory(False, all_apps=True)
-    chat.send("I moved to Lisbon.").text
+    chat.send("I moved to Lisbon.").read()
     ana.set_memory(True, all_apps=True)
-    chat.send("I keep bees.").text
+    chat.send("I keep bees.").read()
     extract_model.replies.append(answer())
     chat.end()
     sent = extract_model.requests[0].messages[1].content
@@ -111,12 +111,12 @@ def test_what_is_said_while_memory_is_off_is_never_learnt_later(mc, extract_mode
 
 
 def test_incognito_leaves_no_byte_behind(mc, extract_model) -> None:
-    mc.user("ana").chat().send("Hello there.").text
+    mc.user("ana").chat().send("Hello there.").read()
     before = tables(mc)
     with mc.user("ana", app="secret-plan").chat(incognito=True) as chat:
-        assert "Incognito" in chat.notice
-        chat.send("My Zanzibar plan is ready.").text
-        chat.send("Which plan was that, the Zanzibar one?").text
+        assert "Incognito" in (chat.notice() or "")
+        chat.send("My Zanzibar plan is ready.").read()
+        chat.send("Which plan was that, the Zanzibar one?").read()
     mc.jobs.run()
     assert tables(mc) == before
     for path in Path(mc.settings.home).rglob("*"):
@@ -127,8 +127,8 @@ def test_incognito_leaves_no_byte_behind(mc, extract_model) -> None:
 
 def test_incognito_remembers_within_itself(mc, chat_model) -> None:
     chat = mc.user("ana").chat(incognito=True)
-    chat.send("My plan is ready.").text
-    chat.send("Which one?").text
+    chat.send("My plan is ready.").read()
+    chat.send("Which one?").read()
     assert [m.content for m in chat_model.requests[-1].messages[1:]] == [
         "My plan is ready.",
         "Fine.",
@@ -209,7 +209,7 @@ def test_a_character_that_an_emoji_or_a_script_needs_is_part_of_a_name(mc, name:
 
 def test_what_an_older_store_holds_under_such_a_name_stays_within_reach(mc) -> None:
     mc.user("ana", app="home").memories.add("profile", "city", "Lisbon")
-    mc.user("ana", app="home").chat().send("I live in Lisbon.").text
+    mc.user("ana", app="home").chat().send("I live in Lisbon.").read()
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE apps SET user = 'ana\u200b'")
         tx.exec_driver_sql("UPDATE apps SET name = 'home\u200b' WHERE name = 'home'")

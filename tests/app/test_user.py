@@ -138,7 +138,7 @@ def live(mc, number: int) -> None:
     assert person.search("Where do I live?").hits[0].id == memory.id
     assert f"town{number}" in person.context("Where do I live?").text
     with person.chat() as chat:
-        assert chat.send("Hello").text == "Fine."
+        assert chat.send("Hello").read() == "Fine."
     note = person.memories.add("fact", "note", f"a boat with {number} sails")
     person.memories.update(note.id, value=f"a ship with {number} sails")
     person.memories.delete(note.id)

@@ -176,7 +176,7 @@ def test_a_replaced_value_takes_no_place_among_the_facts_shown(mc, extract_model
 
         extract_model.replies.append(reply)
         with ana.chat() as chat:
-            assert chat.send(line).text
+            assert chat.send(line).read()
         clock.advance(days=1)
     assert [m.value for m in ana.memories.list()] == ["Micro"]
 

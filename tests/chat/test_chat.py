@@ -31,7 +31,7 @@ def test_the_user_s_words_are_on_disk_before_the_model_is_asked(open_store: Open
 
     mc = open_store(chat_model=ScriptedModel([reply]))
     chat = mc.user("ana").chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     assert seen == [[("user", "Hi", "complete")]]
     assert rows(mc, chat) == [("user", "Hi", "complete"), ("assistant", "Hello.", "complete")]
 
@@ -66,7 +66,7 @@ def test_a_reply_that_nobody_reads_on_is_kept_as_partial_by_the_next_message(ope
     mc = open_store(chat_model=ScriptedModel(["one two three", "four"]))
     chat = mc.user("ana").chat()
     next(iter(chat.send("Hi")))
-    assert chat.send("Go on").text == "four"
+    assert chat.send("Go on").read() == "four"
     assert [r[1:] for r in rows(mc, chat)] == [
         ("Hi", "complete"),
         ("one ", "partial"),
@@ -89,8 +89,8 @@ def test_a_provider_that_fails_loses_no_message_and_the_chat_goes_on(open_store:
     mc = open_store(chat_model=model)
     chat = mc.user("ana").chat()
     with pytest.raises(ProviderError):
-        chat.send("First").text
-    assert chat.send("Second").text == "Back again."
+        chat.send("First").read()
+    assert chat.send("Second").read() == "Back again."
     assert [r[:2] for r in rows(mc, chat)] == [
         ("user", "First"),
         ("user", "Second"),
@@ -121,16 +121,16 @@ def test_a_blank_message_is_refused(mc, text: str) -> None:
 def test_any_text_is_kept(mc, extract_model, text: str, kept: str) -> None:
     extract_model.replies.append(answer())
     with mc.user("ana").chat() as chat:
-        chat.send(text).text
+        chat.send(text).read()
     assert rows(mc, chat)[0][1] == kept
 
 
 def test_a_message_of_a_megabyte_is_kept_and_the_model_s_limit_is_said(mc, chat_model) -> None:
     chat = mc.user("ana").chat()
     with pytest.raises(InputError, match="longer than scripted/chat can read"):
-        chat.send("x" * 1_000_000).text
+        chat.send("x" * 1_000_000).read()
     assert len(rows(mc, chat)[0][1]) == 1_000_000
-    assert chat.send("Hi").text == "Fine."
+    assert chat.send("Hi").read() == "Fine."
 
 
 def test_a_chat_that_outgrows_the_window_keeps_the_newest_turns(open_store: Opener) -> None:
@@ -140,7 +140,7 @@ def test_a_chat_that_outgrows_the_window_keeps_the_newest_turns(open_store: Open
     chat = ana.chat()
     for n in range(20):
         reply = chat.send(f"Turn {n} " + "and some more words " * 10)
-        assert reply.text
+        assert reply.read()
     sent = [m.content for m in model.requests[-1].messages]
     assert sent[-1].startswith("Turn 19") and not any(s.startswith("Turn 0 ") for s in sent)
     assert sent[0].startswith("You are") and model.requests[-1].messages[1].role == "user"
@@ -152,11 +152,11 @@ def test_older_turns_return_when_they_are_spoken_of(open_store: Opener) -> None:
     model = ScriptedModel(["Fine."] * 30, window=1000)
     mc = open_store(chat_model=model)
     chat = mc.user("ana").chat()
-    chat.send("The zebra crossing on Mill Street is broken.").text
+    chat.send("The zebra crossing on Mill Street is broken.").read()
     for n in range(20):
-        chat.send(f"Turn {n} " + "and some more words " * 10).text
+        chat.send(f"Turn {n} " + "and some more words " * 10).read()
     reply = chat.send("What did I say about the zebra?")
-    assert reply.text
+    assert reply.read()
     assert [hit.channel for hit in reply.shown.hits] == ["conversation"]
     assert "zebra crossing on Mill Street" in model.requests[-1].messages[0].content
 
@@ -166,14 +166,14 @@ def test_a_reply_keeps_the_receipt_of_what_was_shown(mc, extract_model, chat_mod
     ana.memories.add("profile", "city", "Lisbon")
     mc.jobs.embed()
     reply = ana.chat().send("Is Lisbon my city?")
-    assert reply.text
+    assert reply.read()
     (hit,) = ana.sessions.receipt(reply.message_id)
     assert (hit.kind, hit.channel) == ("memory", "both")
     assert f"- #{hit.id} {hit.text}" in chat_model.requests[-1].messages[0].content
 
 
 def test_nothing_remembered_means_no_block_at_all(mc, chat_model) -> None:
-    mc.user("ana").chat().send("Hi").text
+    mc.user("ana").chat().send("Hi").read()
     assert "memories" not in chat_model.requests[-1].messages[0].content
 
 
@@ -195,7 +195,7 @@ def dump(mc) -> str:
 def test_ending_twice_reads_once(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     chat = mc.user("ana").chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     chat.end()
     chat.end()
     assert len(extract_model.requests) == 1
@@ -205,9 +205,9 @@ def test_a_session_can_go_on_after_its_end(mc, extract_model) -> None:
     ana = mc.user("ana")
     extract_model.replies.extend([answer(), answer()])
     chat = ana.chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     chat.end()
-    chat.send("Still here").text
+    chat.send("Still here").read()
     assert ana.sessions.list()[0].status in ("open", "extracted")
     chat.end()
     assert len(ana.sessions.list()) == 1 and len(extract_model.requests) == 2
@@ -217,7 +217,7 @@ def test_a_session_in_use_by_another_process_can_be_neither_ended_nor_resumed(
     mc, open_store, clock
 ) -> None:
     chat = mc.user("ana").chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     private.give_to_another_process(chat, mc)
     other = open_store()
     ana = other.user("ana")
@@ -234,12 +234,12 @@ def test_a_chat_that_lost_its_lease_does_not_end_the_one_that_took_over(
 ) -> None:
     ana = mc.user("ana")
     slept = ana.chat()
-    slept.send("Hi").text
+    slept.send("Hi").read()
     private.stop_renewing(slept)
     clock.advance(seconds=61)
     extract_model.replies.append(answer())
     other = open_store().user("ana").chat(resume=slept.session_id)
-    other.send("I am here now.").text
+    other.send("I am here now.").read()
     slept.end()
     assert ana.sessions.get(slept.session_id).ended_at is None
 
@@ -248,7 +248,7 @@ def test_a_session_whose_lease_ran_out_is_ended_and_read_by_the_next_process(
     mc, open_store, extract_model, clock
 ) -> None:
     chat = mc.user("ana").chat()
-    chat.send("I moved to Lisbon.").text
+    chat.send("I moved to Lisbon.").read()
     private.stop_renewing(chat)  # its process is stuck: nobody renews the lease
     clock.advance(seconds=61)
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
@@ -261,7 +261,7 @@ def test_a_machine_that_slept_does_not_end_the_session_it_still_holds(
 ) -> None:
     ana = mc.user("ana")
     chat = ana.chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     clock.advance(seconds=100)  # the keeper's thread has not come round yet
     mc.jobs.run()
     open_store().jobs.run()
@@ -270,7 +270,7 @@ def test_a_machine_that_slept_does_not_end_the_session_it_still_holds(
 
 def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_model) -> None:
     chat = mc.user("ana").chat()
-    chat.send("I moved to Lisbon.").text
+    chat.send("I moved to Lisbon.").read()
     private.stop_renewing(chat)
     pid = os.fork()
     if pid == 0:
@@ -286,7 +286,7 @@ def test_a_session_of_a_dead_process_is_ended_at_once(mc, open_store, extract_mo
 
 def test_the_lease_is_renewed_while_the_process_lives(mc, clock) -> None:
     chat = mc.user("ana").chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     assert private.is_renewing(chat)
     with private.database(mc).read() as tx:
         owner, until = sessions.lease(tx, chat.session_id)
@@ -296,7 +296,7 @@ def test_the_lease_is_renewed_while_the_process_lives(mc, clock) -> None:
 def test_resuming_an_unknown_or_foreign_session_is_refused(mc) -> None:
     ana = mc.user("ana")
     chat = ana.chat()
-    chat.send("Hi").text
+    chat.send("Hi").read()
     with pytest.raises(NotFound, match="no session"):
         mc.user("bo").chat(resume=chat.session_id)
     with pytest.raises(NotFound):
@@ -308,7 +308,7 @@ def test_resuming_an_unknown_or_foreign_session_is_refused(mc) -> None:
 def test_a_chat_that_nobody_keeps_lets_go_of_its_lease_when_the_store_closes(open_store) -> None:
     mc = open_store()
     before = set(threading.enumerate())
-    mc.user("ana").chat().send("Hello").text
+    mc.user("ana").chat().send("Hello").read()
     gc.collect()
     mc.close()
     new = set(threading.enumerate()) - before

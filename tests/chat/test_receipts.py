@@ -59,9 +59,9 @@ def test_the_prompt_is_what_the_model_was_sent_to_the_letter(open_store: Opener)
     chat = ana.chat()
     for text in ("first", "second", "third"):
         with contextlib.suppress(ProviderError):
-            assert chat.send(text).text
+            assert chat.send(text).read()
     reply = chat.send("fourth")
-    assert reply.text == "Four."
+    assert reply.read() == "Four."
     replies = [m.id for m in ana.sessions.messages(chat.session_id) if m.role == "assistant"]
     assert len(replies) == 3
     for message_id, request in zip(replies, (0, 2, 3), strict=True):
@@ -74,7 +74,7 @@ def test_turns_that_no_longer_fit_are_not_in_the_prompt_of_a_later_reply(open_st
     ana = mc.user("ana")
     chat = ana.chat()
     for n in range(20):
-        assert chat.send(f"Turn {n} " + "and some more words " * 10).text
+        assert chat.send(f"Turn {n} " + "and some more words " * 10).read()
     for number, request in enumerate(model.requests):
         message = ana.sessions.messages(chat.session_id)[2 * number + 1]
         assert ana.sessions.why(message.id).prompt == request.messages
@@ -89,8 +89,8 @@ def test_model_tokens_and_cost_are_those_of_this_reply(mc) -> None:
     ana = mc.user("ana")
     chat = ana.chat()
     first = chat.send("Hi")
-    assert first.text
-    assert chat.send("Hello again, my friend").text
+    assert first.read()
+    assert chat.send("Hello again, my friend").read()
     (call,) = [c for c in ana.sessions.why(first.message_id).calls if c.purpose == "chat"]
     assert call == first.stream.usage and call.cost_usd == 0.0
 
@@ -117,7 +117,7 @@ def test_an_incognito_conversation_stores_none_of_it(mc) -> None:
     ana = mc.user("ana")
     ana.memories.add("profile", "city", "Lisbon")
     chat = ana.chat(incognito=True)
-    assert chat.send("Where do I live?").text
+    assert chat.send("Where do I live?").read()
     with private.database(mc).read() as tx:
         for table in ("receipts", "prompts", "usage", "messages", "muted"):
             assert tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar() == 0
@@ -229,7 +229,7 @@ def test_a_muted_memory_stays_out_of_the_rest_of_that_conversation_alone(mc) -> 
 
 def reply_given(chat, text: str) -> tuple:
     reply = chat.send(text)
-    assert reply.text
+    assert reply.read()
     return tuple(hit for hit in given(reply.shown) if hit.kind == "memory")
 
 
@@ -304,7 +304,7 @@ def test_a_reply_that_never_came_counts_nothing(open_store: Opener) -> None:
     ana = mc.user("ana")
     ana.memories.add("profile", "city", "Lisbon")
     with pytest.raises(ProviderError):
-        ana.chat().send("Hi").text
+        ana.chat().send("Hi").read()
     assert counts(mc) == {"Lisbon": (0, 0)}
 
 

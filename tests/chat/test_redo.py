@@ -33,8 +33,8 @@ def next_replies(model: ScriptedModel, *replies: object) -> None:
 def test_a_new_reply_takes_the_place_of_the_old(mc: MemChat, chat_model: ScriptedModel) -> None:
     next_replies(chat_model, "Fine.", "Better.")
     with mc.user(**ANA).chat() as talk:
-        talk.send("Hello").text
-        assert talk.redo().text == "Better."
+        talk.send("Hello").read()
+        assert talk.redo().read() == "Better."
         assert prompt(chat_model) == ["Hello"]
         assert said(mc, talk) == ["Hello", "Better."]
 
@@ -45,11 +45,11 @@ def test_the_old_reply_stays_where_the_new_one_fails(
 ) -> None:
     next_replies(chat_model, "Fine.", Broken(came, DOWN), "Better.")
     with mc.user(**ANA).chat() as talk:
-        talk.send("Hello").text
+        talk.send("Hello").read()
         with pytest.raises(ProviderError):
-            talk.redo().text
+            talk.redo().read()
         assert said(mc, talk) == ["Hello", "Fine."]
-        talk.redo().text
+        talk.redo().read()
         assert said(mc, talk) == ["Hello", "Better."]
 
 
@@ -61,14 +61,14 @@ def test_a_message_said_anew_without_a_reply_leaves_the_old_turn_whole(
     extract_model.replies.append(LISBON)
     next_replies(chat_model, "Lovely.", Broken(came, DOWN), "Noted.")
     with ana.chat() as talk:
-        talk.send("I live in Lisbon").text
+        talk.send("I live in Lisbon").read()
         talk.end()
         before = ana.memories.list()
         with pytest.raises(ProviderError):
-            talk.redo("I like rain").text
+            talk.redo("I like rain").read()
         assert said(mc, talk) == ["I live in Lisbon", "Lovely."]
         assert ana.memories.list() == before != []
-        talk.send("And now?").text
+        talk.send("And now?").read()
         assert "Lisbon" in chat_model.requests[-1].messages[0].content
         extract_model.replies.append(answer())
 
@@ -79,9 +79,9 @@ def test_what_only_the_old_words_prove_is_not_given_to_the_model_that_answers_th
     ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     with ana.chat() as talk:
-        talk.send("I live in Lisbon").text
+        talk.send("I live in Lisbon").read()
         talk.end()
-        talk.redo("I live in Porto. Where do I live?").text
+        talk.redo("I live in Porto. Where do I live?").read()
         sent = " ".join(message.content for message in chat_model.requests[-1].messages)
         assert "Porto" in sent
         assert "Lisbon" not in sent
@@ -96,12 +96,12 @@ def test_a_memory_kept_out_of_the_chat_before_stays_out_where_no_reply_comes(
     extract_model.replies.append(LISBON)
     next_replies(chat_model, "Lovely.", Broken("", DOWN), "Somewhere.")
     with ana.chat() as talk:
-        talk.send("I live in Lisbon").text
+        talk.send("I live in Lisbon").read()
         talk.end()
         ana.sessions.mute(ana.memories.list()[0].id, talk.session_id or 0)
         with pytest.raises(ProviderError):
-            talk.redo("I like rain").text
-        talk.send("Where do I live?").text
+            talk.redo("I like rain").read()
+        talk.send("Where do I live?").read()
         assert "city: Lisbon" not in chat_model.requests[-1].messages[0].content
         extract_model.replies.append(answer())
 
@@ -111,7 +111,7 @@ def test_a_reply_that_was_stopped_takes_the_place_of_the_old(
 ) -> None:
     next_replies(chat_model, "Fine.", "Much better than before.")
     with mc.user(**ANA).chat() as talk:
-        talk.send("Hello").text
+        talk.send("Hello").read()
         reply = talk.redo()
         next(iter(reply))
         reply.stop()
@@ -123,7 +123,7 @@ def test_a_reply_that_was_never_read_takes_nobodys_place(
 ) -> None:
     next_replies(chat_model, "Fine.", "Never seen.")
     with mc.user(**ANA).chat() as talk:
-        talk.send("Hello").text
+        talk.send("Hello").read()
         talk.redo()
     assert said(mc, talk) == ["Hello", "Fine."]
 
@@ -134,7 +134,7 @@ def test_a_store_killed_in_mid_answer_has_the_old_turn_and_the_new_words(
     next_replies(chat_model, "Fine.", "Never finished.")
     mc = open_store()
     talk = mc.user(**ANA).chat()
-    talk.send("Hello").text
+    talk.send("Hello").read()
     next(iter(talk.redo("Good evening")))
     assert said(open_store(), talk) == ["Hello", "Fine.", "Good evening"]
 
@@ -142,20 +142,20 @@ def test_a_store_killed_in_mid_answer_has_the_old_turn_and_the_new_words(
 def test_incognito_the_old_turn_stays_too(mc: MemChat, chat_model: ScriptedModel) -> None:
     next_replies(chat_model, "Fine.", Broken("", DOWN), Broken("", DOWN), "Good evening to you.")
     with mc.user(**ANA).chat(incognito=True) as talk:
-        talk.send("Hello").text
+        talk.send("Hello").read()
         for words in (None, "Good evening"):
             with pytest.raises(ProviderError):
-                talk.redo(words).text
+                talk.redo(words).read()
             assert [turn.content for turn in talk.turns] == ["Hello", "Fine."]
-        talk.redo("Good evening").text
+        talk.redo("Good evening").read()
         assert [turn.content for turn in talk.turns] == ["Good evening", "Good evening to you."]
 
 
 def test_blank_words_are_refused_and_change_nothing(mc: MemChat) -> None:
     with mc.user(**ANA).chat() as talk:
-        talk.send("Hello").text
+        talk.send("Hello").read()
         with pytest.raises(InputError):
             talk.redo("  ")
         assert said(mc, talk) == ["Hello", "Fine."]
-        talk.send("Once more").text
+        talk.send("Once more").read()
         assert said(mc, talk) == ["Hello", "Fine.", "Once more", "Fine."]

@@ -85,7 +85,7 @@ def test_half_a_character_before_the_line_breaks_is_kept_as_unreadable(
     server.script(Cut("Hello \ud83d"))
     chat = wired.user("ana").chat()
     with pytest.raises(MemChatError, match="broke off"):
-        chat.send("Hi").text
+        chat.send("Hi").read()
     assert (kept(wired, chat).content, kept(wired, chat).status) == ("Hello \ufffd", "partial")
 
 
@@ -95,10 +95,10 @@ def test_a_stream_that_ends_without_a_finish_is_said_to_be_cut(
     server.script(Pieces(("One ", "two")))
     chat = wired.user("ana").chat()
     reply = chat.send("Hi")
-    assert (reply.text, reply.cut) == ("One two", BROKEN_OFF)
+    assert (reply.read(), reply.cut) == ("One two", BROKEN_OFF)
     assert (kept(wired, chat).content, kept(wired, chat).status) == ("One two", "partial")
     whole = chat.send("Go on")
-    assert whole.text and whole.cut is None and kept(wired, chat).status == "complete"
+    assert whole.read() and whole.cut is None and kept(wired, chat).status == "complete"
 
 
 def test_a_provider_that_never_stops_is_left_at_the_limit(
@@ -117,21 +117,21 @@ def test_a_reply_in_one_enormous_piece_is_ended_at_the_limit_too(
 ) -> None:
     server.script(Say("é" * 3 * LIMIT))
     reply = wired.user("ana").chat().send("Hi")
-    assert (len(reply.text), reply.cut) == (LIMIT, TOO_LONG)
+    assert (len(reply.read()), reply.cut) == (LIMIT, TOO_LONG)
 
 
 def test_a_reply_of_just_the_limit_is_whole(open_store: Opener) -> None:
     mc = open_store(chat_model=ScriptedModel(["x" * LIMIT]))
     chat = mc.user("ana").chat()
     reply = chat.send("Hi")
-    assert len(reply.text) == LIMIT and reply.cut is None
+    assert len(reply.read()) == LIMIT and reply.cut is None
     assert kept(mc, chat).status == "complete"
 
 
 def anew(mc: MemChat, model: ScriptedModel) -> Reply:
     model.replies.appendleft("Short.")
     chat = mc.user("ana").chat()
-    assert chat.send("Hi").text == "Short."
+    assert chat.send("Hi").read() == "Short."
     return chat.redo()
 
 
@@ -147,7 +147,7 @@ def test_every_way_to_a_reply_ends_at_the_limit(open_store: Opener, way: str) ->
     model = ScriptedModel(["seven w" * LIMIT])
     mc = open_store(chat_model=model)
     reply = WAYS[way](mc, model)
-    assert (len(reply.text), reply.cut) == (LIMIT, TOO_LONG)
+    assert (len(reply.read()), reply.cut) == (LIMIT, TOO_LONG)
     assert model.streams[-1].closed
 
 
@@ -157,7 +157,7 @@ def test_every_way_to_a_reply_keeps_one_without_an_end(open_store: Opener, way: 
     mc = open_store(chat_model=model)
     ana = mc.user("ana")
     reply = WAYS[way](mc, model)
-    assert (reply.text, reply.cut) == ("One two", BROKEN_OFF)
+    assert (reply.read(), reply.cut) == ("One two", BROKEN_OFF)
     for session in ana.sessions.list():
         turns = [(m.role, m.content) for m in ana.sessions.messages(session.id)]
         assert turns == [("user", "Hi"), ("assistant", "One two")]
@@ -181,7 +181,7 @@ def test_what_a_person_asked_for_is_done_though_the_reply_was_cut(
     mc = open_store(chat_model=model)
     ana = mc.user("ana")
     reply = ana.chat().send("Remember that I live in Ulm.")
-    assert reply.text.startswith("Cer\n\n") and reply.cut == BROKEN_OFF
+    assert reply.read().startswith("Cer\n\n") and reply.cut == BROKEN_OFF
     assert [memory.value for memory in ana.memories.list()] != []
 
 
@@ -193,6 +193,6 @@ def test_a_question_which_memories_to_forget_stays_open_behind_a_reply_that_was_
     ana = mc.user("ana")
     ana.memories.add("profile", "city", "Ulm")
     chat = ana.chat()
-    assert "?" in chat.send("Forget my city").text
-    chat.send("Yes").text
+    assert "?" in chat.send("Forget my city").read()
+    chat.send("Yes").read()
     assert ana.memories.list() == []

@@ -197,13 +197,13 @@ def test_a_conversation_goes_on_when_there_is_room_again(tiny: Tiny, open_store:
     mc = open_store(home=tiny.home)
     ana = mc.user(**ANA)
     chat = ana.chat()
-    assert chat.send("I live in Lisbon.").text == "Fine."
+    assert chat.send("I live in Lisbon.").read() == "Fine."
     tiny.fill()
     with pytest.raises(StoreFull):
         for _ in range(50):  # until the room that the files have is used up
-            assert chat.send("long words " * 1_000).text == "Fine."
+            assert chat.send("long words " * 1_000).read() == "Fine."
     tiny.free()
-    assert chat.send("And I am a nurse.").text == "Fine."
+    assert chat.send("And I am a nurse.").read() == "Fine."
     said = [m.content for m in ana.sessions.messages(ana.sessions.list()[0].id)]
     assert said[:2] == ["I live in Lisbon.", "Fine."]
     assert said[-2:] == ["And I am a nurse.", "Fine."]
@@ -221,7 +221,7 @@ def test_a_first_message_that_found_no_room_leaves_no_trace_of_its_conversation(
     assert chat.session_id is None
     assert chat.end() is None  # and it raises nothing of a session that is not there
     tiny.free()
-    assert chat.send("Hello").text == "Fine."
+    assert chat.send("Hello").read() == "Fine."
     assert len(ana.sessions.list()) == 1
 
 

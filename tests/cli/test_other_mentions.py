@@ -13,7 +13,7 @@ def say(*lines: str) -> None:
     """Hold a conversation that teaches nothing and is not called after any of these lines."""
     with MemChat() as mc, mc.user("ana").chat() as chat:
         for line in ("Good morning.", *lines):
-            chat.send(line).text
+            chat.send(line).read()
 
 
 def said(session: int = 1) -> list[str]:

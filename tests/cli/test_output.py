@@ -72,7 +72,7 @@ def test_no_command_prints_stored_control_characters(run: Run, home: Path, comma
     with MemChat(home) as mc:
         ana = mc.user("ana")
         ana.memories.add("preference", f"drink{WILD}", f"tea{WILD}")
-        ana.chat().send(f"tea {WILD}").text
+        ana.chat().send(f"tea {WILD}").read()
     for options in ([], ["--json"]):
         done = run(*command.split(), *options)
         assert done.code == 0, done.err

@@ -38,7 +38,7 @@ def talks(home: Path) -> list[int]:
             clock.advance(days=1)
             with mc.user("ana").chat() as chat:
                 for line in lines:
-                    assert chat.send(line).text
+                    assert chat.send(line).read()
             ids.append(chat.session_id)
     return ids
 

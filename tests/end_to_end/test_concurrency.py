@@ -126,7 +126,7 @@ with MemChat(settings=Settings(home=home)) as mc:
     )
     with closing(Database(tmp_path / "store")) as database, database.read() as tx:
         found = memory_lists.listed(
-            tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(NOON.date()), limit=None
+            tx, apps.find(tx, ANA).ids, Wanted(status="all"), ValuesInForce(NOON.date())
         )
         assert sorted(m.value for m in found) == [f"thing {n}" for n in range(10)]
         assert {m.seen_count for m in found} == {8} and len({m.sha1 for m in found}) == 10

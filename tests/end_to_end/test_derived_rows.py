@@ -84,7 +84,7 @@ def test_a_fact_said_again_leaves_no_vector_of_its_own(
     for text in ("My city is Lisbon.", "Lisbon is my city."):
         extract_model.replies.append(answer(fact(text[:-1], "city", "Lisbon")))
         with ana.chat() as chat:
-            assert chat.send(text).text
+            assert chat.send(text).read()
     assert [m.seen_count for m in ana.memories.list()] == [2]
     assert faults() == []
 

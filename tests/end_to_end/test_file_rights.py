@@ -51,7 +51,7 @@ def test_every_file_that_memchat_makes_is_its_owner_s_alone(
     ana = mc.user(**ANA)
     home = mc.settings.home
     with ana.chat() as chat:
-        chat.send("I live in Lisbon.").text
+        chat.send("I live in Lisbon.").read()
     ana.memories.add("profile", "job", "nurse")
     mc.jobs.embed()
     ana.search("nurse")

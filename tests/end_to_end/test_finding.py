@@ -74,7 +74,7 @@ def test_every_look_up_of_an_app_s_memories_is_indexed(mc) -> None:
     try:
         mc.user("ana", app="home").memories.list()
         mc.user("ana", app="home").memories.list(type="profile", status="all")
-        mc.user("ana", app="home").chat().send("Hello there").text
+        mc.user("ana", app="home").chat().send("Hello there").read()
     finally:
         event.remove(Engine, "before_cursor_execute", note)
     asked = [(q, p) for q, p in seen if "FROM memories" in q]
@@ -93,7 +93,7 @@ def test_an_incognito_conversation_is_in_no_table_file_title_or_log(
     ana = mc.user("ana")
     caplog.set_level(logging.DEBUG)
     with mc.user("ana", app="quiet").chat(incognito=True) as chat:
-        assert chat.send("The Zanzibar plan is ready.").text
+        assert chat.send("The Zanzibar plan is ready.").read()
         with pytest.raises(InputError):
             ana.chat(incognito=True, resume=1)
     mc.jobs.run()

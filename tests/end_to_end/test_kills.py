@@ -50,13 +50,13 @@ class HangingEmbedder(HashEmbedder):
 
 def asks_the_model(home: Path, reached: Connection) -> None:
     hanging = ScriptedModel([lambda _: wait_for_the_kill(reached)])
-    assert child_store(home, chat_model=hanging).user("ana").chat().send(SAID).text
+    assert child_store(home, chat_model=hanging).user("ana").chat().send(SAID).read()
 
 
 def reads_the_session(home: Path, reached: Connection) -> None:
     hanging = ScriptedModel([lambda _: wait_for_the_kill(reached)])
     chat = child_store(home, extract_model=hanging).user("ana").chat()
-    assert chat.send(SAID).text
+    assert chat.send(SAID).read()
     chat.end()
 
 
@@ -68,7 +68,7 @@ def adds_and_embeds(home: Path, reached: Connection) -> None:
 
 def stays_in_a_session(home: Path, reached: Connection) -> None:
     chat = child_store(home).user("ana").chat()
-    assert chat.send(SAID).text
+    assert chat.send(SAID).read()
     wait_for_the_kill(reached, chat.session_id)
 
 

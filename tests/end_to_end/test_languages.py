@@ -123,7 +123,7 @@ each_form = pytest.mark.parametrize("form", FORMS)
 def tell(mc: MemChat, model: Any, text: str, *facts: dict[str, Any]) -> int:
     model.replies.append(answer(*facts))
     with mc.user("ana").chat() as chat:
-        assert chat.send(text).text
+        assert chat.send(text).read()
     return chat.session_id or 0
 
 

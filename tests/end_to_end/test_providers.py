@@ -72,13 +72,13 @@ def test_a_conversation_is_held_read_embedded_and_used_with_one_key_set(
 ) -> None:
     ana = mc.user("ana")
     with ana.chat() as chat:
-        assert chat.notice is None
-        assert chat.send("I moved to Lisbon last week.").text == "Lisbon is lovely."
+        assert chat.notice() is None
+        assert chat.send("I moved to Lisbon last week.").read() == "Lisbon is lovely."
     assert chat.failure is None and chat.learned is not None
     assert [m.value for m in ana.memories.list()] == ["Lisbon"]
     before = len(server.requests)
     reply = ana.chat().send("Where was it again?")
-    assert reply.text and [hit.memory.value for hit in reply.shown.listed] == ["Lisbon"]
+    assert reply.read() and [hit.memory.value for hit in reply.shown.listed] == ["Lisbon"]
     assert "Lisbon" in json.dumps(server.requests[-1].body)
     assert len(server.requests) - before == 2, "one embedding of the question, one chat call"
     assert server.refusals == []
@@ -89,7 +89,7 @@ def test_a_session_end_costs_a_reading_a_look_and_one_embedding_batch(
     mc: MemChat, server: WireServer
 ) -> None:
     chat = mc.user("ana").chat()
-    chat.send("I moved to Lisbon last week.").text
+    chat.send("I moved to Lisbon last week.").read()
     before = len(server.requests)
     chat.end()
     assert len(server.requests) - before == 3
@@ -130,7 +130,7 @@ def test_a_provider_that_fails_at_the_reading_loses_nothing_and_costs_few_calls(
 ) -> None:
     ana = mc.user("ana")
     chat = ana.chat()
-    chat.send("I moved to Lisbon last week.").text
+    chat.send("I moved to Lisbon last week.").read()
     before = len(server.requests)
     server.script(*FAULTS[name])
     chat.end()
@@ -150,7 +150,7 @@ def test_a_conversation_is_read_within_an_hour_however_long_the_provider_wants_t
     mc: MemChat, server: WireServer, clock: FakeClock, asked: str
 ) -> None:
     chat = mc.user("ana").chat()
-    chat.send("I moved to Lisbon last week.").text
+    chat.send("I moved to Lisbon last week.").read()
     server.script(Fail(429, retry_after=asked))
     chat.end()
     assert chat.failure and chat.failure.endswith("try again in 3600 s")
@@ -169,12 +169,12 @@ def test_a_provider_that_fails_at_the_reply_loses_no_message(
     chat = ana.chat()
     server.script(*FAULTS[name])
     with pytest.raises(MemChatError) as caught:
-        chat.send("I moved to Lisbon last week.").text
+        chat.send("I moved to Lisbon last week.").read()
     assert "\n" not in str(caught.value) and server.key not in str(caught.value)
     turns = ana.sessions.messages(chat.session_id or 0)
     assert [(t.role, t.content) for t in turns] == [("user", "I moved to Lisbon last week.")]
     server.steps.clear()
-    assert chat.send("Hello?").text == "Lisbon is lovely."
+    assert chat.send("Hello?").read() == "Lisbon is lovely."
 
 
 def test_a_reply_cut_off_is_kept_as_far_as_it_came(mc: MemChat, server: WireServer) -> None:
@@ -183,7 +183,7 @@ def test_a_reply_cut_off_is_kept_as_far_as_it_came(mc: MemChat, server: WireServ
     chat = ana.chat()
     server.script(Cut("Lisbon is"))
     with pytest.raises(MemChatError):
-        chat.send("I moved to Lisbon last week.").text
+        chat.send("I moved to Lisbon last week.").read()
     turns = ana.sessions.messages(chat.session_id or 0)
     assert (turns[-1].role, turns[-1].status) == ("assistant", "partial")
     assert turns[-1].content.startswith("Lisbon")
@@ -191,7 +191,7 @@ def test_a_reply_cut_off_is_kept_as_far_as_it_came(mc: MemChat, server: WireServ
 
 def test_fifteen_facts_of_one_quote_are_judged_one_by_one(mc: MemChat, server: WireServer) -> None:
     chat = mc.user("ana").chat()
-    chat.send("I moved to Lisbon last week.").text
+    chat.send("I moved to Lisbon last week.").read()
     server.script(Say(answer(*FACTS)), Say(answer(*FACTS[10:])))
     chat.end()
     assert chat.failure is None and chat.learned is not None

@@ -98,7 +98,7 @@ def test_a_local_endpoint_may_read_what_another_provider_s_model_talked(
         )
         with MemChat(settings=settings, clock=clock) as mc:
             with mc.user("ana").chat() as chat:
-                assert chat.send("I moved to Lisbon.").text
+                assert chat.send("I moved to Lisbon.").read()
             assert chat.failure is None
             assert values(mc) == {"Lisbon"}
     (talked,), asked = far.requests, local.requests
@@ -168,7 +168,7 @@ def test_the_first_office_is_the_one_that_the_assistant_named_first(
     ana = mc.user("ana")
     with ana.chat() as chat:
         for line in ("Which offices are there?", "I go to the first office."):
-            assert chat.send(line).text
+            assert chat.send(line).read()
             private.wait_for_reading(chat)
     (memory,) = ana.memories.list()
     assert memory.value == "office on Mill Street"
@@ -188,7 +188,7 @@ def test_per_message_mode_reads_once_a_turn_and_only_after_the_reply(open_store:
         for n in (1, 2):
             reply = chat.send(f"Line {n}.")
             assert len(extract.requests) == n - 1
-            assert reply.text == "Fine."
+            assert reply.read() == "Fine."
             private.wait_for_reading(chat)
             assert len(extract.requests) == n
     turn = ["user complete", "assistant complete"]
@@ -199,7 +199,7 @@ def test_a_conversation_gone_silent_is_ended_and_read_once(mc, extract_model, cl
     ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))
     chat = ana.chat()
-    assert chat.send("I moved to Lisbon.").text
+    assert chat.send("I moved to Lisbon.").read()
     clock.advance(seconds=29 * 60)
     assert private.renew(chat) and ana.sessions.list()[0].status == "open"
     clock.advance(seconds=2 * 60)
@@ -213,7 +213,7 @@ def test_what_was_open_when_the_store_closed_is_read_at_a_later_start(
     open_store: Opener, extract_model, clock
 ) -> None:
     first = open_store()
-    assert first.user("ana").chat().send("I moved to Lisbon.").text
+    assert first.user("ana").chat().send("I moved to Lisbon.").read()
     first.close()
     clock.advance(seconds=61)
     extract_model.replies.append(answer(fact("I moved to Lisbon", "city", "Lisbon")))

@@ -65,7 +65,7 @@ def test_a_store_used_by_words_alone_is_searched_by_meaning_without_entering_it_
     (fact,) = add(mc, "a red kayak")
     extract_model.replies.append(answer(summary="The plumber mends the boiler."))
     with mc.user("ana").chat() as chat:
-        assert chat.send("The plumber mends our boiler.").text
+        assert chat.send("The plumber mends our boiler.").read()
     assert mc.jobs.list(user="ana", status="pending") == []
     before = mc.user("ana").memories.list()
     service = Service()
@@ -87,7 +87,7 @@ def test_conversations_read_by_an_older_version_get_theirs(
     for number in range(12):
         extract_model.replies.append(answer(summary=f"A talk about fence {number}."))
         with mc.user("ana").chat() as chat:
-            assert chat.send(f"The fence number {number} needs paint.").text
+            assert chat.send(f"The fence number {number} needs paint.").read()
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
         tx.exec_driver_sql("UPDATE sessions SET summary_hash = NULL")
@@ -108,10 +108,10 @@ def test_what_was_said_off_the_record_and_what_is_not_read_yet_stays_out(
     ana = mc.user("ana")
     ana.set_memory(False, all_apps=True)
     with ana.chat() as chat:
-        assert chat.send("The roofer mends the roof.").text
+        assert chat.send("The roofer mends the roof.").read()
     ana.set_memory(True, all_apps=True)
     chat = ana.chat()
-    assert chat.send("The baker bakes rolls.").text
+    assert chat.send("The baker bakes rolls.").read()
     service = Service()
     assert open_store(embedder=service).jobs.backfill().total == 0
     assert service.asked == []
@@ -150,7 +150,7 @@ def test_a_bad_turn_leaves_the_rest_of_its_conversation(
     extract_model.replies.append(answer())
     with mc.user("ana").chat() as chat:
         for words in ("The plumber comes.", f"It was {BAD}.", "The baker bakes."):
-            assert chat.send(words).text
+            assert chat.send(words).read()
     mc = open_store(embedder=Service(refusing(400)))
     result = mc.jobs.backfill()
     assert (result.total, result.done, result.left, len(result.failed)) == (6, 5, 1, 1)

@@ -48,7 +48,7 @@ def test_a_named_service_without_its_key_queues_nothing_and_the_chat_works(
     assert ana.memories.embedding_states([memory_id])[0].status is None
     assert mc.jobs.list(user="ana") == []
     with ana.chat(incognito=True) as chat:
-        assert chat.send("Hi").text == "Fine."
+        assert chat.send("Hi").read() == "Fine."
     found = ana.search("tea")
     assert found.hits and "OPENAI_API_KEY" in (found.degraded or "")
 
@@ -64,7 +64,7 @@ def test_whatever_way_a_vector_came_its_model_is_told(
     assert mc.jobs.backfill().done == 1
     by_hand, edited = add(mc, "by hand", "to be edited")
     with mc.user("ana").chat() as chat:
-        assert chat.send("I live in Lisbon. I may sing.").text
+        assert chat.send("I live in Lisbon. I may sing.").read()
     private.wait_for_work_behind(mc)  # it began as the chat did, and may have the first two in hand
     mc.jobs.run()
     mc.user("ana").memories.update(edited, value="edited")

@@ -72,7 +72,7 @@ def test_it_ends_sessions_that_were_left_and_reads_them(
     mc = open_store()
     ana = mc.user("ana")
     chat = ana.chat()
-    assert chat.send("My city is Lisbon.").text
+    assert chat.send("My city is Lisbon.").read()
     chat.abandon()
     extract_model.replies.append(answer())
     clock.advance(days=1)
@@ -164,7 +164,7 @@ def test_a_fault_of_ours_is_logged_by_its_place_and_without_the_words_it_names(
     model = ScriptedModel([ValueError("a red kayak")])
     mc = open_store(chat_model=ScriptedModel(["Fine."]), extract_model=model)
     with mc.user("ana").chat() as chat:
-        chat.send("I have a red kayak").text
+        chat.send("I have a red kayak").read()
     assert chat.failure is not None
     assert "ValueError at testing.py:" in caplog.text and "extractor.py:" in caplog.text
     assert "kayak" not in caplog.text

@@ -376,7 +376,7 @@ def test_the_title_and_summary_of_a_conversation_hold_no_password_that_is_a_word
     said = "Hasło do banku to karmelowy."
     extract_model.replies.append(answer(title="Hasło karmelowy", summary=f"She said: {said}"))
     with ana.chat() as chat:
-        assert chat.send(said).text
+        assert chat.send(said).read()
     (session,) = ana.sessions.list()
     assert "karmelowy" not in f"{session.title}{session.summary}"
 

@@ -129,7 +129,7 @@ def test_an_explicit_remember_my_e_mail_asks_with_a_masked_value(mc, extract_mod
     said = "Remember my e-mail is rosa@example.net."
     extract_model.replies.append(answer(fact(said, "email", "rosa@example.net", flags=["asked"])))
     with ana.chat() as chat:
-        assert chat.send(said).text
+        assert chat.send(said).read()
     assert ana.memories.list() == []
     (item,) = ana.inbox.list()
     assert item.masked and "rosa" not in f"{item.value}{item.quote}{item.reason}"
@@ -163,7 +163,7 @@ def test_secrets_are_masked_before_the_extraction_call_when_the_setting_says_so(
     said = "My PIN is 4821 and my mail is rosa@example.net. I live in Bergen."
     extract_model.replies.append(answer(fact("I live in Bergen", "city", "Bergen")))
     with ana.chat() as chat:
-        assert chat.send(said).text
+        assert chat.send(said).read()
     sent = "".join(m.content for m in extract_model.requests[-1].messages)
     assert "4821" not in sent and "rosa@" not in sent
     assert "[password]" in sent and "[e-mail]" in sent
@@ -175,7 +175,7 @@ def test_secrets_are_masked_before_the_extraction_call_when_the_setting_says_so(
 def test_nothing_is_masked_in_the_call_by_default(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     with mc.user("ana").chat() as chat:
-        assert chat.send("My PIN is 4821.").text
+        assert chat.send("My PIN is 4821.").read()
     assert "4821" in extract_model.requests[-1].messages[1].content
 
 

@@ -216,7 +216,7 @@ def test_a_day_lasts_until_it_is_over_and_each_status_is_as_it_says(tx) -> None:
     assert listed("all") == {*kept, "ended"}
     assert memory_lists.expired_ids(tx, [own], TODAY) == [kept["over"]]
     shared = apps.find(tx, ANA).shared
-    assert [{*ids} for ids in memory_lists.scopes_with_due_dates(tx, TODAY, "ana")] == [
+    assert [{*scope.ids} for scope in memory_lists.scopes_with_due_dates(tx, TODAY, "ana")] == [
         {own, shared}
     ]
     assert memory_lists.scopes_with_due_dates(tx, TODAY, "bo") == []
@@ -227,17 +227,14 @@ def test_pages_follow_each_other_newest_said_first_without_gap_or_repeat(tx) -> 
     ids = [
         keep(tx, ANA, f"v{i}", said_at=NOON + timedelta(days=i // 2)) for i in range(7)
     ]  # pairs said at the same time
-    pages = [
-        [
-            m.id
-            for m in memory_lists.listed(
-                tx, [own], Wanted(status="all"), ValuesInForce(TODAY), limit=3, offset=o
-            )
-        ]
-        for o in (0, 3, 6, 9)
-    ]
-    assert [i for page in pages for i in page] == ids[::-1]
-    assert memory_lists.listed(tx, [own], Wanted(status="all"), ValuesInForce(TODAY), limit=0) == []
+
+    def page(limit: int, offset: int) -> list[int]:
+        part, now = memory_lists.Slice(limit, offset), ValuesInForce(TODAY)
+        found = memory_lists.listed(tx, [own], Wanted(status="all"), now, part=part)
+        return [memory.id for memory in found]
+
+    assert [i for offset in (0, 3, 6, 9) for i in page(3, offset)] == ids[::-1]
+    assert page(0, 0) == []
 
 
 def test_pinned_are_profile_then_preference_the_most_confirmed_first(tx) -> None:

@@ -28,7 +28,7 @@ def updates(quote: str, key: str, value: str, to: str, **more):
 def talk(mc: MemChat, *lines: str, user: str = "ana", app: str = "default"):
     with mc.user(user, app=app).chat() as chat:
         for line in lines:
-            assert chat.send(line).text
+            assert chat.send(line).read()
     return chat
 
 

@@ -10,7 +10,7 @@ from tests.support import private
 def reply_to(mc: MemChat, text: str, **where) -> Why:
     """Say it in a conversation that stays open; why its reply is as it is."""
     chat = mc.user("ana", **where).chat()
-    message_id = chat.send(text).text and private.last_reply(chat).message_id
+    message_id = chat.send(text).read() and private.last_reply(chat).message_id
     return mc.user("ana", app=where.get("app", "default")).sessions.why(message_id)
 
 

@@ -383,7 +383,7 @@ def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
     with MemChat(settings=settings, chat_model=model, extract_model=ScriptedModel()) as mc:
         talk = mc.user(**ANA).chat()
         for n in range(500):
-            talk.send(f"Turn {n}").text
+            talk.send(f"Turn {n}").read()
         talk.abandon()
     with Server(tmp_path) as server:
         opened(browser.new_page(), server.url)

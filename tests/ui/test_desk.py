@@ -222,12 +222,12 @@ def test_an_edited_message_leaves_nothing_of_its_old_words(
     ana = mc.user(**ANA)
     extract_model.replies.append(LISBON)
     with ana.chat() as talk:
-        talk.send("Hello").text
-        talk.send("I live in Lisbon").text
+        talk.send("Hello").read()
+        talk.send("I live in Lisbon").read()
         talk.end()
         assert ana.memories.list()
         extract_model.replies.append(answer())
-        assert talk.redo("I like rain").text == "Fine."
+        assert talk.redo("I like rain").read() == "Fine."
         assert ana.memories.list() == []
         said = [m.content for m in ana.sessions.messages(talk.session_id or 0)]
         assert said == ["Hello", "Fine.", "I like rain", "Fine."]
@@ -235,9 +235,9 @@ def test_an_edited_message_leaves_nothing_of_its_old_words(
 
 def test_an_incognito_message_is_said_anew_too(mc: MemChat, chat_model: ScriptedModel) -> None:
     with mc.user(**ANA).chat(incognito=True) as talk:
-        talk.send("Hello").text
-        talk.redo().text
-        talk.redo("Good evening").text
+        talk.send("Hello").read()
+        talk.redo().read()
+        talk.redo("Good evening").read()
         assert [t.content for t in talk.turns] == ["Good evening", "Fine."]
     assert [m.content for m in chat_model.requests[-1].messages][1:] == ["Good evening"]
 
@@ -248,7 +248,7 @@ def test_what_is_taken_back_is_not_learnt_from_the_same_words_again(
     ana = mc.user(**ANA)
     extract_model.replies.extend([LISBON, LISBON])
     with ana.chat() as talk:
-        talk.send("I live in Lisbon").text
+        talk.send("I live in Lisbon").read()
     session_id = talk.session_id or 0
     message_id = next(iter(mc.user(**ANA).sessions.learned(session_id)))
     assert [m.value for m in mc.user(**ANA).sessions.unlearn(message_id).gone] == ["Lisbon"]
@@ -264,9 +264,9 @@ def test_a_lesson_names_what_was_there_before(mc: MemChat, extract_model: Script
     ana = mc.user(**ANA)
     extract_model.replies += [answer(fact("I live in Porto", "city", "Porto")), LISBON]
     with ana.chat() as talk:
-        talk.send("I live in Porto").text
+        talk.send("I live in Porto").read()
     with ana.chat() as talk:
-        talk.send("I live in Lisbon").text
+        talk.send("I live in Lisbon").read()
     changes = [c for found in ana.sessions.learned(talk.session_id or 0).values() for c in found]
     assert [(c.kind, c.memory.value, c.before) for c in changes if c.memory] == [
         ("superseded", "Lisbon", "Porto")

@@ -16,7 +16,7 @@ def remembered(mc: MemChat) -> int:
     ana = mc.user(**ANA)
     with ana.chat() as talk:
         for line in ("Good morning!", *LINES):
-            talk.send(line).text
+            talk.send(line).read()
     return ana.memories.add("profile", "employer", "Quokkaland Ltd").id
 
 

@@ -22,7 +22,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
 ) -> None:
     ana = mc.user(**ANA)
     with ana.chat() as talk:
-        talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").text
+        talk.send("If I move, I live in Lisbon. Maybe I am a vegetarian.").read()
     with private.database(mc).write() as tx:
         from memchat.store import apps, inbox
         from memchat.types import Scope

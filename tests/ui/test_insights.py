@@ -15,7 +15,7 @@ def test_insights_figures_are_the_stores_own(mc: MemChat) -> None:
         ana.memories.add("fact", "thing", f"value {n}")
     ana.memories.add("profile", "city", "Lisbon", expires_at=(mc.now + timedelta(days=5)).date())
     with ana.chat() as talk:
-        talk.send("Where do I live?").text
+        talk.send("Where do I live?").read()
     at = app("insights")
     shown = {m.label: m.value for m in at.metric}
     with private.database(mc).read() as tx:

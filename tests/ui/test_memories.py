@@ -145,8 +145,8 @@ def test_a_forgotten_memory_is_gone_for_good_when_nobody_undid_it(
 def test_details_show_the_words_that_prove_it_and_lead_to_the_very_message(mc: MemChat) -> None:
     ana = mc.user(**ANA)
     with ana.chat() as talk:
-        talk.send("Good morning!").text
-        talk.send("By the way, I live in Lisbon.").text
+        talk.send("Good morning!").read()
+        talk.send("By the way, I live in Lisbon.").read()
     kept = ana.memories.list()[0]
     at = app("memories")
     press(at, f"details-{kept.id}")

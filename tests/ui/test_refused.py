@@ -13,7 +13,7 @@ from tests.support.ui.tab import ANA, app, press, text
 def read(mc: MemChat, *refused: NewRefusal) -> int:
     """A conversation whose reading did not keep these."""
     with mc.user(**ANA).chat() as talk:
-        assert talk.send("I live in Hull.").text
+        assert talk.send("I live in Hull.").read()
         assert talk.session_id is not None
     with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, Scope("ana"), mc.now)

@@ -41,7 +41,7 @@ def test_wiping_everything_wants_the_name_typed_and_leaves_others_alone(mc: MemC
     ana.memories.add("profile", "city", "Lisbon", all_apps=True)
     bob.memories.add("profile", "city", "Oslo")
     with ana.chat() as talk:
-        talk.send("Hello there.").text
+        talk.send("Hello there.").read()
     at = app("settings")
     press(at, "wipe")
     assert at.button(key="wipe-yes").disabled

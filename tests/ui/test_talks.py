@@ -25,7 +25,7 @@ def test_an_address_of_a_chat_that_is_not_there_says_so(desk: Desk) -> None:
 
 def test_another_persons_chat_cannot_be_opened_by_its_address(desk: Desk) -> None:
     with desk.mc.user("bob").chat() as talk:
-        talk.send("My code word is heron.").text
+        talk.send("My code word is heron.").read()
     at = app(c=str(talk.session_id))
     assert "heron" not in text(at)
     assert "not in the app" in text(at)
@@ -47,7 +47,7 @@ def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemC
 def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
     for words in ("I live in Lisbon.", "Tell me about 100% rye bread."):
         with mc.user(**ANA).chat() as talk:
-            talk.send(words).text
+            talk.send(words).read()
     at = app()
     assert len(buttons(at, "open-")) == 2
     at.text_input(key="search-chats").set_value("100% RYE").run()
@@ -57,7 +57,7 @@ def test_conversations_are_found_by_title_and_by_words(mc: MemChat) -> None:
 def test_deleting_a_chat_shows_what_it_alone_taught_and_forgets_it(mc: MemChat) -> None:
     ana = mc.user(**ANA)
     with ana.chat() as talk:
-        talk.send("I live in Lisbon.").text
+        talk.send("I live in Lisbon.").read()
     at = app(c=str(talk.session_id))
     press(at, f"more-{talk.session_id}")
     press(at, f"delete-{talk.session_id}")
@@ -71,7 +71,7 @@ def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> N
     ana = mc.user(**ANA)
     ana.memories.add("profile", "city", "Lisbon")
     with ana.chat() as talk:
-        talk.send("Hello there.").text
+        talk.send("Hello there.").read()
     at = app("memories", app="work")
     assert "Lisbon" not in text(at)
     assert buttons(at, "open-") == []
@@ -79,7 +79,7 @@ def test_another_app_has_conversations_and_memories_of_its_own(mc: MemChat) -> N
 
 def test_a_message_that_could_not_be_sent_is_back_in_its_box(mc: MemChat) -> None:
     elsewhere = mc.user(**ANA).chat()
-    elsewhere.send("Hello").text
+    elsewhere.send("Hello").read()
     private.give_to_another_process(elsewhere, mc)
     at = app(c=str(elsewhere.session_id))
     at.chat_input[0].set_value("Many words of mine").run()

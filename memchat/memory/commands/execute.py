@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 
 from pydantic import ValidationError
@@ -143,7 +143,8 @@ class Commands:
 
     def _forget(self, choice: ForgetChoice, chosen: Sequence[int]) -> CodeReply:
         with self.database.write() as tx:
-            found = memories.by_ids(tx, apps.find(tx, choice.scope).ids, list(chosen))
+            ctx = self._context(tx, choice.scope)
+            found = memories.by_ids(tx, ctx.scope.ids, list(chosen))
             # A memory that was changed since it was shown is not what the person agreed to.
             gone = [
                 memory
@@ -153,7 +154,7 @@ class Commands:
             self._link_request(tx, choice, gone)
             left = other_mentions.find(tx, gone) if gone else None
             home = memories.app_id_of(tx, gone[0].id) if gone else 0
-            self.drop_vectors(tx, purge.forget(tx, gone, self.settings.zone, self.clock()))
+            self.drop_vectors(tx, purge.forget(ctx, gone))
         purge.scrub(self.database)
         done = replies.forgotten(len(gone), len(chosen))
         if gone and (backups := backup_files.perhaps_forgotten(self.database.home)):
@@ -168,9 +169,8 @@ class Commands:
         if len(chosen) != len(choice.memories):
             return CodeReply(replies.NOTHING_BLANKED)
         with self.database.write() as tx:
-            wanted = MentionsToBlank.of(found)
-            zone = self.settings.zone
-            self.drop_vectors(tx, other_mentions.blank(tx, choice.home, wanted, zone, self.clock()))
+            ctx, wanted = self._context(tx, choice.scope), MentionsToBlank.of(found)
+            self.drop_vectors(tx, other_mentions.blank(ctx, choice.home, wanted))
         purge.scrub(self.database)
         return replies.blanked(found)
 
@@ -223,13 +223,12 @@ class Commands:
                 return CodeReply()
             turns = messages.of_session(tx, place.session_id, learnable=True)
             reading = SessionReading(*found, turns, 0, injected=shown_memory_lines(tx, turns))
-            judged = [self._judge(tx, item, reading, place) for item in proposals]
+            ctx = Context(tx, ScopeIds(*apps.ensure(tx, place.scope, now)), now, self.settings.zone)
+            judged = [self._judge(ctx, item, reading, place) for item in proposals]
             # The second look comes when the conversation ends: nobody waits for it here.
             doubts = {id(verdict.candidate) for verdict in judged if verdict.outcome == "doubt"}
             reading.verdicts = [leave_to_person(verdict) for verdict in judged]
             facts, changes = reading.resolve(self.settings.zone)
-            own, shared = apps.ensure(tx, place.scope, now)
-            ctx = Context(tx, ScopeIds(own, shared), now, self.settings.zone)
             source = chat_command(place.session_id, place.turn.id)
             done = ingest(ctx, source, facts, self.settings.merge_threshold)
             changes = done.changes + changes
@@ -242,11 +241,11 @@ class Commands:
                     item = inbox_entry(verdict, reading.known, said)
                     # Of words that a secret was masked in no model can be asked.
                     item = replace(item, unchecked=later and not item.masked)
-                    inbox.add(tx, own, item, now)
+                    inbox.add(tx, found[1], item, now)
         return replies.remembered(changes)
 
     def _judge(
-        self, tx: Connection, item: Candidate, reading: SessionReading, place: Place
+        self, ctx: Context, item: Candidate, reading: SessionReading, place: Place
     ) -> Verdict:
         turns = [replace(turn, text=parse.plain(turn.text)) for turn in reading.gate_turns()]
         here = next((turn.id for turn in turns if turn.message_id == place.turn.id), "")
@@ -260,7 +259,7 @@ class Commands:
             for quote in item.quotes
         )
         item = item.model_copy(update={"quotes": quotes})
-        known = _same_slot(tx, item, place.scope, self._today())
+        known = _same_slot(ctx, item)
         if known is not None:
             reading.known[known.id] = known
             item = item.model_copy(update={"to": known.id, "relation": "updates"})
@@ -310,14 +309,13 @@ class Commands:
         return replies.listing(self._all(place.scope, "active"), LISTED_MOST, self.settings.zone)
 
     def _all(self, scope: Scope, status: str) -> list[Memory]:
-        today = self._today()
         with self.database.read() as tx:
-            ids = apps.find(tx, scope).ids
-            now = as_of(tx, ids, today)
-            return memory_lists.listed(tx, ids, Wanted(status=status), now)
+            ctx = self._context(tx, scope)
+            now = as_of(tx, ctx.scope.ids, ctx.today)
+            return memory_lists.listed(tx, ctx.scope.ids, Wanted(status=status), now)
 
-    def _today(self) -> date:
-        return self.clock().astimezone(self.settings.zone).date()
+    def _context(self, tx: Connection, scope: Scope) -> Context:
+        return Context(tx, apps.find(tx, scope), self.clock(), self.settings.zone)
 
 
 def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
@@ -336,14 +334,14 @@ def _read_by_rule(command: Command, stand_in: bool) -> list[Candidate]:
     return facts or [note]
 
 
-def _same_slot(tx: Connection, item: Candidate, scope: Scope, today: date) -> KnownFact | None:
+def _same_slot(ctx: Context, item: Candidate) -> KnownFact | None:
     """The one other value known for a proposal's key, where the key has one value."""
     try:
         key = keys.canonical(keys.normalise_key(item.key))
     except InputError:
         return None
-    found = memories.with_key(tx, apps.find(tx, scope).ids, key)
-    known = [m for m in found if values_in_force.holds_on(m, today)]
+    found = memories.with_key(ctx.tx, ctx.scope.ids, key)
+    known = [m for m in found if values_in_force.holds_on(m, ctx.today)]
     if len(known) != 1 or known[0].many:
         return None
     same = text.normal_value(known[0].value) == text.normal_value(item.value)

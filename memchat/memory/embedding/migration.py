@@ -21,6 +21,7 @@ from sqlalchemy import Connection
 from memchat import processes
 from memchat.config import Settings
 from memchat.errors import InputError, MemChatError, ProviderError, StoreError
+from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.batch_split import BatchSplitter, EmbeddingAnswer, embed_documents
 from memchat.memory.embedding.pipeline import Finished, Pipeline
 from memchat.memory.embedding.space import shortened
@@ -134,7 +135,8 @@ class Migration:
             found = unembedded.sessions_to_index(tx)
         for session_id in found:
             with self._database.write() as tx:
-                turn_texts.write(tx, session_id, self._settings.zone, None, {}, self._clock())
+                ctx = Context(tx, WHOLE_STORE, self._clock(), self._settings.zone)
+                turn_texts.write(ctx, session_id, None, {})
 
     def _pass(self, tell: Callable[[Progress], None]) -> None:
         """One pass over everything that lacks a vector."""

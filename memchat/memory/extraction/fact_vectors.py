@@ -67,7 +67,7 @@ class FactVectors:
         that wrote them; those that are missing are made by jobs."""
         service_id = self.space.service_id if self.space is not None else None
         session_id = self.reading.session.id
-        turn_texts.write(ctx.tx, session_id, ctx.zone, service_id, self.vectors, ctx.now)
+        turn_texts.write(ctx, session_id, service_id, self.vectors)
         if service_id is None:
             return
         embeddings.put(ctx.tx, service_id, self.vectors.items(), ctx.now)

@@ -146,8 +146,10 @@ class Learner:
         space, _ = self._space()  # the first call writes, so it must not run in a read transaction
         reading.embed_questions(space, window)
         with self._database.read() as tx:
-            shown = reading.show_facts(tx, space, window, self._today(), self._settings.zone)
-            in_use = memory_lists.keys_in_use(tx, apps.find(tx, reading.scope).ids)
+            scope = apps.find(tx, reading.scope)
+            ctx = Context(tx, scope, self._clock(), self._settings.zone)
+            shown = reading.show_facts(ctx, space, window)
+            in_use = memory_lists.keys_in_use(tx, scope.ids)
         keys_shown = list(dict.fromkeys([*in_use, *keys.COMMON_KEYS]))
         extraction = extractor.read(window, self._sent_facts(shown), keys_shown)
         reading.usage += extraction.usage
@@ -218,7 +220,7 @@ class Learner:
             refusal_records.record(ctx, reading, refused, altered=altered)
             stripped = replies_in_flight.strip_cues(tx, own, reading.stored_facts())
             cause = Cause(now, "model", "extracted", session_id)
-            redaction.reindex(tx, stripped, self._settings.zone, cause)
+            redaction.reindex(ctx, stripped, cause)
             title, summary = self._description(tx, reading, bool(altered))
             sessions.mark_extracted(tx, session_id, reading.last_id, title, summary)
             vectors.store(ctx, done.written)

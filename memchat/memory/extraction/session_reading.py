@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, shortened
 from memchat.memory.extraction import windows
 from memchat.memory.extraction.candidate import Candidate
@@ -34,6 +34,7 @@ from memchat.store import (
     receipts,
     replacements,
 )
+from memchat.store.memory_lists import Slice
 from memchat.store.values_in_force import ValuesInForce
 from memchat.types import Change, Memory, Message, Scope, Session, Usage, Wanted
 
@@ -197,35 +198,29 @@ class SessionReading:
         return replace(verdict, outcome="refuse", reasons=(*verdict.reasons, reason))
 
     def show_facts(
-        self,
-        tx: Connection,
-        space: EmbeddingSpace | None,
-        window: Window,
-        today: date,
-        zone: ZoneInfo,
+        self, ctx: Context, space: EmbeddingSpace | None, window: Window
     ) -> list[tuple[KnownFact, str]]:
         """The facts a window may speak of, each with the day it was learnt.
 
         What earlier windows proposed, then the stored ones: nearest to each user message, profile.
         """
-        ids = apps.find(tx, self.scope).ids
+        tx, ids = ctx.tx, ctx.scope.ids
         near = self._near(tx, space, ids, window)
         # What is near to a replaced value may speak of the one that is there now.
-        standing = as_of(tx, ids, today)
+        standing = as_of(tx, ids, ctx.today)
         now = self._present(tx, ids, list(near), standing)
         for found, memory in now.items():
             near[memory.id] = max(near.get(memory.id, 0.0), near[found])
         rows = {memory.id: memory for memory in now.values()}
         ordered = sorted(rows.values(), key=lambda m: (-near[m.id], m.id))
-        profile = memory_lists.listed(
-            tx, ids, Wanted(memory_types=("profile",)), standing, limit=PROFILE_MOST
-        )
+        wanted = Wanted(memory_types=("profile",))
+        profile = memory_lists.listed(tx, ids, wanted, standing, part=Slice(PROFILE_MOST))
         ordered += [m for m in profile if m.id not in near]
         short = {fact.memory_id: fact.id for fact in self.known.values()}
         for memory in ordered:
             short.setdefault(memory.id, f"k{len(short) + 1}")
         stored = [
-            (known_fact(short[m.id], m), m.said_at.astimezone(zone).date().isoformat())
+            (known_fact(short[m.id], m), m.said_at.astimezone(ctx.zone).date().isoformat())
             for m in ordered
             if m.active
         ]

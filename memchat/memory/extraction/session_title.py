@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from memchat.language import numbers, secrets, text
 from memchat.types import Message
 
+FALLBACK_LIMIT = 60
+
 
 def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
     """A title or summary with secrets masked; None where it has a number or name nobody said."""
@@ -24,8 +26,10 @@ def grounded_description(words: str | None, said: Sequence[str]) -> str | None:
     return None if unsaid else secrets.mask(words)
 
 
-def fallback_title(turns: Sequence[Message], limit: int = 60) -> str | None:
+def fallback_title(turns: Sequence[Message]) -> str | None:
     """The first words a person said, where the model gave no title."""
     first = next((turn.content for turn in turns if turn.role == "user"), "")
     words = secrets.mask(" ".join(first.split()))
-    return (words if len(words) <= limit else words[: limit - 1].rstrip() + "…") or None
+    return (
+        words if len(words) <= FALLBACK_LIMIT else words[: FALLBACK_LIMIT - 1].rstrip() + "…"
+    ) or None

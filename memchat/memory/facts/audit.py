@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from itertools import combinations
-from zoneinfo import ZoneInfo
-
-from sqlalchemy import Connection
 
 from memchat.language import numbers, secrets, text
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.facts.in_force import as_of
 from memchat.memory.forgetting import purge, redaction
 from memchat.memory.gate import keys
 from memchat.memory.gate.value_comparison import are_equivalent, contains_words, is_negated
 from memchat.store import (
-    apps,
     embeddings,
     evidence,
     inbox,
@@ -37,9 +34,8 @@ from memchat.store import (
     refusals,
     values_in_force,
 )
-from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
-from memchat.types import Audit, Evidence, Finding, Memory, Scope, Wanted
+from memchat.types import Audit, Evidence, Finding, Memory, Wanted
 
 SOON = timedelta(days=7)
 OLD_PLAN = timedelta(days=90)
@@ -55,55 +51,49 @@ GROUP_MOST = 60
 class Auditor:
     """One look through the memories of a scope, in the caller's snapshot."""
 
-    tx: Connection
-    scope: Scope
-    zone: ZoneInfo
-    now: datetime
+    ctx: Context
     meaning: EmbeddingSpace | None
     rows: list[Memory] = field(default_factory=list)
     proofs: dict[int, list[Evidence]] = field(default_factory=dict)
 
     def look(self) -> Audit:
         """All findings, the most serious first."""
-        found = apps.find(self.tx, self.scope)
-        now = as_of(self.tx, found.ids, self._today)
-        self.rows = memory_lists.listed(self.tx, found.ids, Wanted(status="all"), now)
+        tx, app_ids, today = self.ctx.tx, self.ctx.scope.ids, self.ctx.today
+        now = as_of(tx, app_ids, today)
+        self.rows = memory_lists.listed(tx, app_ids, Wanted(status="all"), now)
         held = [m for m in self.rows if m.active]
-        self.proofs = evidence.of_memories(self.tx, [m.id for m in held])
-        current = [m for m in held if m.expires_at is None or m.expires_at >= self._today]
+        self.proofs = evidence.of_memories(tx, [m.id for m in held])
+        current = [m for m in held if m.expires_at is None or m.expires_at >= self.ctx.today]
         findings = [
-            *self._secrets(held, found),
-            *self._contradictions([m for m in current if values_in_force.holds_on(m, self._today)]),
+            *self._secrets(held),
+            *self._contradictions([m for m in current if values_in_force.holds_on(m, today)]),
             *self._duplicates(current),
             *self._stale(held),
             *self._unproven(held),
             *self._junk(held),
             *self._expiring(current),
             *self._never_recalled(current),
-            *self._drift(found.ids),
+            *self._drift(),
         ]
-        return Audit(self.now, len(held), len(self.rows) - len(held), tuple(findings))
+        return Audit(self.ctx.now, len(held), len(self.rows) - len(held), tuple(findings))
 
-    @property
-    def _today(self) -> date:
-        return self.now.astimezone(self.zone).date()
-
-    def _secrets(self, held: Sequence[Memory], found: ScopeIds) -> Iterator[Finding]:
+    def _secrets(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
             kinds = _kinds(f"{memory.key.replace('_', ' ')}: {memory.value}")
             for proof in self._proofs(memory):
                 kinds |= _kinds(proof.quote)
-            own = memory.created_by == "manual"
-            if kinds - (secrets.PERSONAL if own else frozenset()):
+            by_hand = memory.created_by == "manual"
+            if kinds - (secrets.PERSONAL if by_hand else frozenset()):
                 what = f"memory {memory.id} ({memory.key}) holds {', '.join(sorted(kinds))}"
                 # The user decides about what they entered: it may only look like a secret.
-                yield Finding("secret", (memory.id,), what, None if own else "forget it for good")
-        if found.own is not None:
-            for item_id, words in inbox.texts(self.tx, found.own).items():
+                fix = None if by_hand else "forget it for good"
+                yield Finding("secret", (memory.id,), what, fix)
+        if (own := self.ctx.scope.own) is not None:
+            for item_id, words in inbox.texts(self.ctx.tx, own).items():
                 if kinds := _kinds(words):
                     what = f"inbox item {item_id} holds {', '.join(sorted(kinds))}"
                     yield Finding("secret", (), what, f"reject it: memchat inbox reject {item_id}")
-            for refusal_id, words in refusals.texts(self.tx, found.own).items():
+            for refusal_id, words in refusals.texts(self.ctx.tx, own).items():
                 if kinds := _kinds(words):
                     what = f"refusal {refusal_id} holds {', '.join(sorted(kinds))}"
                     fix = "delete its conversation: memchat sessions delete"
@@ -144,21 +134,21 @@ class Auditor:
 
     def _stale(self, held: Sequence[Memory]) -> Iterator[Finding]:
         for memory in held:
-            if memory.expires_at is not None and memory.expires_at < self._today:
+            if memory.expires_at is not None and memory.expires_at < self.ctx.today:
                 what = f"{_line(memory)} was over on {memory.expires_at}, and is still in use"
                 yield Finding("stale", (memory.id,), what, "retire it as expired")
             elif (
                 keys.canonical(memory.key) in PLANS
                 and memory.expires_at is None
-                and memory.last_seen_at < self.now - OLD_PLAN
+                and memory.last_seen_at < self.ctx.now - OLD_PLAN
             ):
-                days = (self.now - memory.last_seen_at).days
+                days = (self.ctx.now - memory.last_seen_at).days
                 what = f"{_line(memory)} is a plan without a last day, said {days} days ago"
                 yield Finding("stale", (memory.id,), what, "retire it as ended")
 
     def _unproven(self, held: Sequence[Memory]) -> Iterator[Finding]:
         turns = messages.by_ids(
-            self.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
+            self.ctx.tx, sorted({p.message_id for found in self.proofs.values() for p in found})
         )
         for memory in held:
             if memory.created_by != "auto":
@@ -183,33 +173,34 @@ class Auditor:
                 yield Finding("suspected junk", (memory.id,), f"{_line(memory)}: {why}", None)
 
     def _expiring(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        soon = [m for m in current if m.expires_at and m.expires_at <= self._today + SOON]
-        for memory in sorted(soon, key=lambda m: (m.expires_at or self._today, m.id)):
+        soon = [m for m in current if m.expires_at and m.expires_at <= self.ctx.today + SOON]
+        for memory in sorted(soon, key=lambda m: (m.expires_at or self.ctx.today, m.id)):
             what = f"{_line(memory)} holds until {memory.expires_at}"
             yield Finding("expiring", (memory.id,), what, None)
 
     def _never_recalled(self, current: Sequence[Memory]) -> Iterator[Finding]:
-        old = [m for m in current if m.created_at < self.now - NEVER_USED]
-        used = receipts.items_in_any(self.tx, "memory", [m.id for m in old])
+        old = [m for m in current if m.created_at < self.ctx.now - NEVER_USED]
+        used = receipts.items_in_any(self.ctx.tx, "memory", [m.id for m in old])
         for memory in old:
             if memory.id not in used:
                 what = f"{_line(memory)} was found for no message since {memory.created_at.date()}"
                 yield Finding("never recalled", (memory.id,), what, None)
 
-    def _drift(self, app_ids: Sequence[int]) -> Iterator[Finding]:
+    def _drift(self) -> Iterator[Finding]:
         """Keyword rows, index or vectors that differ from the rows of the memories."""
-        for app_id in app_ids:
-            wanted = memory_lists.searched_texts(self.tx, app_id).keys()
-            if keywords.ids(self.tx, "memories", app_id) != wanted:
+        tx = self.ctx.tx
+        for app_id in self.ctx.scope.ids:
+            wanted = memory_lists.searched_texts(tx, app_id).keys()
+            if keywords.ids(tx, "memories", app_id) != wanted:
                 fix = "write the keyword rows anew"
                 yield Finding("index drift", (), f"keyword rows differ in scope {app_id}", fix)
             if self.meaning is None:
                 continue
-            embedded = embeddings.embedded_ids(self.tx, self.meaning.service_id, app_id)
-            if self.meaning.index.ids(self.tx, app_id) != embedded:
+            embedded = embeddings.embedded_ids(tx, self.meaning.service_id, app_id)
+            if self.meaning.index.ids(tx, app_id) != embedded:
                 fix = "drop the saved index; it is rebuilt from the rows"
                 yield Finding("index drift", (), f"the index differs in scope {app_id}", fix)
-            lacking = wanted - embedded - jobs.unfinished_targets(self.tx, "embed", app_id)
+            lacking = wanted - embedded - jobs.unfinished_targets(tx, "embed", app_id)
             if lacking:
                 what = f"{len(lacking)} memories of scope {app_id} have no vector"
                 yield Finding("index drift", (), what, "queue their embedding")
@@ -218,21 +209,19 @@ class Auditor:
         return [p for p in self.proofs.get(memory.id, ()) if p.role == "user"]
 
 
-def mend(
-    tx: Connection, scope: Scope, finding: Finding, zone: ZoneInfo, now: datetime
-) -> tuple[bool, set[int]]:
+def mend(ctx: Context, finding: Finding) -> tuple[bool, set[int]]:
     """Carry out a finding, unless the memories have changed since. Gives whether that was done, and
     the scope rows whose saved vector index must be dropped."""
-    ids = apps.find(tx, scope).ids
+    tx = ctx.tx
     if finding.kind == "index drift":
-        return True, _rebuild(tx, ids, now)
-    found = memories.by_ids(tx, ids, finding.memory_ids)
+        return True, _rebuild(ctx)
+    found = memories.by_ids(tx, ctx.scope.ids, finding.memory_ids)
     chosen = [found[i] for i in finding.memory_ids if i in found and found[i].active]
     if len(chosen) < len(finding.memory_ids) or not chosen or finding.fix is None:
         return False, set()
     if finding.kind == "secret":
-        return True, purge.forget(tx, chosen, zone, now)
-    cause = Cause(now, "user", f"audit: {finding.kind}")
+        return True, purge.forget(ctx, chosen)
+    cause = Cause(ctx.now, "user", f"audit: {finding.kind}")
     if finding.kind in REASONS:
         first, *rest = chosen
         for memory in rest:
@@ -240,11 +229,12 @@ def mend(
             reason = REASONS[finding.kind]
             memory_changes.deactivate(tx, memory, home, reason, cause, replaced_by=first.id)
     else:
-        _retire(tx, chosen[0], now.astimezone(zone).date(), cause)
+        _retire(ctx, chosen[0], cause)
     return True, set()
 
 
-def _retire(tx: Connection, memory: Memory, today: date, cause: Cause) -> None:
+def _retire(ctx: Context, memory: Memory, cause: Cause) -> None:
+    tx, today = ctx.tx, ctx.today
     home = memories.app_id_of(tx, memory.id)
     over = memory.expires_at is not None and memory.expires_at < today
     back = as_of(tx, [home], today).back.get(memory.id)
@@ -253,14 +243,15 @@ def _retire(tx: Connection, memory: Memory, today: date, cause: Cause) -> None:
         memory_changes.reactivate(tx, before, home, cause)
 
 
-def _rebuild(tx: Connection, ids: Iterable[int], now: datetime) -> set[int]:
+def _rebuild(ctx: Context) -> set[int]:
     """Write the keyword rows again, and queue the embedding of memories without a vector."""
-    for app_id in ids:
+    tx = ctx.tx
+    for app_id in ctx.scope.ids:
         keywords.remove(tx, "memories", sorted(keywords.ids(tx, "memories", app_id)))
         for memory_id, words in memory_lists.searched_texts(tx, app_id).items():
             keywords.write(tx, "memories", memory_id, app_id, words)
-            jobs.enqueue(tx, "embed", app_id, memory_id, now)
-    return set(ids)
+            jobs.enqueue(tx, "embed", app_id, memory_id, ctx.now)
+    return set(ctx.scope.ids)
 
 
 def _by_slot(current: Iterable[Memory]) -> list[list[Memory]]:

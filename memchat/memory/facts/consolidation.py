@@ -57,7 +57,7 @@ class Consolidation:
 
     def apply(self, fact: Fact) -> Change:
         """Store one fact, and say what that did."""
-        apply_due_dates(self.ctx.tx, self.ctx.scope.ids, self.ctx.zone, self.ctx.now)
+        apply_due_dates(self.ctx)
         if fact.detail is not None:
             explained = replace(self.cause, detail=fact.detail)
             return replace(self, cause=explained)._apply(replace(fact, detail=None))

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from memchat.language.secrets import find_secrets
 from memchat.language.text import content_words
+from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.extraction.candidate import plain_cues
 from memchat.memory.facts import cues
 from memchat.memory.forgetting import redaction, replies_in_flight
@@ -102,7 +103,8 @@ class CueBackfill:
             written = [fact.id for fact, some in given.items() if rows.set_cues(tx, fact, some)]
             read = {(fact.id, fact.key, fact.value) for fact in batch}
             changed = replies_in_flight.strip_cues(tx, batch[0].app_id, read).union(written)
-            redaction.reindex(tx, changed, self.zone, Cause(now, "model", "cues"))
+            ctx = Context(tx, WHOLE_STORE, now, self.zone)
+            redaction.reindex(ctx, changed, Cause(now, "model", "cues"))
             if spent is not None:
                 usage.add(tx, batch[0].app_id, None, spent, now)
         return len(written)

@@ -74,7 +74,7 @@ def proposed(source: Fact | NewInboxItem | InboxItem | Refusal | Proposal) -> di
     return {name: getattr(source, name) for name in _PROPOSED}
 
 
-def inbox_entry(fact: Fact, reason: str, target: Memory | None = None) -> NewInboxItem:
+def inbox_entry(fact: Fact, reason: str, target: Memory | None) -> NewInboxItem:
     """What the inbox keeps of a fact that waits for a yes; ``target`` is what that would change."""
     message_id, start, quote = fact.proofs[0] if fact.proofs else (None, None, None)
     entry = proposed(fact) | {"relation": "new", "target_id": None}

@@ -65,9 +65,10 @@ def has_due_dates(tx: Connection, app_ids: Sequence[int], today: date) -> bool:
     return any(_is_over(m, today) for m in due) or bool(due and as_of(tx, app_ids, today).displaced)
 
 
-def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now: datetime) -> None:
-    """Write down what the first and last days that have passed change in these scope rows."""
-    today = now.astimezone(zone).date()
+def apply_due_dates(ctx: Context) -> None:
+    """Write down what the first and last days that have passed change in the scope."""
+    tx, app_ids, today = ctx.tx, ctx.scope.ids, ctx.today
+    over, begun = Cause(ctx.now, "system", EXPIRED), Cause(ctx.now, "system", STARTED)
     found = as_of(tx, app_ids, today)
     ids = [
         *found.displaced,
@@ -76,18 +77,17 @@ def apply_due_dates(tx: Connection, app_ids: Sequence[int], zone: ZoneInfo, now:
     for memory in memories.by_ids(tx, app_ids, ids).values():
         app_id = memories.app_id_of(tx, memory.id)
         if memory.id not in found.displaced:
-            memory_changes.deactivate(tx, memory, app_id, "expired", Cause(now, "system", EXPIRED))
+            memory_changes.deactivate(tx, memory, app_id, "expired", over)
             continue
         winner = memories.by_ids(tx, app_ids, [found.displaced[memory.id]])[
             found.displaced[memory.id]
         ]
-        begun = Cause(now, "system", STARTED)
         memory_changes.deactivate(tx, memory, app_id, "superseded", begun, replaced_by=winner.id)
-        if memory.starts_at is not None and memory.starts_at >= first_day(winner, zone):
-            _ask_user(tx, app_id, memory, winner, now)
+        if memory.starts_at is not None and memory.starts_at >= first_day(winner, ctx.zone):
+            _ask_user(ctx, app_id, memory, winner)
     for memory in memories.by_ids(tx, app_ids, [*found.back.values()]).values():
         app_id = memories.app_id_of(tx, memory.id)
-        memory_changes.reactivate(tx, memory, app_id, Cause(now, "system", EXPIRED))
+        memory_changes.reactivate(tx, memory, app_id, over)
         drop_replacement_question(tx, app_id, memory)
 
 
@@ -189,8 +189,9 @@ def _target(
     return found
 
 
-def _ask_user(tx: Connection, app_id: int, memory: Memory, winner: Memory, now: datetime) -> None:
+def _ask_user(ctx: Context, app_id: int, memory: Memory, winner: Memory) -> None:
     """Ask the user whether a memory that starts now replaces one that was said later."""
+    tx, now = ctx.tx, ctx.now
     proofs = [p for p in evidence.of_memory(tx, memory.id) if p.role == "user"]
     proof = proofs[-1] if proofs else None
     quote = proof.quote if proof is not None else f"{memory.key}: {memory.value}"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
@@ -17,7 +15,6 @@ from memchat.memory.forgetting import tombstone_marks
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.store import (
-    apps,
     evidence,
     inbox,
     memories,
@@ -30,18 +27,16 @@ from memchat.store import (
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.tombstones import Mark
-from memchat.types import EVERY_APP, InboxItem, Memory, Refusal, Scope, one_line
+from memchat.types import EVERY_APP, InboxItem, Memory, Refusal, one_line
 
 
 def accept(
-    tx: Connection,
-    scope: Scope,
+    ctx: Context,
     item: InboxItem,
     settings: Settings,
-    now: datetime,
     value: str | None = None,
     *,
-    embeds: bool = True,
+    embeds: bool,
 ) -> Memory:
     """Do what an item proposes, with ``value`` in place of its own; of a pair, the newer memory
     replaces the other. With ``embeds`` its vector is queued.
@@ -49,31 +44,22 @@ def accept(
     Where the memory that it would replace is gone or was reworded, it is stored as new. Raises
     InputError for a masked value without ``value``, NotFound where there is nothing to end.
     """
-    cause = Cause(now, INBOX.actor, INBOX.cause)
+    cause = Cause(ctx.now, INBOX.actor, INBOX.cause)
     if item.memory_id is not None and item.related_id is not None:
-        return _replace(tx, scope, item.memory_id, item.related_id, item.id, cause)
+        return _replace(ctx, item.memory_id, item.related_id, item.id, cause)
     if item.memory_id is not None:
-        return _end(tx, scope, item.memory_id, item.id, cause)
+        return _end(ctx, item.memory_id, item.id, cause)
     if item.memory_type is None or item.key is None:
         raise InputError(f"item {item.id} proposes nothing; reject it")
     if value is None and item.masked and item.relation != "ends":
         raise InputError("its value is hidden; say it again with --value to keep it")
-    ctx = _context(tx, scope, settings, now)
     yes = _Acceptance(ctx, settings, INBOX, of_item(item, value), value is not None, embeds)
     memory = yes.apply()
-    inbox.decide(tx, item.id, "accepted")
+    inbox.decide(ctx.tx, item.id, "accepted")
     return memory
 
 
-def keep_refused(
-    tx: Connection,
-    scope: Scope,
-    refused: Refusal,
-    settings: Settings,
-    now: datetime,
-    *,
-    embeds: bool = True,
-) -> Memory:
+def keep_refused(ctx: Context, refused: Refusal, settings: Settings, *, embeds: bool) -> Memory:
     """Do what a refusal proposed, on the user's word, and remove the refusal.
 
     Raises InputError where only the reason was noted, NotFound where there is nothing to end.
@@ -83,27 +69,28 @@ def keep_refused(
             f"its words were not noted, because {refused.reason}; to keep it all the same, enter "
             "it yourself with memchat memories add"
         )
-    ctx, proposal = _context(tx, scope, settings, now), of_refusal(refused)
+    proposal = of_refusal(refused)
     memory = _Acceptance(ctx, settings, KEPT_REFUSAL, proposal, False, embeds).apply()
-    refusals.remove(tx, [refused.id])
+    refusals.remove(ctx.tx, [refused.id])
     return memory
 
 
-def reject(tx: Connection, scope: Scope, item: InboxItem, now: datetime) -> None:
+def reject(ctx: Context, item: InboxItem) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
-    own, shared = apps.ensure(tx, scope, now)
+    tx, own = ctx.tx, ctx.scope.own
     marks = _marks(item.key, item.value, item.quote, item.message_id)
-    if tombstones.find(tx, (own, shared), marks):
-        tombstones.add(tx, own, 0, marks, now)
+    assert own is not None
+    if tombstones.find(tx, ctx.scope.ids, marks):
+        tombstones.add(tx, own, 0, marks, ctx.now)
         inbox.remove(tx, [item.id])
     else:
         inbox.decide(tx, item.id, "rejected")
 
 
-def current_question(tx: Connection, scope: Scope, item: InboxItem) -> str:
+def current_question(ctx: Context, item: InboxItem) -> str:
     """The question of an item, for the memories as they are now."""
-    ids = apps.find(tx, scope).ids
+    tx, ids = ctx.tx, ctx.scope.ids
     if item.key is not None:
         return question(item, target_of(tx, ids, of_item(item)))
     found = memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
@@ -255,10 +242,6 @@ class _Acceptance:
             )
 
 
-def _context(tx: Connection, scope: Scope, settings: Settings, now: datetime) -> Context:
-    return Context(tx, ScopeIds(*apps.ensure(tx, scope, now)), now, settings.zone)
-
-
 def _marks(
     key: str | None, value: str | None, quote: str | None, message_id: int | None
 ) -> set[Mark]:
@@ -271,10 +254,8 @@ def _marks(
     return marks
 
 
-def _replace(
-    tx: Connection, scope: Scope, memory_id: int, related_id: int, item_id: int, cause: Cause
-) -> Memory:
-    ids = apps.find(tx, scope).ids
+def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause: Cause) -> Memory:
+    tx, ids = ctx.tx, ctx.scope.ids
     found = memories.by_ids(tx, ids, [related_id])
     new, old = replacements.current(tx, ids, [memory_id]).get(memory_id), found.get(related_id)
     if new is None or old is None or new.id == old.id:
@@ -287,8 +268,9 @@ def _replace(
     return new
 
 
-def _end(tx: Connection, scope: Scope, memory_id: int, item_id: int, cause: Cause) -> Memory:
-    memory = memories.get(tx, apps.find(tx, scope).ids, memory_id)
+def _end(ctx: Context, memory_id: int, item_id: int, cause: Cause) -> Memory:
+    tx = ctx.tx
+    memory = memories.get(tx, ctx.scope.ids, memory_id)
     if memory is None:
         raise NotFound("the memory is gone; reject the item")
     if memory.active:

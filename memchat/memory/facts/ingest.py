@@ -98,7 +98,7 @@ def allow_again(ctx: Context, new: NewMemory) -> None:
     assert own is not None
     if tombstones.any_in(ctx.tx, own):
         tombstones.remove(ctx.tx, [own], tombstone_marks.wording_marks(new.key, new.value))
-    purge.purge_hidden_duplicate(ctx.tx, own, new.sha1, ctx.zone, ctx.now)
+    purge.purge_hidden_duplicate(ctx, own, new.sha1)
 
 
 def queue_embedding(ctx: Context, memory_ids: Iterable[int]) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
-
-from sqlalchemy import Connection
 
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound, SecretError
@@ -21,22 +19,20 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.memory.recall import turn_texts
-from memchat.store import apps, embeddings, evidence, memories, memory_changes, new_memory, services
+from memchat.store import embeddings, evidence, memories, memory_changes, new_memory
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.new_memory import NewMemory
-from memchat.types import MEMORY_TYPES, Keep, Memory, MemoryType, Scope, one_line
+from memchat.types import MEMORY_TYPES, Memory, MemoryChanges, MemoryType, one_line
 
 
 @dataclass(frozen=True, slots=True)
 class ManualChanges:
     """Add, edit and restore memories in the caller's transaction."""
 
-    tx: Connection
-    scope: Scope
+    ctx: Context
     settings: Settings
-    now: datetime
-    embeds: bool = True
+    embeds: bool
     """Whether there is an embedding service; without one no embedding is queued."""
 
     def add(
@@ -54,8 +50,6 @@ class ManualChanges:
 
         A secret that is kept is marked sensitive, so that it is not part of every prompt.
         """
-        own, shared = apps.ensure(self.tx, self.scope, self.now)
-        app_id = shared if all_apps else own
         kind, name, words = checked_fact(memory_type, key, value)
         secret = is_secret(name, words, keep_secret)
         self._check_day(expires_at)
@@ -71,8 +65,8 @@ class ManualChanges:
             memory_type=kind,
             key=name,
             value=words,
-            said_at=self.now,
-            search_text=self._search_text(name, words, self.now, given),
+            said_at=self.ctx.now,
+            search_text=self._search_text(name, words, self.ctx.now, given),
             created_by="manual",
             many=keys.cardinality(name) != "one",
             expires_at=expires_at,
@@ -80,47 +74,37 @@ class ManualChanges:
             cues=given,
             sensitive=secret,
         )
-        ctx = self._context(app_id, shared)
+        ctx = self._writing_to(self._home(all_apps))
         memory = ingest(ctx, MANUAL, [fact], self.settings.merge_threshold).changes[0].memory
         assert memory is not None
         if secret and not memory.sensitive:
-            memory_changes.set_columns(self.tx, memory.id, sensitive=1)  # it was known before
+            memory_changes.set_columns(self.ctx.tx, memory.id, sensitive=1)  # it was known before
             memory = self._reload(memory.id)
         self._queue(memory.id)
         return memory
 
-    def edit(
-        self,
-        memory: Memory,
-        *,
-        memory_type: str | None,
-        key: str | None,
-        value: str | None,
-        expires_at: date | Keep | None,
-        all_apps: bool | None,
-        sensitive: bool | None = None,
-        keep_secret: bool = False,
-    ) -> Memory:
+    def edit(self, memory: Memory, changes: MemoryChanges) -> Memory:
         """Change words, type, last day or reach. Raises InputError where another memory says the
         same."""
-        own, shared = apps.ensure(self.tx, self.scope, self.now)
-        here = memories.app_id_of(self.tx, memory.id)
-        app_id = here if all_apps is None else shared if all_apps else own
+        here = memories.app_id_of(self.ctx.tx, memory.id)
+        all_apps, sensitive = changes.get("all_apps"), changes.get("sensitive")
+        key, value = changes.get("key"), changes.get("value")
+        app_id = here if all_apps is None else self._home(all_apps)
         kind, name, words = checked_fact(
-            memory_type or memory.memory_type,
+            changes.get("type") or memory.memory_type,
             memory.key if key is None else key,
             memory.value if value is None else value,
         )
         same = (name, words) == (memory.key, memory.value)
-        secret = not same and is_secret(name, words, keep_secret)
-        until = memory.expires_at if isinstance(expires_at, Keep) else expires_at
-        if not isinstance(expires_at, Keep):
-            self._check_day(expires_at)
-        twin = memories.by_sha1(self.tx, [app_id], new_memory.sha1_of(kind, name, words))
+        secret = not same and is_secret(name, words, changes.get("keep_secret", False))
+        until = changes.get("expires_at", memory.expires_at)
+        if "expires_at" in changes:
+            self._check_day(until)
+        twin = memories.by_sha1(self.ctx.tx, [app_id], new_memory.sha1_of(kind, name, words))
         if twin is not None and twin.id != memory.id:
             raise InputError(f"memory {twin.id} says the same already; delete one of the two")
         # New words count as said now, so that an older session read later does not override them.
-        said_at = memory.said_at if same else self.now
+        said_at = memory.said_at if same else self.ctx.now
         given = memory.cues if words == memory.value else cues.of_key(name)
         new = NewMemory(
             memory_type=kind,
@@ -128,7 +112,7 @@ class ManualChanges:
             value=words,
             many=memory.many if name == memory.key else keys.cardinality(name) != "one",
             search_text=self._search_text(
-                name, words, said_at, cues.distinctive(self.tx, here, given)
+                name, words, said_at, cues.distinctive(self.ctx.tx, here, given)
             ),
             said_at=said_at,
             created_by=memory.created_by,
@@ -137,13 +121,13 @@ class ManualChanges:
             cues=given,
             sensitive=_is_sensitive_now(memory, name) or secret if sensitive is None else sensitive,
         )
-        allow_again(self._context(app_id, shared), new)
-        old = memories.hash_of(self.tx, memory.id)
-        cause = Cause(self.now, "user", "edited by hand")
-        memory_changes.rewrite(self.tx, memory, app_id, new, cause)
+        allow_again(self._writing_to(app_id), new)
+        old = memories.hash_of(self.ctx.tx, memory.id)
+        cause = Cause(self.ctx.now, "user", "edited by hand")
+        memory_changes.rewrite(self.ctx.tx, memory, app_id, new, cause)
         if memory.active and keys.cardinality(name) == "one":
             self._retire_rivals(memory.id, app_id, name, cause)
-        embeddings.remove_unused(self.tx, [old])
+        embeddings.remove_unused(self.ctx.tx, [old])
         self._queue(memory.id)
         if not same:
             self._reindex_turns(memory.id)
@@ -152,16 +136,16 @@ class ManualChanges:
     def restore(self, memory: Memory) -> Memory:
         """Restore a superseded, merged, ended or expired memory; the value that replaced it is
         retired."""
-        cause = Cause(self.now, "user", "restored by hand")
-        apply_due_dates(self.tx, apps.find(self.tx, self.scope).ids, self.settings.zone, self.now)
+        cause = Cause(self.ctx.now, "user", "restored by hand")
+        apply_due_dates(self.ctx)
         memory = self._reload(memory.id)
-        app_id = memories.app_id_of(self.tx, memory.id)
+        app_id = memories.app_id_of(self.ctx.tx, memory.id)
         over = memory.inactive_reason == "expired"
         if memory.active:
             raise InputError(f"memory {memory.id} is active already; there is nothing to restore")
         if over:
-            memory_changes.set_expiry(self.tx, memory, app_id, None, cause)
-        memory_changes.reactivate(self.tx, memory, app_id, cause, said_at=self.now)
+            memory_changes.set_expiry(self.ctx.tx, memory, app_id, None, cause)
+        memory_changes.reactivate(self.ctx.tx, memory, app_id, cause, said_at=self.ctx.now)
         if not memory.many:
             self._retire_rivals(memory.id, app_id, memory.key, cause)
         self._queue(memory.id)
@@ -169,54 +153,55 @@ class ManualChanges:
 
     def undelete(self, memory: Memory) -> Memory:
         """Undo a deletion that is not purged yet; a value stored meanwhile is retired."""
-        purge.unhide(self.tx, memory, self.now)
+        purge.unhide(self.ctx, memory)
         back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
-            app_id = memories.app_id_of(self.tx, back.id)
-            cause = Cause(self.now, "user", "deletion undone")
+            app_id = memories.app_id_of(self.ctx.tx, back.id)
+            cause = Cause(self.ctx.now, "user", "deletion undone")
             self._retire_rivals(back.id, app_id, back.key, cause)
         return back
 
     def _retire_rivals(self, memory_id: int, app_id: int, key: str, cause: Cause) -> None:
         """Retire the other values that hold now; those that start later stay."""
-        there = memories.with_key(self.tx, [app_id], key)
-        begun = [m for m in there if m.starts_at is None or m.starts_at <= self._today]
+        there = memories.with_key(self.ctx.tx, [app_id], key)
+        begun = [m for m in there if m.starts_at is None or m.starts_at <= self.ctx.today]
         if memory_id not in {m.id for m in begun}:
             return
         for rival in begun:
             if rival.id != memory_id:
                 memory_changes.deactivate(
-                    self.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
+                    self.ctx.tx, rival, app_id, "superseded", cause, replaced_by=memory_id
                 )
 
     def _reindex_turns(self, memory_id: int) -> None:
         """Index the turns that taught a memory with what it says now."""
-        service = services.in_use(self.tx)
-        for session_id in sorted({p.session_id for p in evidence.of_memory(self.tx, memory_id)}):
-            turn_texts.write(self.tx, session_id, self.settings.zone, service, {}, self.now)
+        proofs = evidence.of_memory(self.ctx.tx, memory_id)
+        turn_texts.rewrite(self.ctx, sorted({proof.session_id for proof in proofs}))
 
     def _search_text(self, key: str, value: str, said_at: datetime, given: Sequence[str]) -> str:
-        return search_text(key, value, said_at, self.settings.zone, cues=given)
+        return search_text(key, value, said_at, self.ctx.zone, cues=given)
 
     def _check_day(self, day: date | None) -> None:
         if isinstance(day, datetime):
             raise InputError("the last day is a date without a time; give day.date()")
-        if day is not None and day < self._today:
+        if day is not None and day < self.ctx.today:
             raise InputError(f"{day.isoformat()} is over already; give today or a later day")
 
-    @property
-    def _today(self) -> date:
-        return self.now.astimezone(self.settings.zone).date()
+    def _home(self, all_apps: bool) -> int:
+        """The scope row of what is kept for this app, or for all."""
+        app_id = self.ctx.scope.shared if all_apps else self.ctx.scope.own
+        assert app_id is not None
+        return app_id
 
-    def _context(self, own: int, shared: int) -> Context:
-        return Context(self.tx, ScopeIds(own, shared), self.now, self.settings.zone)
+    def _writing_to(self, app_id: int) -> Context:
+        return replace(self.ctx, scope=ScopeIds(app_id, self.ctx.scope.shared))
 
     def _queue(self, memory_id: int) -> None:
         if self.embeds:
-            queue_embedding(self._context(0, 0), [memory_id])
+            queue_embedding(self.ctx, [memory_id])
 
     def _reload(self, memory_id: int) -> Memory:
-        found = memories.get(self.tx, apps.find(self.tx, self.scope).ids, memory_id)
+        found = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
         if found is None:
             raise NotFound(f"there is no memory {memory_id} here; see memchat memories list")
         return found

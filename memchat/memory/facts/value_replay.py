@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
+from memchat.memory.context import Context
 from memchat.memory.facts.in_force import drop_replacement_question, said_order
 from memchat.store import events, memory_changes, messages, values_in_force
 from memchat.store.events import Cause
@@ -62,14 +60,13 @@ def _in_force(
 class ValueReplay:
     """The values of a key that holds one, in a scope row, while messages are deleted."""
 
-    tx: Connection
+    ctx: Context
     app_id: int
     key: str
     deleted_messages: Collection[int]
     """Ids of the messages that are deleted."""
     deleted_memories: Collection[int]
     """Ids of the memories that are deleted with them."""
-    zone: ZoneInfo
     cause: Cause
 
     def apply(self, user_owned: Collection[int]) -> list[Memory]:
@@ -80,7 +77,7 @@ class ValueReplay:
         """
         self._update_start_dates(user_owned)
         rows = self._rows()
-        today = self._today
+        today = self.ctx.today
         coming = [m for m in rows if m.starts_at is not None and m.starts_at > today]
         back = [
             m
@@ -95,8 +92,8 @@ class ValueReplay:
             back += [m for m in holding[-1:] if not m.active]
             self._link_successors(chain[: chain.index(holding[-1]) + 1])
         for memory in back:
-            memory_changes.reactivate(self.tx, memory, self.app_id, self.cause)
-            drop_replacement_question(self.tx, self.app_id, memory)
+            memory_changes.reactivate(self.ctx.tx, memory, self.app_id, self.cause)
+            drop_replacement_question(self.ctx.tx, self.app_id, memory)
         return back
 
     def _link_successors(self, chain: Sequence[Memory]) -> None:
@@ -106,10 +103,10 @@ class ValueReplay:
             heir = chain[n + 1]
             if memory.active:
                 memory_changes.deactivate(
-                    self.tx, memory, self.app_id, "superseded", self.cause, replaced_by=heir.id
+                    self.ctx.tx, memory, self.app_id, "superseded", self.cause, replaced_by=heir.id
                 )
             elif place.get(memory.replaced_by or 0, -1) <= n:
-                memory_changes.set_columns(self.tx, memory.id, replaced_by=heir.id)
+                memory_changes.set_columns(self.ctx.tx, memory.id, replaced_by=heir.id)
 
     def _update_start_dates(self, user_owned: Collection[int]) -> None:
         """Give each value the first day that the remaining messages give it."""
@@ -117,19 +114,19 @@ class ValueReplay:
         until = {i: m.expires_at for i, m in rows.items()}
         for i, start in start_dates(self._statements(rows), until).items():
             if start != rows[i].starts_at:
-                memory_changes.set_start(self.tx, rows[i], self.app_id, start, self.cause)
+                memory_changes.set_start(self.ctx.tx, rows[i], self.app_id, start, self.cause)
 
     def _statements(self, ids: Iterable[int]) -> list[Statement]:
         """The remaining statements of these memories, in the order in which they were read."""
         past = [
             e
             for i in ids
-            for e in events.of_memory(self.tx, i)
+            for e in events.of_memory(self.ctx.tx, i)
             if e.kind in ("add", "repeat")
             and e.message_id
             and e.message_id not in self.deleted_messages
         ]
-        turns = messages.by_ids(self.tx, sorted({e.message_id for e in past if e.message_id}))
+        turns = messages.by_ids(self.ctx.tx, sorted({e.message_id for e in past if e.message_id}))
         found = sorted((e for e in past if e.message_id in turns), key=lambda e: e.id)
         return [
             Statement(e.memory_id, turns[e.message_id].created_at, self._day(e.at), _start(e))
@@ -138,7 +135,7 @@ class ValueReplay:
         ]
 
     def _rows(self) -> list[Memory]:
-        found = values_in_force.of_key(self.tx, [self.app_id], self.key)
+        found = values_in_force.of_key(self.ctx.tx, [self.app_id], self.key)
         out = ("merged", "forgotten", "expired")
         return [
             m for m in found if m.id not in self.deleted_memories and m.inactive_reason not in out
@@ -146,19 +143,15 @@ class ValueReplay:
 
     def _replaced_before_start(self, memory: Memory) -> bool:
         """Whether a value was replaced before its first day, by a message that remains."""
-        past = [e for e in events.of_memory(self.tx, memory.id) if e.kind == "supersede"]
+        past = [e for e in events.of_memory(self.ctx.tx, memory.id) if e.kind == "supersede"]
         if not past or past[-1].related_id in self.deleted_memories:
             return False
         first = _start_of(past[-1].old)
         stays = past[-1].message_id is not None and past[-1].message_id not in self.deleted_messages
         return stays and first is not None and first > self._day(past[-1].at)
 
-    @property
-    def _today(self) -> date:
-        return self._day(self.cause.at)
-
     def _day(self, at: datetime) -> date:
-        return at.astimezone(self.zone).date()
+        return at.astimezone(self.ctx.zone).date()
 
 
 def _takes_part(memory: Memory) -> bool:

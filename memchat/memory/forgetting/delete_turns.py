@@ -13,9 +13,8 @@ from memchat.types import Message, Undone
 def take_back(ctx: Context, turns: Sequence[Message]) -> tuple[Undone, set[int]]:
     """Undo what the turns taught; what that did, and the scope rows whose saved vectors are out of
     date. What was only said there may be learnt again: it leaves no tombstone."""
-    ids = {turn.id for turn in turns}
-    undone = ConversationUndo(ctx.tx, ctx.scope.ids, ids, ctx.now, ctx.zone).run()
-    return undone, purge.forget(ctx.tx, undone.gone, ctx.zone, ctx.now, tombstone=False)
+    undone = ConversationUndo(ctx, {turn.id for turn in turns}).run()
+    return undone, purge.forget(ctx, undone.gone, tombstone=False)
 
 
 def delete_turns(
@@ -25,5 +24,5 @@ def delete_turns(
     ``take_back``."""
     undone, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
-        stale |= purge.forget_message(ctx.tx, turn, ctx.zone, ctx.now)
+        stale |= purge.forget_message(ctx, turn)
     return undone, stale

@@ -12,10 +12,10 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.memory.context import Context
 from memchat.memory.forgetting import identifying_words, purge, redaction
 from memchat.memory.forgetting.identifying_words import IdentifyingWords
 from memchat.memory.recall import turn_texts
@@ -31,7 +31,6 @@ from memchat.store import (
     prompts,
     raw_sql,
     refusals,
-    services,
     sessions,
 )
 from memchat.store.events import Cause
@@ -176,22 +175,20 @@ def queue(
     jobs.enqueue(tx, "forget", app_id, found.memory_id, now, run_at=blank_at, how=how)
 
 
-def blank(
-    tx: Connection, app_id: int, chosen: MentionsToBlank, zone: ZoneInfo, now: datetime
-) -> set[int]:
+def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
     """Blank the chosen mentions that this scope row can see, in the caller's transaction.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
+    tx = ctx.tx
     app_ids = mentions.related_app_ids(tx, app_id)
     facts = memories.by_ids(tx, app_ids, sorted(chosen.of_kind("memory"))).values()
     # One that was deleted by itself has a purge of its own.
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
-    stale = purge.forget(tx, chosen_facts, zone, now)
+    stale = purge.forget(ctx, chosen_facts)
     _drop_proposals(tx, app_ids, chosen)
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
     described = chosen.of_kind("title") | chosen.of_kind("summary")
-    in_use = services.in_use(tx)
     rewritten: list[int] = []
     for session_id in sorted({turn.session_id for turn in turns.values()} | described):
         found = sessions.by_id(tx, session_id)
@@ -199,11 +196,11 @@ def blank(
             continue
         rewritten += _blank_turns(tx, session_id, turns.keys(), IdentifyingWords(chosen.words))
         _blank_description(tx, session_id, chosen)
-        turn_texts.write(tx, session_id, zone, in_use, {}, now)
+        turn_texts.rewrite(ctx, [session_id])
         stale.add(found[1])
     purge.request_scrub(tx)
     touched = evidence.proved_memories(tx, rewritten)
-    return stale | redaction.reindex(tx, touched, zone, Cause(now, "user"))
+    return stale | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
 
 
 def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBlank) -> None:

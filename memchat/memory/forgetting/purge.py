@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Iterable, Sequence
-from datetime import datetime
-from zoneinfo import ZoneInfo
+from datetime import timedelta
 
 from sqlalchemy import Connection
 
 from memchat.language import text
+from memchat.memory.context import Context
 from memchat.memory.forgetting import redaction, tombstone_marks
 from memchat.memory.recall import turn_texts
 from memchat.store import (
@@ -38,7 +38,6 @@ from memchat.store import (
     meta,
     refusals,
     replacements,
-    services,
     sessions,
     tombstones,
 )
@@ -53,14 +52,14 @@ KEEP_TRANSCRIPT = "keep-transcript"
 """The kind of a purge that leaves the users' messages as they are."""
 
 
-def hide(
-    tx: Connection, memory: Memory, now: datetime, *, purge_at: datetime, how: str | None = None
-) -> set[int]:
-    """Take a memory, and those merged into it, out of sight, and queue the purge.
+def hide(ctx: Context, memory: Memory, *, hold: float, how: str | None = None) -> set[int]:
+    """Take a memory, and those merged into it, out of sight, and queue the purge in ``hold``
+    seconds.
 
     Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
     dropped.
     """
+    tx, now = ctx.tx, ctx.now
     gone = with_merged(tx, [memory])
     for one in gone.values():
         if one.inactive_reason == FORGOTTEN:
@@ -71,37 +70,35 @@ def hide(
         hidden_memories.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
     app_id = memories.app_id_of(tx, memory.id)
+    purge_at = now + timedelta(seconds=hold)
     jobs.enqueue(tx, "forget", app_id, memory.id, now, run_at=purge_at, how=how)
     return events.app_ids_of(tx, list(gone))
 
 
-def unhide(tx: Connection, memory: Memory, now: datetime) -> None:
+def unhide(ctx: Context, memory: Memory) -> None:
     """Undo ``hide`` while the purge is not done yet."""
+    tx = ctx.tx
     jobs.cancel(tx, "forget", [memory.id])
     for one in with_merged(tx, [memory]).values():
         if one.inactive_reason == FORGOTTEN and one.updated_at == memory.updated_at:
             tombstones.remove_of_memory(tx, one.id)
             app_id = memories.app_id_of(tx, one.id)
-            hidden_memories.unhide(tx, one.id, app_id, Cause(now, "user", "deletion undone"))
+            hidden_memories.unhide(tx, one.id, app_id, Cause(ctx.now, "user", "deletion undone"))
 
 
-def purge_hidden_duplicate(
-    tx: Connection, app_id: int, sha1: str, zone: ZoneInfo, now: datetime
-) -> None:
+def purge_hidden_duplicate(ctx: Context, app_id: int, sha1: str) -> None:
     """Purge a hidden row at once where the same fact is about to be stored by hand.
 
     Its vector left the saved index when it was hidden.
     """
-    for memory in hidden_memories.listed(tx, [app_id], sha1=sha1):
-        kept = jobs.instructions(tx, "forget", memory.id) == KEEP_TRANSCRIPT
-        forget(tx, [memory], zone, now, keep_transcript=kept)
+    for memory in hidden_memories.listed(ctx.tx, [app_id], sha1=sha1):
+        kept = jobs.instructions(ctx.tx, "forget", memory.id) == KEEP_TRANSCRIPT
+        forget(ctx, [memory], keep_transcript=kept)
 
 
 def forget(
-    tx: Connection,
+    ctx: Context,
     chosen: Iterable[Memory],
-    zone: ZoneInfo,
-    now: datetime,
     *,
     keep_transcript: bool = False,
     tombstone: bool = True,
@@ -112,6 +109,7 @@ def forget(
     Without ``tombstone`` only these memories are purged, the same may be learned again, and titles
     of other conversations stay. Gives the scope rows whose saved vector index must be dropped.
     """
+    tx, now = ctx.tx, ctx.now
     gone = with_merged(tx, chosen) if tombstone else {memory.id: memory for memory in chosen}
     if not gone:
         return set()
@@ -139,10 +137,8 @@ def forget(
             reworded |= strip_cues(tx, app_id, every)
     rewritten = redaction.blank_sessions(tx, occurrences, keep_transcript, describe=tombstone)
     # The search text of a turn holds the facts that were learned from it.
-    in_use = services.in_use(tx)
-    for session_id in occurrences.values:
-        turn_texts.write(tx, session_id, zone, in_use, {}, now)
-        stale.add(sessions.app_id_of(tx, session_id))
+    turn_texts.rewrite(ctx, occurrences.values)
+    stale.update(sessions.app_id_of(tx, session_id) for session_id in occurrences.values)
     touched = reworded.union(evidence.proved_memories(tx, rewritten))
     embeddings.remove_unused(tx, hashes)
     events.blank(tx, ids)
@@ -150,9 +146,8 @@ def forget(
     for memory_id, app_id in homes.items():
         events.record(tx, memory_id, app_id, "forget", cause)
     request_scrub(tx)
-    return stale | redaction.reindex(
-        tx, touched, zone, cause, without=rewritten if keep_transcript else ()
-    )
+    unquoted = rewritten if keep_transcript else ()
+    return stale | redaction.reindex(ctx, touched, cause, without=unquoted)
 
 
 def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
@@ -165,11 +160,12 @@ def turns_that_may_mention(tx: Connection, memory_id: int) -> set[int]:
     return turns
 
 
-def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: datetime) -> set[int]:
+def forget_message(ctx: Context, message: Message) -> set[int]:
     """Remove one turn, and title and summary of its conversation where they mention it.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
+    tx = ctx.tx
     touched = _drop_turns(tx, [message])
     app_id = sessions.app_id_of(tx, message.session_id)
     messages.remove(tx, [message.id])
@@ -187,14 +183,15 @@ def forget_message(tx: Connection, message: Message, zone: ZoneInfo, now: dateti
     )
     redaction.blank_description(tx, message.session_id, [message.content])
     request_scrub(tx)
-    return {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
+    return {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
 
 
-def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetime) -> set[int]:
+def forget_session(ctx: Context, session_id: int) -> set[int]:
     """Remove a conversation. What it taught stays, but without its quotes as proof.
 
     Gives the scope rows whose saved vector index must be dropped.
     """
+    tx = ctx.tx
     turns = messages.of_session(tx, session_id)
     touched = _drop_turns(tx, turns)
     app_id = sessions.app_id_of(tx, session_id)
@@ -203,12 +200,13 @@ def forget_session(tx: Connection, session_id: int, zone: ZoneInfo, now: datetim
     sessions.remove(tx, session_id)
     events.detach_session(tx, session_id)
     request_scrub(tx)
-    return {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
+    return {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
 
 
-def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tuple[int, set[int]]:
+def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     """Remove an app with all it holds, and what other apps of the user were shown of it. Gives how
     many memories it had, and the scope rows whose saved vector index must be dropped."""
+    tx = ctx.tx
     rows = memory_lists.text_hashes(tx, app_id)
     facts, shown = _contents_of_app(tx, app_id, rows)
     others = apps.other_ids(tx, app_id)
@@ -226,7 +224,7 @@ def forget_app(tx: Connection, app_id: int, zone: ZoneInfo, now: datetime) -> tu
     events.remove_app(tx, app_id)
     embeddings.remove_unused(tx, list(rows.values()))
     request_scrub(tx)
-    return len(rows), {app_id} | redaction.reindex(tx, touched, zone, Cause(now, "user"))
+    return len(rows), {app_id} | redaction.reindex(ctx, touched, Cause(ctx.now, "user"))
 
 
 def _contents_of_app(

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
 from memchat.language import numbers, text
 from memchat.language import quotes as stored_quotes
+from memchat.memory.context import Context
 from memchat.memory.embedding.space import shortened
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import search_text
@@ -261,43 +261,33 @@ def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
 
 
 def present_search_text(
-    tx: Connection,
-    memory: Memory,
-    app_id: int,
-    zone: ZoneInfo,
-    *,
-    without: Collection[int] = (),
+    ctx: Context, memory: Memory, app_id: int, *, without: Collection[int] = ()
 ) -> str:
     """The search text of a memory by the rows as they are, with its first quote that is not blanked
     and is not of the messages ``without``."""
     proofs = [
         proof
-        for proof in evidence.of_memory(tx, memory.id)
+        for proof in evidence.of_memory(ctx.tx, memory.id)
         if FILLER not in proof.quote and proof.message_id not in without
     ]
     quote = proofs[0].quote if proofs else ""
-    left = cues.distinctive(tx, app_id, memory.cues)
-    return search_text(memory.key, memory.value, memory.said_at, zone, quote, left)
+    left = cues.distinctive(ctx.tx, app_id, memory.cues)
+    return search_text(memory.key, memory.value, memory.said_at, ctx.zone, quote, left)
 
 
 def reindex(
-    tx: Connection,
-    ids: Iterable[int],
-    zone: ZoneInfo,
-    cause: Cause,
-    *,
-    without: Collection[int] = (),
+    ctx: Context, ids: Iterable[int], cause: Cause, *, without: Collection[int] = ()
 ) -> set[int]:
     """Write the search text of memories again, from their present quotes except those of the
     messages ``without``; their scope rows."""
-    scopes = set()
+    tx, scopes = ctx.tx, set()
     for memory_id in sorted(ids):
         app_id = memories.app_id_of(tx, memory_id)
         memory = memories.get(tx, [app_id], memory_id)
         if memory is None:
             continue  # it is hidden, and its purge is queued
         old = memories.hash_of(tx, memory_id)
-        words = present_search_text(tx, memory, app_id, zone, without=without)
+        words = present_search_text(ctx, memory, app_id, without=without)
         memory_changes.reindex(tx, memory_id, app_id, words, cause)
         if meta.get(tx, "service_id") is not None:
             jobs.enqueue(tx, "embed", app_id, memory_id, cause.at)

@@ -8,14 +8,12 @@ deleted messages never been sent (``value_replay``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import date
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
+from memchat.memory.context import Context
 from memchat.memory.facts.fact import ADDED_BY_HAND
 from memchat.memory.facts.in_force import is_single_valued
 from memchat.memory.facts.value_replay import ValueReplay
@@ -39,27 +37,24 @@ class ConversationUndo:
     The caller forgets the memories of ``gone``.
     """
 
-    tx: Connection
-    app_ids: Sequence[int]
+    ctx: Context
     message_ids: Collection[int]
-    now: datetime
-    zone: ZoneInfo
     gone: dict[int, Memory] = field(default_factory=dict)
     back: dict[int, Memory] = field(default_factory=dict)
     kept: dict[int, Memory] = field(default_factory=dict)
 
     def run(self) -> Undone:
         """Undo all of it; the memories that are gone, restored and kept."""
-        for memory_id in evidence.proved_memories(self.tx, list(self.message_ids)):
-            memory = memories.get(self.tx, self.app_ids, memory_id)
+        for memory_id in evidence.proved_memories(self.ctx.tx, list(self.message_ids)):
+            memory = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
             if memory is not None:
                 stays = self._proved_since(memory_id, 0) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
-        past = events.of_messages(self.tx, self.message_ids)
+        past = events.of_messages(self.ctx.tx, self.message_ids)
         slots = self._single_valued_keys({*self.gone, *self.kept, *(e.memory_id for e in past)})
         for event in reversed(past):
             if event.memory_id not in self.gone and self._undo(event):
-                events.set_cause(self.tx, event.id, TAKEN_BACK)
+                events.set_cause(self.ctx.tx, event.id, TAKEN_BACK)
         self._restore_replaced()
         for memory_id in self.kept:
             self._update_said_at(memory_id)
@@ -69,31 +64,30 @@ class ConversationUndo:
 
     @property
     def _cause(self) -> Cause:
-        return Cause(self.now, "user", DELETED)
+        return Cause(self.ctx.now, "user", DELETED)
 
     def _single_valued_keys(self, memory_ids: Collection[int]) -> list[tuple[int, str]]:
         """(scope row, key) of these memories, for keys that hold one value."""
-        rows = memories.by_ids(self.tx, self.app_ids, sorted(memory_ids)).values()
+        rows = memories.by_ids(self.ctx.tx, self.ctx.scope.ids, sorted(memory_ids)).values()
         found = ((self._scope(m), m.key) for m in rows if is_single_valued(m.key))
         return sorted(set(found))
 
     def _replay_values(self, app_id: int, key: str) -> None:
-        rows = values_in_force.of_key(self.tx, [app_id], key)
+        rows = values_in_force.of_key(self.ctx.tx, [app_id], key)
         user_owned = {m.id for m in rows if self._is_user_owned(m)}
-        replay = ValueReplay(
-            self.tx, app_id, key, self.message_ids, self.gone, self.zone, self._cause
-        )
+        replay = ValueReplay(self.ctx, app_id, key, self.message_ids, self.gone, self._cause)
         self.back |= {memory.id: memory for memory in replay.apply(user_owned)}
-        still = memories.by_ids(self.tx, self.app_ids, list(self.back))
+        still = memories.by_ids(self.ctx.tx, self.ctx.scope.ids, list(self.back))
         self.back = {i: m for i, m in self.back.items() if still[i].active}
 
     def _undo(self, event: Event) -> bool:
         """Undo one event; False where that must not be done."""
-        memory = memories.get(self.tx, self.app_ids, event.memory_id)
+        memory = memories.get(self.ctx.tx, self.ctx.scope.ids, event.memory_id)
         if memory is None:
             return False
         if event.kind == "repeat":
-            memory_changes.set_columns(self.tx, memory.id, seen_count=max(memory.seen_count - 1, 1))
+            left = max(memory.seen_count - 1, 1)
+            memory_changes.set_columns(self.ctx.tx, memory.id, seen_count=left)
             return True
         if is_single_valued(memory.key) and self._is_replayed(event):
             return True
@@ -127,7 +121,7 @@ class ConversationUndo:
         ):
             if name in old:
                 day = date.fromisoformat(old[name]) if old[name] else None
-                change(self.tx, memory, scope, day, self._cause)
+                change(self.ctx.tx, memory, scope, day, self._cause)
 
     def _changed_since(self, event: Event) -> bool:
         """Whether a later event changed the memory that is not of this conversation: then it
@@ -135,7 +129,7 @@ class ConversationUndo:
         changes = {*RETIRING, "restore", "edit", "expire"}
         later = [
             e
-            for e in events.of_memory(self.tx, event.memory_id)
+            for e in events.of_memory(self.ctx.tx, event.memory_id)
             if e.id > event.id and e.kind in changes and e.cause not in _UNDONE
         ]
         return any(e.message_id not in self.message_ids for e in later)
@@ -145,16 +139,16 @@ class ConversationUndo:
         one, which only deleted messages prove."""
         if event.kind != "edit" or event.old is None or event.new is None:
             return False
-        for later in events.of_memory(self.tx, event.memory_id):
+        for later in events.of_memory(self.ctx.tx, event.memory_id):
             if later.id > event.id and later.kind == "edit" and later.old == event.new:
-                events.set_old(self.tx, later.id, event.old)
+                events.set_old(self.ctx.tx, later.id, event.old)
                 return True
         return False
 
     def _restore_replaced(self) -> None:
         """Restore what a memory that goes had replaced, whoever caused that."""
         for goes in self.gone:
-            for memory in replacements.replaced_memories(self.tx, goes):
+            for memory in replacements.replaced_memories(self.ctx.tx, goes):
                 known = memory.id in self.gone or memory.id in self.back
                 settled = is_single_valued(memory.key) and memory.inactive_reason == "superseded"
                 if not known and not settled and memory.inactive_reason in ("superseded", "merged"):
@@ -164,10 +158,10 @@ class ConversationUndo:
         """Restore a retired memory, or link it to the memory that replaces it now."""
         winner = self._successor(memory)
         if winner is None:
-            memory_changes.reactivate(self.tx, memory, self._scope(memory), self._cause)
+            memory_changes.reactivate(self.ctx.tx, memory, self._scope(memory), self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
-            memory_changes.set_columns(self.tx, memory.id, replaced_by=winner.id)
+            memory_changes.set_columns(self.ctx.tx, memory.id, replaced_by=winner.id)
 
     def _successor(self, memory: Memory) -> Memory | None:
         """The memory that replaces a retired one and does not go: an active one, or one that ended
@@ -175,7 +169,7 @@ class ConversationUndo:
         seen, next_id = {memory.id}, memory.replaced_by
         while next_id is not None and next_id not in seen:
             seen.add(next_id)
-            found = memories.get(self.tx, self.app_ids, next_id)
+            found = memories.get(self.ctx.tx, self.ctx.scope.ids, next_id)
             if found is None or found.active:
                 return None if found is None or next_id in self.gone else found
             if found.inactive_reason in ("ended", "expired") and next_id not in self.gone:
@@ -189,7 +183,7 @@ class ConversationUndo:
         if before is None or self._proved_since(memory.id, max(self.message_ids)):
             return False
         memory_changes.deactivate(
-            self.tx,
+            self.ctx.tx,
             memory,
             self._scope(memory),
             _REASONS[before.kind],
@@ -200,7 +194,7 @@ class ConversationUndo:
 
     def _retired_before(self, event: Event) -> Event | None:
         """The event that had retired what this one restored."""
-        past = reversed(events.of_memory(self.tx, event.memory_id))
+        past = reversed(events.of_memory(self.ctx.tx, event.memory_id))
         return next(
             (e for e in past if e.id < event.id and e.kind in _REASONS and e.cause not in _UNDONE),
             None,
@@ -209,26 +203,26 @@ class ConversationUndo:
     def _update_said_at(self, memory_id: int) -> None:
         """Date a memory by the messages that still prove it, or by what the user did by hand."""
         left = [p.said_at for p in self._other_proofs(memory_id)]
-        past = events.of_memory(self.tx, memory_id)
+        past = events.of_memory(self.ctx.tx, memory_id)
         left += [e.at for e in past if e.actor == "user" and e.cause in _SAID_BY_HAND and left]
         if left:
             memory_changes.set_columns(
-                self.tx, memory_id, said_at=max(left), last_seen_at=max(left)
+                self.ctx.tx, memory_id, said_at=max(left), last_seen_at=max(left)
             )
 
     def _other_proofs(self, memory_id: int) -> list[Evidence]:
-        proofs = evidence.of_memory(self.tx, memory_id)
+        proofs = evidence.of_memory(self.ctx.tx, memory_id)
         return [p for p in proofs if p.role == "user" and p.message_id not in self.message_ids]
 
     def _proved_since(self, memory_id: int, message_id: int) -> bool:
         return any(p.message_id > message_id for p in self._other_proofs(memory_id))
 
     def _is_user_owned(self, memory: Memory) -> bool:
-        past = events.of_memory(self.tx, memory.id)
+        past = events.of_memory(self.ctx.tx, memory.id)
         by_hand = any(
             e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past
         )
         return memory.created_by != "auto" or by_hand
 
     def _scope(self, memory: Memory) -> int:
-        return memories.app_id_of(self.tx, memory.id)
+        return memories.app_id_of(self.ctx.tx, memory.id)

@@ -19,6 +19,7 @@ from memchat.memory.recall import render
 from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch, ScoreParts
 from memchat.store import memories, memory_lists, replacements
 from memchat.store.apps import ScopeIds
+from memchat.store.memory_lists import Slice
 from memchat.store.replacements import ReplacedValue
 from memchat.store.values_in_force import ValuesInForce, holds_on
 from memchat.tokens import estimate_tokens
@@ -117,9 +118,8 @@ class FactSearch:
     def _newest(self, besides: Sequence[FoundFact], count: int) -> list[FoundFact]:
         """The newest facts in use but for those that were found."""
         known = {fact.memory.id for fact in besides}
-        rows = memory_lists.listed(
-            self.tx, self.scope.ids, Wanted(), self.standing, limit=count + len(known)
-        )
+        part = Slice(count + len(known))
+        rows = memory_lists.listed(self.tx, self.scope.ids, Wanted(), self.standing, part=part)
         others = [m for m in self.unshadowed(rows) if m.id not in known]
         return [FoundFact(memory, NO_MATCH, "newest") for memory in others[:count]]
 

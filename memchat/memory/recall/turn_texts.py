@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 from sqlalchemy import Connection
 
+from memchat.memory.context import Context
 from memchat.memory.facts.fact import Fact
 from memchat.memory.recall import render
 from memchat.store import embeddings, evidence, index_changes, jobs, messages, services, sessions
@@ -67,19 +68,22 @@ def texts(
     return Texts(said, _summary_line(session.started_at, zone, summary) if summary else None)
 
 
+def rewrite(ctx: Context, session_ids: Iterable[int]) -> None:
+    """Index conversations again whose words or facts were changed."""
+    in_use = services.in_use(ctx.tx)
+    for session_id in session_ids:
+        write(ctx, session_id, in_use, {})
+
+
 def write(
-    tx: Connection,
-    session_id: int,
-    zone: ZoneInfo,
-    service_id: int | None,
-    vectors: Mapping[str, Vectors],
-    now: datetime,
+    ctx: Context, session_id: int, service_id: int | None, vectors: Mapping[str, Vectors]
 ) -> None:
     """Index what has been read of a conversation, from the rows as they are now.
 
     ``vectors`` are those made for it, by text hash. One that is missing is asked for by a job.
     """
-    found = stored(tx, session_id, zone)
+    tx = ctx.tx
+    found = stored(tx, session_id, ctx.zone)
     if found is None:
         return
     session, app_id, wanted = found
@@ -94,13 +98,13 @@ def write(
     lacking = hashes - embeddings.get(tx, in_use or service_id, sorted(hashes)).keys()
     # Where the service was changed or removed while they were made, they are the old one's.
     made = lacking & vectors.keys() if in_use == service_id else set()
-    embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], now)
+    embeddings.put(tx, service_id, [(key, vectors[key]) for key in made], ctx.now)
     late = [i for i, words in wanted.turns.items() if text_hash(words) in made]
     messages.record_change(tx, session.id, late)
     if summary in made:
         index_changes.record(tx, app_id, "sessions", [session.id])
     if lacking - made:
-        jobs.enqueue(tx, "index", app_id, session.id, now)
+        jobs.enqueue(tx, "index", app_id, session.id, ctx.now)
 
 
 def lacking(tx: Connection, session_id: int, zone: ZoneInfo, service_id: int) -> dict[str, str]:

@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from memchat.errors import InputError, MemChatError
+from memchat.memory.context import Context
 from memchat.memory.transfer import record_check
 from memchat.memory.transfer.imported_rows import ImportedRows
 from memchat.memory.transfer.known_memories import KnownMemories
@@ -49,18 +49,17 @@ class _Conversation:
 class ImportRun:
     """One import into the scopes of one person."""
 
-    tx: Connection
+    ctx: Context
+    """Its scope is that of no one app."""
     user: str
-    zone: ZoneInfo
-    now: datetime
 
     def __post_init__(self) -> None:
-        apps.ids_of_user(self.tx, self.user)  # refuses a new name that cannot be seen
-        self._shared = apps.shared_id(self.tx, self.user)
-        self._ids = RecordIds(self.tx)
-        self._memories = KnownMemories(self.tx)
-        self._sessions = KnownSessions(self.tx)
-        self._rows = ImportedRows(self.tx, self.user, self.zone, self.now)
+        apps.ids_of_user(self.ctx.tx, self.user)  # refuses a new name that cannot be seen
+        self._shared = apps.shared_id(self.ctx.tx, self.user)
+        self._ids = RecordIds(self.ctx.tx)
+        self._memories = KnownMemories(self.ctx.tx)
+        self._sessions = KnownSessions(self.ctx.tx)
+        self._rows = ImportedRows(self.ctx, self.user)
         self._apps: dict[str, int] = {}
         self._old_apps: set[int] = set()
         self._open: _Conversation | None = None
@@ -124,13 +123,13 @@ class ImportRun:
             app_id = self._shared
         else:
             scope = Scope(self.user, name)
-            app_id, name = apps.find(self.tx, scope).own, scope.app
+            app_id, name = apps.find(self.ctx.tx, scope).own, scope.app
         if app_id is not None:
             self._old_apps.add(app_id)
             self._known["app"] += 1
         else:
             columns = {"user": self.user, **values, "name": name}
-            app_id = record_rows.add(self.tx, record_kinds.APP, columns)
+            app_id = record_rows.add(self.ctx.tx, record_kinds.APP, columns)
             assert app_id is not None
             self._added["app"] += 1
         self._apps[values["name"]] = app_id
@@ -233,7 +232,7 @@ class ImportRun:
         """Whether the same question was asked here before, or its answer is known."""
         same = [inbox.c[name].is_not_distinct_from(values[name]) for name in _ITEM]
         query = select(func.count()).where(inbox.c.app_id == app_id, *same)
-        if self.tx.execute(query).scalar():
+        if self.ctx.tx.execute(query).scalar():
             return True
         if values["key"] is None or values["value"] is None:
             return False
@@ -261,7 +260,7 @@ class ImportRun:
         if app_id in self._old_apps:
             if app_id not in self._spent:
                 columns = (usage.c[name] for name in _SPENT)
-                rows = self.tx.execute(select(*columns).where(usage.c.app_id == app_id))
+                rows = self.ctx.tx.execute(select(*columns).where(usage.c.app_id == app_id))
                 self._spent[app_id] = {tuple(row) for row in rows}
             if tuple(values[name] for name in _SPENT) in self._spent[app_id]:
                 self._known["usage"] += 1
@@ -292,7 +291,7 @@ class ImportRun:
         kept = self._ids.kept(kind, in_file) if in_file is not None else None
         if kept is not None:
             columns["id"] = kept
-        row_id = record_rows.add(self.tx, kind, columns)
+        row_id = record_rows.add(self.ctx.tx, kind, columns)
         if row_id is None:
             raise InputError(f"an earlier {kind.name} is the same, or has the same id")
         if in_file is not None:

@@ -7,11 +7,9 @@ queued.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
-from zoneinfo import ZoneInfo
+from dataclasses import dataclass, field, replace
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import select, update
 
 from memchat.memory.context import Context
 from memchat.memory.facts.in_force import said_order, values_of_key
@@ -43,10 +41,9 @@ IMPORTED = "imported"
 class ImportedRows:
     """The rows that an import wrote."""
 
-    tx: Connection
+    ctx: Context
+    """Its scope is that of no one app."""
     user: str
-    zone: ZoneInfo
-    now: datetime
     unread: int = 0
     """How many conversations were queued to be read."""
     unembedded: int = 0
@@ -64,12 +61,12 @@ class ImportedRows:
         """Note a new conversation, whose messages are all written, and up to where it was read."""
         self._sessions[session_id] = app_id
         row = update(session_rows).where(session_rows.c.id == session_id)
-        self.tx.execute(row.values(extracted_to=read_to))
+        self.ctx.tx.execute(row.values(extracted_to=read_to))
         if summary:
-            keywords.write(self.tx, "sessions", session_id, app_id, summary)
+            keywords.write(self.ctx.tx, "sessions", session_id, app_id, summary)
         m = message_rows.c
         found = select(m.id).where(m.session_id == session_id, m.memory == 1)
-        messages.write_keywords(self.tx, session_id, list(self.tx.execute(found).scalars()))
+        messages.write_keywords(self.ctx.tx, session_id, list(self.ctx.tx.execute(found).scalars()))
 
     def add_memory(
         self, memory_id: int, app_id: int, *, replaced_by: int | None, forgotten: bool
@@ -84,9 +81,9 @@ class ImportedRows:
         """Do what needs all rows; the scope rows whose saved vector index must be dropped."""
         for memory_id, in_file in self._replaced.items():
             here = ids.here("memory", in_file)
-            memory_changes.set_columns(self.tx, memory_id, replaced_by=here)
+            memory_changes.set_columns(self.ctx.tx, memory_id, replaced_by=here)
         if self._sessions or self._memories:
-            apps.ensure_shared(self.tx, self.user, self.now)
+            apps.ensure_shared(self.ctx.tx, self.user, self.ctx.now)
         stale = self._forget()
         self._write_search_texts(embeds)
         self._retire_rivals()
@@ -98,21 +95,21 @@ class ImportedRows:
         gone = [
             memory
             for memory_id, app_id in self._forgotten.items()
-            if (memory := memories.get(self.tx, [app_id], memory_id)) is not None
+            if (memory := memories.get(self.ctx.tx, [app_id], memory_id)) is not None
         ]
-        return purge.forget(self.tx, gone, self.zone, self.now)
+        return purge.forget(self.ctx, gone)
 
     def _write_search_texts(self, embeds: bool) -> None:
         for memory_id, memory in self._present():
             app_id = self._memories[memory_id]
-            words = redaction.present_search_text(self.tx, memory, app_id, self.zone)
+            words = redaction.present_search_text(self.ctx, memory, app_id)
             hashed = text_hash(words)
-            memory_changes.set_columns(self.tx, memory_id, search_text=words, text_hash=hashed)
+            memory_changes.set_columns(self.ctx.tx, memory_id, search_text=words, text_hash=hashed)
             if not memory.active and memory.inactive_reason != "superseded":
                 continue
-            keywords.write(self.tx, "memories", memory_id, app_id, words)
+            keywords.write(self.ctx.tx, "memories", memory_id, app_id, words)
             if embeds:
-                jobs.enqueue(self.tx, "embed", app_id, memory_id, self.now)
+                jobs.enqueue(self.ctx.tx, "embed", app_id, memory_id, self.ctx.now)
                 self.unembedded += 1
 
     def _retire_rivals(self) -> None:
@@ -120,38 +117,38 @@ class ImportedRows:
         another before."""
         slots = {(self._memories[i], memory.key) for i, memory in self._present() if memory.active}
         for app_id, key in sorted(slots):
-            ctx = Context(self.tx, ScopeIds(app_id, None), self.now, self.zone)
+            ctx = replace(self.ctx, scope=ScopeIds(app_id, None))
             holding = sorted(values_of_key(ctx, app_id, key), key=said_order)
             if all(memory.id in self._memories for memory in holding):
                 continue  # so it was where they come from
-            cause = Cause(self.now, "user", IMPORTED)
+            cause = Cause(self.ctx.now, "user", IMPORTED)
             for memory in holding[:-1]:
                 memory_changes.deactivate(
-                    self.tx, memory, app_id, "superseded", cause, replaced_by=holding[-1].id
+                    self.ctx.tx, memory, app_id, "superseded", cause, replaced_by=holding[-1].id
                 )
 
     def _index_sessions(self, embeds: bool) -> None:
-        service_id = services.in_use(self.tx)
+        service_id = services.in_use(self.ctx.tx)
         for session_id, app_id in self._sessions.items():
-            turn_texts.write(self.tx, session_id, self.zone, service_id, {}, self.now)
-            found = sessions.by_id(self.tx, session_id)
+            turn_texts.write(self.ctx, session_id, service_id, {})
+            found = sessions.by_id(self.ctx.tx, session_id)
             if embeds and found is not None and found[0].extracted_to:
-                jobs.enqueue(self.tx, "index", app_id, session_id, self.now)
+                jobs.enqueue(self.ctx.tx, "index", app_id, session_id, self.ctx.now)
                 self.unembedded += 1
 
     def _queue_unread(self) -> None:
-        waiting = set(inbox.sessions_awaiting_second_look(self.tx, self.user))
+        waiting = set(inbox.sessions_awaiting_second_look(self.ctx.tx, self.user))
         for session_id, app_id in self._sessions.items():
-            found = sessions.by_id(self.tx, session_id)
+            found = sessions.by_id(self.ctx.tx, session_id)
             if found is None or found[0].ended_at is None:
                 continue
-            if not apps.memory_switch(self.tx, Scope(self.user, found[0].app)).on:
+            if not apps.memory_switch(self.ctx.tx, Scope(self.user, found[0].app)).on:
                 continue
-            if sessions.has_unread_messages(self.tx, session_id):
-                jobs.enqueue(self.tx, "extract", app_id, session_id, self.now)
+            if sessions.has_unread_messages(self.ctx.tx, session_id):
+                jobs.enqueue(self.ctx.tx, "extract", app_id, session_id, self.ctx.now)
                 self.unread += 1
             if session_id in waiting:
-                jobs.enqueue(self.tx, "verify", app_id, session_id, self.now)
+                jobs.enqueue(self.ctx.tx, "verify", app_id, session_id, self.ctx.now)
 
     def _present(self) -> Sequence[tuple[int, Memory]]:
         """The new memories as their rows are now."""
@@ -159,6 +156,6 @@ class ImportedRows:
         for app_id in sorted(set(self._memories.values())):
             here = [i for i, home in self._memories.items() if home == app_id]
             for first in range(0, len(here), 500):
-                batch = memories.by_ids(self.tx, [app_id], here[first : first + 500])
+                batch = memories.by_ids(self.ctx.tx, [app_id], here[first : first + 500])
                 found += batch.items()
         return found

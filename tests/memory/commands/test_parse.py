@@ -153,7 +153,7 @@ def test_nothing_is_ever_forgotten_but_by_a_yes_right_after_the_question(turns: 
             chat = mc.user("ana").chat()
             asked_before = gone = False
             for turn in turns:
-                chat.send(turn).text
+                chat.send(turn).read()
                 gone = gone or (asked_before and turn in ("yes", "1", "ja", "#1", "Yes. Who won?"))
                 again = asked_before and "but" in turn.casefold()
                 asked_before = (turn == "forget my city" or again) and not gone
@@ -174,7 +174,7 @@ def test_what_is_not_to_be_remembered_is_not_learnt_at_the_end_either(
     ana = mc.user("ana")
     extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))
     with ana.chat() as chat:
-        chat.send(words).text
+        chat.send(words).read()
     assert ana.memories.list() == []
 
 
@@ -184,5 +184,5 @@ def test_a_habit_of_not_keeping_things_is_a_fact_like_any_other(mc, extract_mode
     value = words.removeprefix("I ")
     extract_model.replies.append(answer(fact(words, "habit", value, memory_type="preference")))
     with ana.chat() as chat:
-        chat.send(f"{words}.").text
+        chat.send(f"{words}.").read()
     assert [m.value for m in ana.memories.list()] == [value]

@@ -194,7 +194,7 @@ def test_what_is_learnt_while_the_service_changes_has_the_new_one_s_vectors(
     mc = open_store(embedder=Between(OLD, change))
     ana = mc.user("ana")
     with ana.chat() as chat:
-        assert chat.send("I live in Porto. The boiler hums at night.").text
+        assert chat.send("I live in Porto. The boiler hums at night.").read()
     mc.jobs.run(user="ana")
     mc.jobs.run(user="ana")
     with private.database(mc).read() as tx:
@@ -279,10 +279,10 @@ def test_conversations_their_summaries_and_what_is_unread_are_taken_along(
         answer(fact("I live in Porto", "city", "Porto"), title="Home", summary="About Porto.")
     )
     with ana.chat() as chat:
-        assert chat.send("I live in Porto. The boiler hums at night.").text
+        assert chat.send("I live in Porto. The boiler hums at night.").read()
     mc.jobs.run(user="ana")
     open_one = ana.chat()
-    assert open_one.send("My new kayak is red.").text
+    assert open_one.send("My new kayak is red.").read()
     with private.database(mc).read() as tx:
         old = services.in_use(tx) or 0
         assert embeddings.exist_for(tx, old)
@@ -311,7 +311,7 @@ def test_conversations_read_by_an_older_version_are_taken_along_too(
     ana = mc.user("ana")
     extract_model.replies.append(answer(summary="About the boiler."))
     with ana.chat() as chat:
-        assert chat.send("The boiler hums at night.").text
+        assert chat.send("The boiler hums at night.").read()
     mc.jobs.run(user="ana")
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE messages SET search_text = NULL, text_hash = NULL")
@@ -332,7 +332,7 @@ def test_a_summary_embedded_in_another_time_zone_is_found_in_its_words(
     mc = open_store(timezone="America/Los_Angeles")
     extract_model.replies.append(answer(summary="About Porto."))
     with mc.user("ana").chat() as chat:
-        assert chat.send("I live in Porto.").text
+        assert chat.send("I live in Porto.").read()
     mc.jobs.run(user="ana")
     mc.close()
     done = open_store(timezone="Asia/Tokyo").services.migrate(NEW)

@@ -117,7 +117,7 @@ class Life:
             self.reader = self._open()
         elif step == "chat":
             with ana.chat() as chat:
-                assert chat.send(f"the {self.words[one]} pebble").text
+                assert chat.send(f"the {self.words[one]} pebble").read()
 
     def look(self) -> None:
         """Every fact is found by its words, in one space, by both processes."""

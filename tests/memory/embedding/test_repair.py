@@ -53,7 +53,7 @@ def home(open_store: Opener, extract_model: ScriptedModel, monkeypatch: pytest.M
     lisbon = fact("I live in Lisbon", "city", "Lisbon")
     extract_model.replies.append(answer(lisbon, title="Home", summary="Lisbon and its boiler."))
     with ana.chat() as chat:
-        assert chat.send("I live in Lisbon. The boiler hums at night.").text
+        assert chat.send("I live in Lisbon. The boiler hums at night.").read()
     mc.jobs.run(user="ana")
     everything(mc)
     mc.close()

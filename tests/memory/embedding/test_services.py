@@ -212,7 +212,7 @@ def test_a_question_asked_again_costs_no_call(open_store: Opener) -> None:
 def test_what_was_said_in_a_chat_costs_no_call_in_another_process(open_store: Opener) -> None:
     first = Counting()
     with open_store(embedder=first).user("ana").chat() as chat:
-        assert chat.send("Where is the Tejo?").text
+        assert chat.send("Where is the Tejo?").read()
     assert first.questions == ["Where is the Tejo?"]
     second = Counting()
     assert open_store(embedder=second).user("ana").search("Where is the Tejo?").degraded is None
@@ -226,7 +226,7 @@ def test_a_question_that_was_searched_before_is_kept_when_it_is_said(open_store:
         key = embeddings.query_hash("Where is the Tejo?")
         assert embeddings.get(tx, 1, [key]) == {}
     with mc.user("ana").chat() as chat:
-        assert chat.send("Where is the Tejo?").text
+        assert chat.send("Where is the Tejo?").read()
     with private.database(mc).read() as tx:
         assert set(embeddings.get(tx, 1, [key])) == {key}
 
@@ -248,7 +248,7 @@ def test_a_deleted_conversation_takes_its_questions_vectors_along(open_store: Op
     mc = open_store()
     ana = mc.user("ana")
     with ana.chat() as chat:
-        assert chat.send("Where is the Tejo?").text
+        assert chat.send("Where is the Tejo?").read()
         session_id = chat.session_id
     mc.user("ana").sessions.delete(session_id)
     with private.database(mc).read() as tx:

@@ -96,7 +96,7 @@ def test_a_slow_service_leaves_the_reply_to_words_without_being_waited_for_any_l
     for _ in range(2):  # the second turn, with everything loaded, is no different
         begun = time.perf_counter()
         reply = chat.send("the red kayak")
-        assert reply.text == "Fine."
+        assert reply.read() == "Fine."
         assert time.perf_counter() - begun >= PATIENCE
         # How fast a reply is stands in the benchmarks: on a busy machine a time tells nothing.
         assert slow.asked and not slow.answered.is_set()
@@ -110,13 +110,13 @@ def test_a_vector_that_comes_late_is_kept_for_the_next_time(open_store, slow: Sl
     mc = kayak(open_store, slow)
     ana = mc.user("ana")
     chat = ana.chat()
-    assert chat.send("the red kayak").text
+    assert chat.send("the red kayak").read()
     assert not kept_question(mc, "the red kayak")
     slow.go.set()
     assert slow.answered.wait(WAIT)
     arrived(chat)
     reply = chat.send("the red kayak")
-    assert reply.text and reply.shown.degraded is None
+    assert reply.read() and reply.shown.degraded is None
     assert kept_question(mc, "the red kayak")
     assert any(total.purpose == "embed" for total in ana.usage())
 
@@ -127,7 +127,7 @@ def test_a_vector_that_comes_before_the_end_is_kept_at_the_end(
     extract_model.replies.append('{"facts": [], "forget": [], "title": "", "summary": ""}')
     mc = kayak(open_store, slow)
     with mc.user("ana").chat() as chat:
-        assert chat.send("the red kayak").text
+        assert chat.send("the red kayak").read()
         slow.go.set()
         arrived(chat)
     assert kept_question(mc, "the red kayak")
@@ -145,7 +145,7 @@ def test_a_vector_that_comes_while_the_model_answers_is_kept_with_the_reply(open
     mc = kayak(open_store, slow, chat_model=ScriptedModel([reply]))
     chat = mc.user("ana").chat()
     answered = chat.send("the red kayak")
-    assert answered.text and answered.shown.degraded
+    assert answered.read() and answered.shown.degraded
     assert kept_question(mc, "the red kayak")
 
 
@@ -153,7 +153,7 @@ def test_a_failing_service_leaves_words_and_says_why(open_store: Opener) -> None
     mc = kayak(open_store, Down())
     ana = mc.user("ana")
     reply = ana.chat().send("the red kayak")
-    assert reply.text and [h.channel for h in reply.shown.hits if h.kind == "memory"] == ["words"]
+    assert reply.read() and [h.channel for h in reply.shown.hits if h.kind == "memory"] == ["words"]
     assert reply.shown.degraded == "searched by words only: the service is down"
     assert ana.sessions.why().degraded == reply.shown.degraded
 
@@ -162,7 +162,7 @@ def test_without_a_service_words_are_searched_and_it_is_said(open_store: Opener)
     mc = kayak(open_store, None, embed_model="none")
     ana = mc.user("ana")
     reply = ana.chat().send("the red kayak")
-    assert reply.text and [h.channel for h in reply.shown.hits if h.kind == "memory"] == ["words"]
+    assert reply.read() and [h.channel for h in reply.shown.hits if h.kind == "memory"] == ["words"]
     assert reply.shown.degraded and ana.sessions.why().degraded == reply.shown.degraded
 
 
@@ -177,15 +177,15 @@ def test_a_service_that_answers_in_time_is_not_degraded(open_store: Opener) -> N
     mc = open_store(embed_patience=WAIT)
     ana = mc.user("ana")
     reply = ana.chat().send("Hi")
-    assert reply.text and reply.shown.degraded is None and ana.sessions.why().degraded is None
+    assert reply.read() and reply.shown.degraded is None and ana.sessions.why().degraded is None
 
 
 def test_with_memory_off_no_service_is_asked(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
     ana = mc.user("ana")
     mc.user("ana", app="default").set_memory(False)
-    assert ana.chat().send("the red kayak").text
-    assert ana.chat(incognito=True).send("the red kayak").text
+    assert ana.chat().send("the red kayak").read()
+    assert ana.chat(incognito=True).send("the red kayak").read()
     assert slow.asked == 0
 
 
@@ -270,7 +270,7 @@ def test_an_embedder_that_breaks_costs_meaning_and_no_patience(open_store: Opene
     ana.memories.add("fact", "boat", "a red kayak")
     began = time.perf_counter()
     reply = ana.chat().send("the red kayak")
-    assert reply.text and time.perf_counter() - began < WAIT / 3
+    assert reply.read() and time.perf_counter() - began < WAIT / 3
     for shown in (reply.shown, ana.search("the red kayak")):
         assert [hit.channel for hit in shown.hits if hit.kind == "memory"] == ["words"]
         assert "failed (ValueError)" in shown.degraded and "kayak" not in shown.degraded
@@ -291,7 +291,7 @@ def test_a_search_waits_unless_it_is_told_how_long(open_store, slow: Slow) -> No
 def test_a_slow_service_does_not_hold_up_forgetting(open_store, slow: Slow) -> None:
     mc = kayak(open_store, slow)
     reply = mc.user("ana").chat().send("Forget what I said of the kayak, the red one")
-    assert "a red kayak" in reply.text
+    assert "a red kayak" in reply.read()
 
 
 def test_a_slow_service_is_told_on_the_command_line_once(
@@ -392,7 +392,7 @@ def known_at_the_end(
     with ana.chat() as chat:
         for text in SAID:
             reply = chat.send(text)
-            assert reply.text and (waits or private.late_queries(chat))
+            assert reply.read() and (waits or private.late_queries(chat))
         if isinstance(embedder, OneByOne):
             embedder.go.set()  # what is asked one by one is asked at the end in the same way
     assert chat.failure is None

@@ -140,7 +140,7 @@ def test_a_conversation_goes_on_after_its_extraction_and_only_the_rest_is_read(
         answer(LISBON, fact("I keep bees", "hobby", "beekeeping: keep bees", msg="u3"))
     )
     with ana.chat(resume=chat.session_id) as again:
-        again.send("I keep bees.").text
+        again.send("I keep bees.").read()
     data = sent_data(extract_model)
     assert [line["text"] for line in data["transcript"]] == ["I keep bees.", "Fine."]
     assert [line["text"] for line in data["context"]] == ["I moved to Lisbon.", "Fine."]
@@ -310,10 +310,10 @@ def test_per_message_mode_reads_after_each_reply_and_the_end_reads_only_the_rest
         [answer(LISBON), answer(fact("I keep bees", "hobby", "keep bees", msg="u3"))]
     )
     with ana.chat() as chat:
-        chat.send("I moved to Lisbon.").text
+        chat.send("I moved to Lisbon.").read()
         private.wait_for_reading(chat)
         assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
-        chat.send("I keep bees.").text
+        chat.send("I keep bees.").read()
         private.wait_for_reading(chat)
     assert len(extract_model.requests) == 2
     assert {m.value for m in ana.memories.list()} == {"Lisbon", "keep bees"}
@@ -393,7 +393,7 @@ def test_what_is_forgotten_while_the_model_reads_does_not_come_back(open_store: 
     (known,) = mc.user("ana").memories.list()
     with private.database(mc).write() as tx:
         tx.exec_driver_sql("UPDATE sessions SET extracted_to = 0, title = NULL")
-    chat.send("Anything else?").text
+    chat.send("Anything else?").read()
     chat.end()
     assert mc.user("ana").memories.list(status="all") == []
     assert "Lisbon" not in str(mc.user("ana").sessions.list())

@@ -57,8 +57,8 @@ def closing(open_store: Opener, size: int, facts: int) -> Counter[str]:
     reader.replies.extend([answer(title="Homes", summary="Ana has had homes.")] * 200)
     mc = open_store(chat_model=ScriptedModel(replies, window=2_000_000), extract_model=reader)
     chat = mc.user(f"ana {new}").chat()
-    chat.send(SAID).text
-    chat.send("And then?").text
+    chat.send(SAID).read()
+    chat.send("And then?").read()
     calls = counted(chat.end)
     assert chat.failure is None and mc.user(f"ana {new}").memories.list()
     return calls

@@ -18,7 +18,7 @@ def _say(mc, chat_model, recital: str, *lines: str):
     chat_model.replies.extend([recital] * len(lines))
     with mc.user("ana").chat() as chat:
         for line in lines:
-            assert chat.send(line).text
+            assert chat.send(line).read()
     return chat.learned
 
 

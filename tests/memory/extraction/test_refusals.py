@@ -149,7 +149,7 @@ def test_reading_on_leaves_what_the_first_reading_did_not_keep(mc, extract_model
     (refused,) = slip(mc, extract_model)
     extract_model.replies.append(answer(fact("I keep an owl", "pet", "an owl", msg="u5")))
     with ana.chat(resume=refused.session_id) as chat:
-        assert chat.send("What is new?").text
+        assert chat.send("What is new?").read()
     assert [r.proposes for r in ana.inbox.refusals()] == ["city: Hull", "pet: an owl"]
 
 

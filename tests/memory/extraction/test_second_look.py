@@ -164,7 +164,7 @@ def test_per_message_reading_asks_once_when_the_session_ends(
     extract_model.replies.extend([answer(OWL, TEA), answer(*_from("u3", [SKI]))])
     with ana.chat() as chat:
         for words in ("I keep an owl. I drink tea.", "I ski."):
-            assert chat.send(words).text
+            assert chat.send(words).read()
             private.wait_for_reading(chat)
             assert looks(extract_model) == []
         assert values(mc) == {"tea"}
@@ -176,7 +176,7 @@ def test_per_message_reading_asks_once_when_the_session_ends(
 def test_remember_that_makes_no_call_before_the_reply(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     with mc.user("ana").chat() as chat:
-        assert chat.send("Remember that my car is a Volvo.").text
+        assert chat.send("Remember that my car is a Volvo.").read()
         assert extract_model.requests == []
 
 

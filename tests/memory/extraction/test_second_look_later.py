@@ -299,7 +299,7 @@ def looks_again(home: Path, reached: Connection) -> None:
     model = ScriptedModel([answer(OWL, TEA)])
     model.second_look = lambda _: wait_for_the_kill(reached)
     chat = child_store(home, extract_model=model).user("ana").chat()
-    assert chat.send(SAID).text
+    assert chat.send(SAID).read()
     chat.end()
 
 

@@ -295,7 +295,7 @@ def test_a_fact_said_again_after_its_day_holds_again(mc, extract_model, clock) -
 
 def test_what_was_ended_is_not_revived_by_older_words_read_late(mc, extract_model, clock) -> None:
     old = mc.user("ana").chat()
-    old.send("I am learning Dutch.").text
+    old.send("I am learning Dutch.").read()
     private.stop_renewing(old)
     lease = "UPDATE sessions SET lease_until = '%s-01-01T00:00:00.000000Z' WHERE ended_at IS NULL"
     with private.database(mc).write() as tx:
@@ -326,7 +326,7 @@ def test_an_edit_by_hand_is_newer_than_a_session_read_after_it(mc, extract_model
     memory = ana.memories.add("profile", "city", "Lisbon")
     chat = ana.chat()
     clock.advance(days=1)
-    chat.send("I live in Porto.").text
+    chat.send("I live in Porto.").read()
     clock.advance(days=1)
     ana.memories.update(memory.id, value="Faro")
     extract_model.replies.append(answer(fact("I live in Porto", "city", "Porto")))

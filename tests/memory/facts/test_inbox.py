@@ -141,7 +141,7 @@ def asked(mc, **proposal):
     from memchat.types import Scope
 
     with ana.chat() as chat:
-        assert chat.send("I live in Porto by now.").text
+        assert chat.send("I live in Porto by now.").read()
         chat.abandon()
     message = ana.sessions.messages(chat.session_id)[0]
     given = {"memory_type": "profile", "key": "city", "value": "Porto", "many": False}

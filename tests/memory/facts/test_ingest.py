@@ -10,6 +10,7 @@ from memchat.memory.forgetting import tombstone_marks
 from memchat.store import apps, events, memories, messages, sessions, tombstones
 from memchat.store.apps import ScopeIds
 from memchat.types import Scope
+from tests.support import private
 
 ANA = Scope("ana")
 WORDS = "I live in Porto now."
@@ -17,7 +18,7 @@ WORDS = "I live in Porto now."
 
 def put(mc: MemChat, source: Source, *facts: Fact, blanked: tuple[int, ...] = ()) -> Ingested:
     now, zone = mc.now, mc.settings.zone
-    with mc._assembly.database.write() as tx:
+    with private.database(mc).write() as tx:
         ctx = Context(tx, ScopeIds(*apps.ensure(tx, ANA, now)), now, zone)
         return ingest(ctx, source, facts, merge_threshold=0.95, blanked=blanked)
 
@@ -37,14 +38,14 @@ def city(mc: MemChat, value: str, *, by_hand: bool = False, message_id: int | No
 
 def said(mc: MemChat) -> tuple[int, int]:
     """A stored conversation of one message: the ids of both."""
-    with mc._assembly.database.write() as tx:
+    with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, ANA, mc.now)
         session_id = sessions.start(tx, own, "test", mc.now, mc.now)
         return session_id, messages.add(tx, session_id, "user", WORDS, mc.now)
 
 
 def forget_porto(mc: MemChat) -> None:
-    with mc._assembly.database.write() as tx:
+    with private.database(mc).write() as tx:
         own, _ = apps.ensure(tx, ANA, mc.now)
         tombstones.add(tx, own, 0, tombstone_marks.fact_marks("city", "Porto"), mc.now)
 
@@ -78,7 +79,7 @@ def test_a_fact_of_a_message_that_was_blanked_meanwhile_leaves_no_word(mc: MemCh
 def test_a_learned_fact_s_event_names_the_message_it_was_quoted_from(mc: MemChat) -> None:
     session_id, message_id = said(mc)
     done = put(mc, session_end(session_id), city(mc, "Porto", message_id=message_id))
-    with mc._assembly.database.read() as tx:
+    with private.database(mc).read() as tx:
         (stored,) = memories.by_ids(tx, apps.find(tx, ANA).ids, done.written).values()
         (event,) = events.of_memory(tx, stored.id)
     assert (event.actor, event.cause) == ("model", "extracted")

@@ -8,6 +8,7 @@ import pytest
 from sqlalchemy import event
 
 from memchat.errors import NotFound, StoreError
+from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.forgetting import purge
 from memchat.store import repair
 from tests.support import private
@@ -167,7 +168,7 @@ def test_what_is_forgotten_while_another_cleans_up_is_cleaned_up_too(mc, monkeyp
     def meanwhile() -> bool:
         done = truncate()
         with private.database(mc).write() as tx:
-            purge.forget(tx, [second], mc.settings.zone, mc.now)
+            purge.forget(Context(tx, WHOLE_STORE, mc.now, mc.settings.zone), [second])
         return done
 
     with monkeypatch.context() as now:
@@ -282,7 +283,7 @@ def test_undoing_one_deletion_leaves_others_that_share_its_words_forgotten(
 ) -> None:
     ana = mc.user("ana")
     with ana.chat() as chat:
-        assert chat.send("My home town is Lisbon.").text
+        assert chat.send("My home town is Lisbon.").read()
         chat.abandon()
         ana.memories.delete(ana.memories.add("profile", "city", "Lisbon").id)
         book = ana.memories.add("fact", "book", "Night Train to Lisbon")

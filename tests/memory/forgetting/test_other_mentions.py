@@ -82,9 +82,9 @@ def test_another_person_s_words_and_another_app_s_are_neither_listed_nor_blanked
     memory = works_at_quokkaland(mc, extract_model)
     extract_model.replies.extend([answer(), answer()])
     with mc.user("bo").chat() as chat:
-        chat.send("Quokkaland is mine").text
+        chat.send("Quokkaland is mine").read()
     with mc.user("ana", app="work").chat() as chat:
-        chat.send("Quokkaland at work").text
+        chat.send("Quokkaland at work").read()
     assert told(mc, memory) == []
 
 
@@ -92,9 +92,9 @@ def test_a_fact_for_every_app_is_looked_for_in_every_app_of_the_person(mc, extra
     memory = mc.user(**ANA).memories.add("profile", "employer", "Quokkaland Ltd", all_apps=True)
     extract_model.replies.extend([answer(), answer()])
     with mc.user("ana", app="work").chat() as chat:
-        chat.send("Quokkaland at work").text
+        chat.send("Quokkaland at work").read()
     with mc.user("bo").chat() as chat:
-        chat.send("Quokkaland is mine").text
+        chat.send("Quokkaland is mine").read()
     assert told(mc, memory) == [("message", f"{BLANK} at work")]
 
 
@@ -316,7 +316,7 @@ def test_a_place_of_another_person_is_not_blanked_whoever_names_it(mc, extract_m
     extract_model.replies.extend([answer(), answer()])
     talk(mc, "Quokkaland had a party")
     with bo.chat() as chat:
-        chat.send("Quokkaland is mine").text
+        chat.send("Quokkaland is mine").read()
     (session,) = bo.sessions.list()
     theirs = bo.sessions.messages(session.id)[0].id
     found = everywhere(mc, memory)
@@ -352,7 +352,7 @@ def forgets_in_chat(open_store, extract_model) -> tuple[MemChat, Chat]:
     model.replies.extend(["Try it with cumin. Shall I go on?", "All right."])
     ana.memories.add("profile", "employer", "Quokkaland Ltd")
     chat = ana.chat()
-    chat.send("Forget my employer.").text
+    chat.send("Forget my employer.").read()
     return mc, chat
 
 
@@ -364,12 +364,12 @@ def test_the_chat_says_what_else_speaks_of_it_and_a_yes_blanks_that(
     open_store, extract_model
 ) -> None:
     mc, chat = forgets_in_chat(open_store, extract_model)
-    assert chat.send("yes").text == (
+    assert chat.send("yes").read() == (
         "Forgotten: 1 memory.\n\nIt is also spoken of elsewhere: 1 message.\n"
         f"- 2026-05-01, message: “{BLANK} had a party”\nBlank all of these, too? (yes or no)"
     )
     assert said_once(mc) == "Quokkaland had a party"
-    assert chat.send("yes").text == "Blanked: 1 message."
+    assert chat.send("yes").read() == "Blanked: 1 message."
     chat.end()
     mc.jobs.run()
     assert rows_with(mc, "quokkaland") == [] == files_with(mc, "quokkaland")
@@ -378,9 +378,9 @@ def test_the_chat_says_what_else_speaks_of_it_and_a_yes_blanks_that(
 @pytest.mark.parametrize("no", ["no", "What is a good recipe for lentils?"])
 def test_anything_but_a_yes_leaves_all_else_as_it_is(open_store, extract_model, no: str) -> None:
     mc, chat = forgets_in_chat(open_store, extract_model)
-    chat.send("yes").text
-    assert chat.send(no).text.startswith("All else stays as it is.")
-    chat.send("yes").text
+    chat.send("yes").read()
+    assert chat.send(no).read().startswith("All else stays as it is.")
+    chat.send("yes").read()
     assert said_once(mc) == "Quokkaland had a party"
 
 
@@ -388,5 +388,5 @@ def test_the_question_comes_last_so_that_a_yes_means_nothing_else(
     open_store, extract_model
 ) -> None:
     _, chat = forgets_in_chat(open_store, extract_model)
-    said = chat.send("Yes. What is a good recipe for lentils?").text
+    said = chat.send("Yes. What is a good recipe for lentils?").read()
     assert said.index("Shall I go on?") < said.index("Blank all of these, too?")

@@ -102,9 +102,9 @@ def test_a_fact_of_this_conversation_forgotten_while_the_reply_comes_in_is_not_w
     mc = open_store(chat_model=ScriptedModel(["Fine.", reply]), pinned_tokens=0)
     extract_model.replies.append(answer(fact("I moved to Zanzibar", "city", "Zanzibar")))
     chat = mc.user("ana").chat()
-    assert chat.send(TOLD).text
+    assert chat.send(TOLD).read()
     chat.end()
-    assert chat.send("How are you?").text
+    assert chat.send("How are you?").read()
     assert mc.user("ana").sessions.why().reply.content == f"Still in {BLANK}?"
     assert rows_with(mc, "Zanzibar") == [] and files_with(mc, "Zanzibar") == []
 
@@ -241,7 +241,7 @@ def test_a_prompt_says_how_many_of_its_turns_were_deleted_since(
     chat = ana.chat()
     for text in ("My colour is mauve", "second", "third"):
         reply = chat.send(text)
-        assert reply.text
+        assert reply.read()
     whole = ana.sessions.why(reply.message_id)
     assert (whole.deleted, whole.prompt) == (0, chat_model.requests[-1].messages)
     assert "deleted" not in run(mc, monkeypatch, capsys, "why", "--prompt")[1]
@@ -262,7 +262,7 @@ def test_a_reply_whose_question_no_longer_fits_is_no_deleted_turn(open_store: Op
     chat = ana.chat()
     for n in range(20):
         reply = chat.send(f"Turn {n} " + "and some more words " * (n % 5 * 8))
-        assert reply.text
+        assert reply.read()
         found = ana.sessions.why(reply.message_id)
         assert (found.deleted, found.prompt) == (0, model.requests[-1].messages)
 
@@ -274,13 +274,13 @@ def test_a_muted_value_does_not_come_back_behind_what_replaced_it(mc) -> None:
     ana = mc.user("ana")
     old = ana.memories.add("profile", "city", "Lisbon").id
     chat = ana.chat()
-    assert chat.send("Hi").text
+    assert chat.send("Hi").read()
     ana.sessions.mute(old, chat.session_id)
     ana.memories.add("profile", "city", "Porto")
     mc.jobs.embed()
     asked = "Was my city Lisbon?"
     reply = chat.send(asked)
-    assert reply.text
+    assert reply.read()
     texts = [hit.text for hit in given(reply.shown)]
     assert len(texts) == 1 and "Porto" in texts[0] and "Lisbon" not in texts[0]
     assert any("before: Lisbon" in line.hit.text for line in reply_to(mc, asked).lines)
@@ -294,12 +294,12 @@ def test_what_taught_a_muted_fact_stays_out_once_that_is_replaced(
     tell(mc, extract_model)
     old = ana.memories.list()[0].id
     chat = ana.chat()
-    assert chat.send("Hi").text
+    assert chat.send("Hi").read()
     ana.sessions.mute(old, chat.session_id)
     ana.memories.add("profile", "city", "Porto")
     mc.jobs.embed()
     reply = chat.send(ASKED)
-    assert reply.text and not any("Zanzibar" in hit.text for hit in reply.shown.hits)
+    assert reply.read() and not any("Zanzibar" in hit.text for hit in reply.shown.hits)
     assert shows(reply_to(mc, ASKED), "Zanzibar")
 
 
@@ -312,14 +312,14 @@ def test_a_turn_of_this_conversation_does_not_bring_back_what_it_taught(
     mc = open_store(chat_model=model)
     ana = mc.user("ana")
     chat = ana.chat()
-    assert chat.send("I live in Lisbon, near the river.").text
+    assert chat.send("I live in Lisbon, near the river.").read()
     chat.end()
     city = ana.memories.list()[0].id
     for n in range(30):
-        assert chat.send(f"Turn {n} about gardening " + "more words " * 12).text
+        assert chat.send(f"Turn {n} about gardening " + "more words " * 12).read()
     asked = "Lisbon river"
     reply = chat.send(asked)
-    assert reply.text and "conversation" in {hit.channel for hit in reply.shown.hits}
+    assert reply.read() and "conversation" in {hit.channel for hit in reply.shown.hits}
     if how == "held":
         ana.memories.delete(city, hold=60)
     else:
@@ -328,7 +328,7 @@ def test_a_turn_of_this_conversation_does_not_bring_back_what_it_taught(
         ana.memories.add("profile", "city", "Porto")
         mc.jobs.embed()
     reply = chat.send(f"{asked}, again")
-    assert reply.text and not any("near the river" in hit.text for hit in reply.shown.hits)
+    assert reply.read() and not any("near the river" in hit.text for hit in reply.shown.hits)
 
 
 # --- what became of a line

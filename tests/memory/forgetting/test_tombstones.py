@@ -95,7 +95,7 @@ def test_no_wording_of_the_same_messages_brings_it_back(
 def test_an_older_message_does_not_bring_it_back_either(mc, extract_model, clock) -> None:
     ana = mc.user("ana")
     with ana.chat() as chat:
-        assert chat.send("My flat in Zanzibar is small, and I keep bees.").text
+        assert chat.send("My flat in Zanzibar is small, and I keep bees.").read()
         chat.abandon()
         ana.memories.delete(ana.memories.add("profile", "city", "Zanzibar").id)
         clock.advance(seconds=60)

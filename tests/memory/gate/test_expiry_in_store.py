@@ -72,7 +72,7 @@ def tell(mc: MemChat, model: Any, text: str, said: str, code: str, value: str) -
 
 def injected(mc: MemChat, chat_model: Any, question: str) -> str:
     with mc.user("ana").chat() as chat:
-        assert chat.send(question).text
+        assert chat.send(question).read()
         block = str(chat_model.requests[-1].messages[0].content)
         chat.abandon()
     return block

@@ -64,9 +64,9 @@ def test_a_chat_finds_for_a_short_message_what_the_one_before_it_speaks_of(
     mc.jobs.embed()
     extract_model.replies.append(answer())
     with ana.chat() as chat:
-        _ = chat.send("Which kayak suits me?").text
+        _ = chat.send("Which kayak suits me?").read()
         reply = chat.send("And why?")
-        _ = reply.text
+        _ = reply.read()
     assert kayak.id in {hit.id for hit in reply.shown.hits}
     with private.database(mc).read() as tx:
         hashes = set(tx.exec_driver_sql("SELECT hash FROM embeddings").scalars())

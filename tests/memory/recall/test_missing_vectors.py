@@ -327,7 +327,7 @@ def test_turns_without_a_vector_are_counted_too_and_get_theirs_from_a_local_serv
     said = "My boat is a red kayak that lies in Braga."
     extract_model.replies.append(answer(fact("My boat is a red kayak", "boat", "a red kayak")))
     with mc.user("ana").chat() as chat:
-        assert chat.send(said).text
+        assert chat.send(said).read()
     found = ask(mc, "where lies Braga?")
     assert found.degraded == (
         f"1 fact and 1 turn of past conversations are searched by their words only: {COMING}"

@@ -24,7 +24,7 @@ def talk(mc: MemChat, extract: ScriptedModel, *said: str, facts=(), user="ana", 
     extract.replies.append(answer(*facts, title=where.pop("title", ""), summary=""))
     with mc.user(user, **where).chat() as chat:
         for words in said:
-            assert chat.send(words).text
+            assert chat.send(words).read()
     assert chat.failure is None
     return chat.session_id
 
@@ -71,10 +71,10 @@ def test_a_moment_is_nobody_else_s(mc, extract_model) -> None:
 def test_what_was_said_off_the_record_is_not_found(mc, extract_model) -> None:
     ana = mc.user("ana")
     with ana.chat(incognito=True) as chat:
-        assert chat.send("The plumber mends the boiler.").text
+        assert chat.send("The plumber mends the boiler.").read()
     ana.set_memory(False, all_apps=True)
     with ana.chat() as chat:
-        assert chat.send("The roofer mends the roof.").text
+        assert chat.send("The roofer mends the roof.").read()
     ana.set_memory(True, all_apps=True)
     talk(mc, extract_model, "The baker bakes rolls.")
     assert len(found(mc, "baker")) == 1
@@ -134,7 +134,7 @@ def test_a_moment_that_only_proves_a_fact_gives_it_its_place(mc, extract_model) 
     hits = ana.search("live Lisbon").hits
     assert [hit.kind for hit in hits] == ["memory"]
     reply = ana.chat().send("Do I live in Lisbon or elsewhere?")
-    assert reply.text and [hit.kind for hit in reply.shown.hits] == ["memory"]
+    assert reply.read() and [hit.kind for hit in reply.shown.hits] == ["memory"]
 
 
 def test_what_a_fact_s_line_tells_as_its_past_is_not_told_again(
@@ -146,7 +146,7 @@ def test_what_a_fact_s_line_tells_as_its_past_is_not_told_again(
         clock.advance(days=1)
     with mc.user("ana").chat() as chat:
         reply = chat.send("Where do I live now, still in Faro?")
-        assert reply.text
+        assert reply.read()
         shown = [hit.text for hit in reply.shown.hits]
     assert len(shown) == 1 and "city: Turin" in shown[0] and "before: Faro" in shown[0]
 
@@ -163,7 +163,7 @@ def test_a_key_written_apart_or_together_is_the_same_word(
         talk(mc, extract_model, said, facts=[fact(said, key, value, **links)])
         clock.advance(days=1)
     reply = mc.user("ana").chat().send(f"What is my {name}?")
-    assert reply.text
+    assert reply.read()
     (shown,) = [hit.text for hit in reply.shown.hits]
     assert f"{key}: {values[1]}" in shown and f"before: {values[0]}" in shown
 
@@ -176,7 +176,7 @@ def test_a_moment_lifts_the_best_of_its_facts_and_no_other(mc, extract_model) ->
     ]
     extract_model.replies.append(answer(*facts, summary="They work as a potter in Lisbon."))
     with mc.user("ana").chat() as chat:
-        assert chat.send(said).text
+        assert chat.send(said).read()
     recall, scope = private.parts(mc).recall, Scope("ana")
     question = recall.question("work as a potter in Lisbon?")
     alone = {hit.memory.key: hit.score for hit in recall.search(scope, question, 5).hits}
@@ -221,9 +221,9 @@ def test_the_conversation_that_goes_on_does_not_quote_itself(mc, extract_model) 
     ana = mc.user("ana")
     session_id = talk(mc, extract_model, "The plumber mends the boiler.")
     again = ana.chat(resume=session_id).send("When comes the plumber?")
-    assert again.text and again.shown.hits == ()
+    assert again.read() and again.shown.hits == ()
     other = ana.chat().send("When comes the plumber?")
-    assert other.text and [hit.kind for hit in other.shown.hits] == ["message"]
+    assert other.read() and [hit.kind for hit in other.shown.hits] == ["message"]
 
 
 def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_model) -> None:
@@ -235,14 +235,14 @@ def test_facts_come_first_and_moments_as_far_as_they_fit(open_store, extract_mod
     for budget in (1100, 230):
         store = open_store(budget_tokens=budget)
         reply = store.user("ana").chat().send("Which plumber came again?")
-        assert reply.text
+        assert reply.read()
         kinds = [hit.kind for hit in reply.shown.hits]
         assert kinds == ["memory", *["message"] * (len(kinds) - 1)]
         assert len(kinds) == (10 if budget == 1100 else 2)
         block = private.parts(store).model().requests[-1].messages[0].content
         assert estimate_tokens(block[block.index("# Memories") :]) <= budget
     once_more = open_store(budget_tokens=1100).user("ana").chat().send("Which plumber came again?")
-    assert once_more.text and [h.id for h in once_more.shown.hits][1:] == [
+    assert once_more.read() and [h.id for h in once_more.shown.hits][1:] == [
         h.id for h in open_store().user("ana").search("Which plumber came again?", limit=20).hits
         if h.kind == "message"
     ]  # fmt: skip
@@ -260,7 +260,7 @@ def test_what_is_much_weaker_than_the_best_is_left_out_though_there_is_room(
     best, weak = ana.search(question).hits
     assert "trumpet" in weak.text and weak.score < best.score / 2
     reply = ana.chat().send(question)
-    assert reply.text and [hit.id for hit in reply.shown.hits] == [best.id]
+    assert reply.read() and [hit.id for hit in reply.shown.hits] == [best.id]
 
 
 def test_secrets_are_masked_in_a_moment_and_not_embedded(mc, extract_model) -> None:
@@ -361,13 +361,13 @@ def test_facts_turns_and_summary_are_embedded_once_in_one_batch(
         answer(fact("I live in Lisbon", "city", "Lisbon"), summary="I live in Lisbon.")
     )
     with ana.chat() as chat:
-        assert chat.send("I live in Lisbon").text
+        assert chat.send("I live in Lisbon").read()
         batches.clear()
     (batch,) = batches
     assert len(batch) == 4, "a fact, a message, its reply, the summary"
     with ana.chat(resume=chat.session_id) as chat:
         chat_model.replies.appendleft("Does it?")
-        assert chat.send("And it rains all winter long").text
+        assert chat.send("And it rains all winter long").read()
         extract_model.replies.append(answer())
         batches.clear()
     assert [len(batch) for batch in batches] == [2], "what was said since, and nothing again"
@@ -470,8 +470,8 @@ def test_what_a_sentence_says_beside_its_fact_is_still_told(mc, extract_model, a
     said = "I moved from Lisbon to Porto last month because of my new job at Sonae"
     extract_model.replies.append(answer(fact(said, "city", "Porto"), title="t"))
     with ana.chat() as chat:
-        assert chat.send(f"{said}.").text
+        assert chat.send(f"{said}.").read()
     assert any(word in hit.text for hit in ana.search(asked).hits)
     reply = ana.chat().send(asked)
-    assert reply.text
+    assert reply.read()
     assert any(word in hit.text for hit in reply.shown.hits)

@@ -48,7 +48,7 @@ def why(mc: MemChat, *said: str) -> Why:
     ana = mc.user(**ANA)
     chat = ana.chat()
     for message in said:
-        assert chat.send(message).text
+        assert chat.send(message).read()
     return ana.sessions.why()
 
 
@@ -64,7 +64,7 @@ def test_two_different_messages_of_a_conversation_begin_alike_up_to_the_end_of_t
     mc.jobs.embed()
     chat = ana.chat()
     for message in ("Where is my red kayak?", "What is the capital of Peru?", "Is Lisbon nice?"):
-        assert chat.send(message).text
+        assert chat.send(message).read()
     prompts = [request.messages[0].content for request in chat_model.requests]
     listed = "- #1 city: Lisbon\n- #2 boat: a red kayak (said 2026-05-01)\n"
     beginnings = {prompt[: prompt.index(listed) + len(listed)] for prompt in prompts}
@@ -97,7 +97,7 @@ def test_a_fact_kept_meanwhile_is_appended_and_a_forgotten_one_vanishes(
         lambda: ana.memories.delete(first.id),
     ):
         change()
-        assert chat.send("Hello").text
+        assert chat.send("Hello").read()
         seen.append(numbers(chat_model.requests[-1].messages[0].content))
     assert seen == [[1], [1, 2], [2]]
 
@@ -188,9 +188,9 @@ def test_what_is_muted_in_a_conversation_is_not_in_its_list(
     muted = ana.memories.add("fact", "boat", "a red kayak")
     ana.memories.add("fact", "aunt", "Ada")
     chat = ana.chat()
-    assert chat.send("Hello").text
+    assert chat.send("Hello").read()
     ana.sessions.mute(muted.id, chat.session_id)
-    assert chat.send("Hello").text
+    assert chat.send("Hello").read()
     assert numbers(chat_model.requests[-1].messages[0].content) == [2]
 
 
@@ -213,10 +213,10 @@ def test_no_row_that_says_what_a_muted_one_says_is_in_the_prompt(
         ana.memories.add("fact", "note", f"one of many notes, number {n}")
     mc.jobs.embed()
     chat = ana.chat()
-    assert chat.send("Hello").text
+    assert chat.send("Hello").read()
     assert "allergy" in block_of(chat_model.requests[-1].messages[0].content)
     ana.sessions.mute(first.id, chat.session_id)
-    assert chat.send("Is an allergy to nuts common?").text
+    assert chat.send("Is an allergy to nuts common?").read()
     block = block_of(chat_model.requests[-1].messages[0].content)
     assert "notes" in block and "allergy" not in block
 
@@ -394,10 +394,10 @@ def test_a_list_is_kept_once_for_all_replies_that_were_sent_it(
         ana.memories.add("fact", "note", f"note {n}")
     chat = ana.chat()
     for n in range(4):
-        assert chat.send(f"Hello {n}").text
+        assert chat.send(f"Hello {n}").read()
     assert (rows(mc, "fact_lists"), rows(mc, "fact_list_lines")) == (1, 5)
     ana.memories.add("fact", "note", "one more")
-    assert chat.send("Hello again").text
+    assert chat.send("Hello again").read()
     assert (rows(mc, "fact_lists"), rows(mc, "fact_list_lines")) == (2, 11)
     replies = [m for m in ana.sessions.messages(chat.session_id) if m.role == "assistant"]
     for reply, request in zip(replies, chat_model.requests, strict=True):
@@ -440,5 +440,5 @@ def test_all_that_was_sent_is_counted(mc: MemChat) -> None:
     ana.memories.add("fact", "aunt", "Ada")
     mc.jobs.embed()
     reply = ana.chat().send("Where is my red kayak boat?")
-    assert reply.text and reply.shown.lines == 2
+    assert reply.read() and reply.shown.lines == 2
     assert [hit.memory.value for hit in given(reply.shown)] == ["a red kayak", "Ada"]

@@ -320,7 +320,7 @@ def mc(open_store: Opener) -> MemChat:
 def given_for(mc: MemChat, text: str, kind: str = "memory") -> list[Hit]:
     """What a new conversation is given for a message."""
     reply = mc.user("ana").chat().send(text)
-    assert reply.text
+    assert reply.read()
     return [hit for hit in reply.shown.hits if hit.kind == kind]
 
 
@@ -407,9 +407,9 @@ def test_a_long_conversation_does_not_hide_what_was_said_that_day_in_another(
     talk(mc, "I sold the kayak")
     chat = mc.user("ana").chat()
     for n in range(search.MOST + 5):
-        assert chat.send(f"Line {n} about the garden").text
+        assert chat.send(f"Line {n} about the garden").read()
     reply = chat.send("What did I tell you today?")
-    assert reply.text
+    assert reply.read()
     assert ["I sold the kayak" in hit.text for hit in reply.shown.hits if hit.session_id] == [True]
 
 
@@ -434,7 +434,7 @@ def test_what_is_out_of_sight_is_not_found_by_its_day_either(mc, clock, extract_
     ana.memories.delete(hidden, hold=1000)
     mc.user("ana", app="default").set_memory(False)
     with ana.chat() as off:
-        assert off.send("Said with memory off").text
+        assert off.send("Said with memory off").read()
     mc.user("ana", app="default").set_memory(True)
     extract_model.replies.append(answer(fact("I keep bees", "hobby", "bees")))
     talk(mc, "I keep bees")
@@ -443,12 +443,12 @@ def test_what_is_out_of_sight_is_not_found_by_its_day_either(mc, clock, extract_
     clock.advance(days=1)
     chat = ana.chat()
     reply = chat.send(ask)
-    assert reply.text
+    assert reply.read()
     assert {hit.memory.value for hit in reply.shown.hits if hit.memory} == {"muted", "bees"}
     for memory_id in (muted, bees):
         ana.sessions.mute(memory_id, chat.session_id)
     reply = chat.send(ask)
-    assert reply.text and reply.shown.hits == ()
+    assert reply.read() and reply.shown.hits == ()
 
 
 def test_the_receipt_tells_that_a_line_was_given_for_its_day(mc, clock) -> None:

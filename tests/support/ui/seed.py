@@ -100,7 +100,7 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
             reader.replies.append(read)
             with person.chat() as talk:
                 for said, _ in turns:
-                    talk.send(said).text
+                    talk.send(said).read()
                     clock.advance(seconds=80)
             clock.advance(days=1.4)
         reader.replies.append(
@@ -112,6 +112,6 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
         )
         chat.replies.extend(["Faro is lovely in spring.", "It has served you well."])
         with person.chat() as talk:
-            talk.send("Rita wants to move to Faro, she says.").text
-            talk.send("Maybe I will sell the bike.").text
+            talk.send("Rita wants to move to Faro, she says.").read()
+            talk.send("Maybe I will sell the bike.").read()
         mc.jobs.run(user=user)

@@ -67,7 +67,7 @@ def check(case: Case) -> None:
     if any(turn.role == "assistant" for turn in between):
         case.signals.append("the cited message is not the assistant's latest")
     case.ref = (cited, span)
-    _check_pointer(case, user, cited, span)
+    _check_pointer(case, cited, span)
     _check_content(case, span)
 
 
@@ -83,7 +83,7 @@ def _repeats(span: str, memory: str) -> bool:
     )
 
 
-def _check_pointer(case: Case, user: Turn, cited: Turn, span: Span) -> None:
+def _check_pointer(case: Case, cited: Turn, span: Span) -> None:
     """Whether the user's words take up what is cited: they name a word of it, or the item by its
     place in a list, or answer a question."""
     inside = fold(case.proofs[0][1].text).text
