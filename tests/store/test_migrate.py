@@ -274,7 +274,7 @@ def test_a_store_of_the_first_revision_finds_its_replaced_values_from_now_on(
 ) -> None:
     home = tmp_path / "store"
     home.mkdir()
-    with sqlite3.connect(home / FILE) as raw:
+    with closing(sqlite3.connect(home / FILE)) as raw:
         raw.execute("PRAGMA journal_mode=WAL")
     engine = create_engine(f"sqlite:///{home / FILE}")
     with engine.begin() as tx:
