@@ -15,15 +15,16 @@ from memchat.config.settings import VARIABLES
 from tests.support import pages
 from tests.support.paths import ROOT
 
-COMMAND = re.compile(r"memchat ((?:--env-file \S+ )?[a-z-]+[^\n#]*)")
+COMMAND = re.compile(r"memchat ((?:-\S+ |--env-file \S+ )*[a-z][a-z-]+[^\n#]*)")
 OTHER_VARIABLES = {"MEMCHAT_DEBUG", "MEMCHAT_HOME", "MEMCHAT_USER"}
 ROOT_COMMAND: Any = typer.main.get_command(app)
 
 
 def unknown(line: str) -> str | None:
     """What of a command line, without the word memchat, the program does not know."""
-    words = line.removeprefix("--env-file").split()
-    words = words[1:] if line.startswith("--env-file") else words
+    words = re.sub(r"--env-file \S+", "", line).split()
+    while words and words[0].startswith("-"):
+        words.pop(0)
     command, context = ROOT_COMMAND, click.Context(ROOT_COMMAND)
     while hasattr(command, "commands") and words and re.fullmatch(r"[a-z][a-z-]*,?", words[0]):
         name = words.pop(0).rstrip(",")
@@ -52,6 +53,7 @@ def test_commands_and_options_exist(page: Path) -> None:
         ("remember this", "remember"),
         ("chat --offline", "--offline"),
         ("--env-file .env chat", None),
+        ("-v --env-file .env talk", "talk"),
         ("memories update 3 --value tea", None),
     ],
 )
