@@ -12,6 +12,9 @@ from hypothesis import strategies as st
 
 from memchat import demo
 from memchat.config import load, places
+from tests.support import pages
+from tests.support.paths import ROOT
+from tests.support.whole_routes import needs_weights
 
 
 class Terminal(io.StringIO):
@@ -38,6 +41,16 @@ def test_it_fits_on_a_screen_in_plain_text(shown: tuple[str, Path]) -> None:
 
 def test_it_says_that_a_stand_in_answers(shown: tuple[str, Path]) -> None:
     assert "No provider key is set: an offline stand-in answers" in shown[0]
+
+
+@needs_weights
+def test_the_readme_shows_a_part_of_it_as_it_is(shown: tuple[str, Path]) -> None:
+    transcript = pages.blocks((ROOT / "README.md").read_text("utf-8"), "text")[0]
+    paragraphs = transcript.rstrip("\n").split("\n\n")
+    assert paragraphs[0].startswith("1. A conversation")
+    printed = shown[0].split("\n\n")
+    first = printed.index(paragraphs[0])
+    assert printed[first : first + len(paragraphs)] == paragraphs
 
 
 def test_every_line_of_the_person_is_shown_and_answered(shown: tuple[str, Path]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ DELETIONS = 2_200
 
 
 @pytest.fixture
-def database(tmp_path: Path) -> Database:
+def database(tmp_path: Path) -> Iterator[Database]:
     """Some pages of kept words; in a smaller index nothing ever nests."""
     chance = random.Random(1)
     database = Database(empty_store.place(tmp_path))
@@ -25,7 +27,8 @@ def database(tmp_path: Path) -> Database:
         for row in range(1, 151):
             words = " ".join(f"w{chance.randrange(10**6)}" for _ in range(12))
             keywords.write(tx, "messages", row, 7, f"kept {words}")
-    return database
+    yield database
+    database.close()
 
 
 def test_the_keyword_index_outlives_thousands_of_deletions_and_keeps_none_of_their_words(
@@ -39,7 +42,7 @@ def test_the_keyword_index_outlives_thousands_of_deletions_and_keeps_none_of_the
             if number % 100 == 0:
                 blocks = tx.exec_driver_sql("SELECT block FROM messages_fts_data").scalars()
                 assert b"zanzibar" not in b"".join(blocks)
-    with Database(database.home).read() as tx:
+    with closing(Database(database.home)) as again, again.read() as tx:
         assert len(keywords.matches(tx, "messages", [7], ["kept"]).best(1_000)) == 150
         assert keywords.matches(tx, "messages", [7], ["forget"]).best(5) == []
 
