@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,11 @@ import streamlit as st
 from memchat.app import MemChat, User
 from memchat.errors import MemChatError, SecretError
 from memchat.types import CreatedBy, Elsewhere, Memory
-from ui import launch
+from ui import launch, server
 from ui.desk import Desk, Task
 from ui.launch import USER
 
 STYLE = Path(__file__).with_name("style.css")
-UNDER_WAY = Path(__file__).with_name("under_way.js")
 UNDO_SECONDS = 10.0
 LOOKED_FOR = 20
 """Memories forgotten at once of which it is told what else speaks of them."""
@@ -42,15 +41,10 @@ TYPES = {
     "fact": "Fact",
     "other": "Other",
 }
-_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)`[^`\n]+`(?!`))", re.DOTALL)
-_FENCED = re.compile(r"^(`{3,}+)[^`\n]*$(?:\n.*)*?(?:\n\1`*[ \t]*$|\Z)", re.MULTILINE)
-_UNSURE = re.compile(r"^(?!```).*```|~~~|^ {0,3}(?:<|:::|\$\$)", re.MULTILINE)
-"""Where a fence may be no fence: within a list, a quotation, HTML, a formula, or another."""
-_ACTIVE = re.compile(r"(?<!\\)((?:\\\\)*)(\$|:(?=[a-z_+-]+\[))", re.IGNORECASE)
-_ICON = re.compile(r"(https?://\S+)|:(?=[\w+-]+[:/])")
+_ICON = re.compile(r"(https?://\S+)|:(?=material/|(?!\d+:)[\w+-]+:|100:|1234:)")
 _JOINER = "\u2060"
-"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does, and
-``![`` from becoming an image."""
+"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does. What is
+copied from the page is copied without it (``scripts/copy.js``)."""
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 
 
@@ -78,28 +72,6 @@ def person() -> User:
 
 
 # Text
-
-
-def markdown(text: str) -> str:
-    """A model's words as Markdown that is words alone: no formulas, images or icons.
-
-    An image would be fetched from wherever the words say, and tell that place what was asked.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    parts = _CODE.split(text)
-    quiet = "".join(p if n % 2 else _still(_ACTIVE.sub(r"\1\\\2", p)) for n, p in enumerate(parts))
-    if _UNSURE.search(text):
-        return _pictureless(quiet)
-    done, at = "", 0
-    for fence in _FENCED.finditer(quiet):
-        done += _pictureless(quiet[at : fence.start()]) + fence[0]
-        at = fence.end()
-    return done + _pictureless(quiet[at:])
-
-
-def _pictureless(text: str) -> str:
-    # Also in what looks like code: where it is none to the renderer, it is fetched.
-    return text.replace("![", f"!{_JOINER}[")
 
 
 def literal(text: str) -> str:
@@ -142,30 +114,17 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def style() -> None:
-    """The app's own rules, beside the theme, and the line that shows what is under way."""
+    """The app's own rules, beside the theme, and its scripts."""
     st.html(f"<style>{STYLE.read_text('utf-8')}</style>")
     with st.container(key="heard"):
-        script = f"<script>{UNDER_WAY.read_text('utf-8')}</script>"
-        st.html(script, unsafe_allow_javascript=True)
+        own = "".join(f'<script src="/memchat/{name}"></script>' for name in server.SCRIPT_NAMES)
+        st.html(own, unsafe_allow_javascript=True)
 
 
 def announce(text: str) -> None:
     """Say something to a screen reader, once: the app's one polite live region."""
-    script = """<script>(() => {
-      let region = document.getElementById("memchat-status");
-      if (!region) {
-        region = document.createElement("div");
-        region.id = "memchat-status";
-        region.className = "memchat-hidden";
-        region.setAttribute("role", "status");
-        region.setAttribute("aria-live", "polite");
-        document.body.append(region);
-      }
-      const words = WORDS;
-      if (region.textContent !== words) region.textContent = words;
-    })();</script>"""
     with st.container(key="announcer"):
-        st.html(script.replace("WORDS", json.dumps(text)), unsafe_allow_javascript=True)
+        st.html(f'<span class="memchat-hidden">{escape(text)}</span>')
 
 
 def heading(title: str, lead: str = "") -> None:

@@ -39,7 +39,7 @@ def launch(user: str, port: int, settings: Settings, tell: Callable[[str], objec
     _started_with = _of_this_process_alone(settings)
     _leave_the_working_folder()
     try:
-        from streamlit.web import bootstrap
+        from ui import server
     except ImportError as error:
         raise ConfigError(
             f"Streamlit is not installed ({error}); run make, or pip install it"
@@ -49,8 +49,7 @@ def launch(user: str, port: int, settings: Settings, tell: Callable[[str], objec
     tell(f"memchat is at {url}; Ctrl-C ends it")
     if _has_screen():
         threading.Thread(target=_open_browser, args=(url, port), daemon=True).start()
-    bootstrap.load_config_options(flag_options=theme.options(port))
-    bootstrap.run(str(SCRIPT), False, [], theme.options(port))
+    server.app(SCRIPT).run(config=theme.options(port))
 
 
 def settings() -> Settings:
