@@ -26,7 +26,7 @@ def main() -> None:
 
         with ana.chat() as chat:
             reply = chat.send("What do you know about my job?")
-            print("assistant:", reply.text.splitlines()[0])
+            print("assistant:", reply.read().splitlines()[0])
             why = ana.sessions.why()
             for given in (*why.lines, *why.also):
                 print("the reply was given:", given.hit.text)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import getpass
-import json
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
-from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,20 +15,12 @@ import streamlit as st
 
 from memchat.app import MemChat, User
 from memchat.errors import MemChatError, SecretError
-from memchat.types import CreatedBy, Elsewhere, Memory
-from ui import launch
-from ui.desk import Desk, Task
+from memchat.types import CreatedBy, Memory
+from ui import launch, server
+from ui.desk import Desk
 from ui.launch import USER
 
 STYLE = Path(__file__).with_name("style.css")
-UNDER_WAY = Path(__file__).with_name("under_way.js")
-UNDO_SECONDS = 10.0
-LOOKED_FOR = 20
-"""Memories forgotten at once of which it is told what else speaks of them."""
-SLOWEST = 100
-"""Memories a second that are forgotten even on a busy machine."""
-AT_ONCE_SECONDS = 0.2
-"""What takes longer tells how far it is."""
 CREATED: dict[CreatedBy, str] = {
     "manual": "entered by you",
     "auto": "learnt in chat",
@@ -42,15 +33,10 @@ TYPES = {
     "fact": "Fact",
     "other": "Other",
 }
-_CODE = re.compile(r"(```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|(?<!`)`[^`\n]+`(?!`))", re.DOTALL)
-_FENCED = re.compile(r"^(`{3,}+)[^`\n]*$(?:\n.*)*?(?:\n\1`*[ \t]*$|\Z)", re.MULTILINE)
-_UNSURE = re.compile(r"^(?!```).*```|~~~|^ {0,3}(?:<|:::|\$\$)", re.MULTILINE)
-"""Where a fence may be no fence: within a list, a quotation, HTML, a formula, or another."""
-_ACTIVE = re.compile(r"(?<!\\)((?:\\\\)*)(\$|:(?=[a-z_+-]+\[))", re.IGNORECASE)
-_ICON = re.compile(r"(https?://\S+)|:(?=[\w+-]+[:/])")
+_ICON = re.compile(r"(https?://\S+)|:(?=material/|(?!\d+:)[\w+-]+:|100:|1234:)")
 _JOINER = "\u2060"
-"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does, and
-``![`` from becoming an image."""
+"""Unseen; behind a colon it keeps ``:name:`` from becoming an icon, which no escape does. What is
+copied from the page is copied without it (``scripts/copy.js``)."""
 _PUNCTUATION = re.compile(r"([\\`*_{}\[\]()#+\-.!|<>$~:])")
 
 
@@ -78,28 +64,6 @@ def person() -> User:
 
 
 # Text
-
-
-def markdown(text: str) -> str:
-    """A model's words as Markdown that is words alone: no formulas, images or icons.
-
-    An image would be fetched from wherever the words say, and tell that place what was asked.
-    """
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    parts = _CODE.split(text)
-    quiet = "".join(p if n % 2 else _still(_ACTIVE.sub(r"\1\\\2", p)) for n, p in enumerate(parts))
-    if _UNSURE.search(text):
-        return _pictureless(quiet)
-    done, at = "", 0
-    for fence in _FENCED.finditer(quiet):
-        done += _pictureless(quiet[at : fence.start()]) + fence[0]
-        at = fence.end()
-    return done + _pictureless(quiet[at:])
-
-
-def _pictureless(text: str) -> str:
-    # Also in what looks like code: where it is none to the renderer, it is fetched.
-    return text.replace("![", f"!{_JOINER}[")
 
 
 def literal(text: str) -> str:
@@ -142,30 +106,17 @@ def plural(count: int, one: str, many: str | None = None) -> str:
 
 
 def style() -> None:
-    """The app's own rules, beside the theme, and the line that shows what is under way."""
+    """The app's own rules, beside the theme, and its scripts."""
     st.html(f"<style>{STYLE.read_text('utf-8')}</style>")
     with st.container(key="heard"):
-        script = f"<script>{UNDER_WAY.read_text('utf-8')}</script>"
-        st.html(script, unsafe_allow_javascript=True)
+        own = "".join(f'<script src="/memchat/{name}"></script>' for name in server.SCRIPT_NAMES)
+        st.html(own, unsafe_allow_javascript=True)
 
 
 def announce(text: str) -> None:
     """Say something to a screen reader, once: the app's one polite live region."""
-    script = """<script>(() => {
-      let region = document.getElementById("memchat-status");
-      if (!region) {
-        region = document.createElement("div");
-        region.id = "memchat-status";
-        region.className = "memchat-hidden";
-        region.setAttribute("role", "status");
-        region.setAttribute("aria-live", "polite");
-        document.body.append(region);
-      }
-      const words = WORDS;
-      if (region.textContent !== words) region.textContent = words;
-    })();</script>"""
     with st.container(key="announcer"):
-        st.html(script.replace("WORDS", json.dumps(text)), unsafe_allow_javascript=True)
+        st.html(f'<span class="memchat-hidden">{escape(text)}</span>')
 
 
 def heading(title: str, lead: str = "") -> None:
@@ -217,98 +168,7 @@ def sentence(text: str) -> str:
     return literal(text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else "."))
 
 
-# Forgetting, with a way back
-
-
-def forget(ids: Sequence[int]) -> None:
-    """Forget memories; for some seconds it can be undone."""
-    user = person()
-    hold = UNDO_SECONDS + len(ids) / SLOWEST  # so long it may take itself
-    until = desk().mc.now + timedelta(seconds=hold)
-    leave_elsewhere()
-    if len(ids) <= LOOKED_FOR:
-        found = user.mentions.find(ids)
-        st.session_state.update({"elsewhere": found, "elsewhere of": user})
-    words = f"Forgot {plural(len(ids), 'memory', 'memories')}."
-    st.session_state.update({"held": (list(ids), until, user), "held words": words})
-    _begin(Task("Forgetting", len(ids), partial(user.memories.delete_many, ids, hold=hold)))
-
-
-def blank(found: Elsewhere) -> None:
-    """Blank what else speaks of what was forgotten; for some seconds both can be undone."""
-    user: User = st.session_state["elsewhere of"]
-    if not attempt(lambda: user.mentions.blank(found, hold=UNDO_SECONDS)):
-        return
-    leave_elsewhere()
-    ids = st.session_state["held"][0] if _undo_left() > 0 else [found.memory_id]
-    until = desk().mc.now + timedelta(seconds=UNDO_SECONDS)
-    words = f"Blanked {found.counted}."
-    st.session_state.update({"held": (ids, until, user), "held words": words})
-
-
-def leave_elsewhere() -> None:
-    """Speak no more of what else speaks of what was forgotten."""
-    for name in ("elsewhere", "left out", "listing"):
-        st.session_state.pop(name, None)
-
-
-def can_restore(memory_id: int) -> bool:
-    """Whether the last forgetting was this memory's, and can be undone."""
-    return _undo_left() > 0 and memory_id in st.session_state["held"][0]
-
-
-def restore() -> None:
-    """Undo the last forgetting."""
-    ids, _, user = st.session_state.pop("held")
-    leave_elsewhere()
-    st.session_state["undone"] = True
-    _begin(Task("Bringing back", len(ids), partial(user.memories.restore_many, ids)))
-
-
-def _begin(task: Task) -> None:
-    """What is over at once is not spoken of; of anything longer the bar tells how far it is."""
-    if not task.wait(AT_ONCE_SECONDS):
-        st.session_state["task"] = task
-    elif task.error is not None:
-        st.session_state.pop("held", None)
-        leave_elsewhere()
-        problem(task.error)
-
-
-def undo_bar() -> None:
-    """The way back, at the foot of the window, while there is one."""
-    if "task" in st.session_state:
-        st.fragment(_progress_bar, run_every=0.25)(st.session_state["task"])
-    elif _undo_left() > 0:
-        st.fragment(_undo_bar, run_every=1.0)()
-
-
-def _undo_left() -> float:
-    held = st.session_state.get("held")
-    return 0.0 if held is None else float((held[1] - desk().mc.now).total_seconds())
-
-
-def _progress_bar(task: Task) -> None:
-    if not task.running:
-        st.session_state.pop("task", None)
-        if task.error is not None:
-            problem(task.error)
-        st.rerun()
-    with st.container(key="undo-bar"):
-        st.progress(task.share, f"{task.words}: {task.done:,} of {task.total:,}")
-
-
-def _undo_bar() -> None:
-    left = _undo_left()
-    if st.session_state.pop("undone", False):
-        st.rerun()  # the page, and not this bar alone
-    if left <= 0:
-        st.session_state.pop("held", None)
-        return
-    with st.container(key="undo-bar", horizontal=True, vertical_alignment="center"):
-        words = st.session_state["held words"]
-        st.markdown(f"{words} Gone for good in {left:.0f} s.")
-        st.button("Undo", key="undo", on_click=restore, type="primary")
+# Memories in words
 
 
 def named(memory: Memory) -> str:

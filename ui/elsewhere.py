@@ -8,6 +8,7 @@ import streamlit as st
 
 from memchat.types import Elsewhere, Place
 from ui import components as ui
+from ui import forgetting
 
 SHOWN = 50
 """Places that are listed, each to be left out."""
@@ -35,7 +36,7 @@ def bar() -> None:
                 on_click=_blank,
                 args=(found,),
             )
-            st.button("Leave them", key="elsewhere-leave", on_click=ui.leave_elsewhere)
+            st.button("Leave them", key="elsewhere-leave", on_click=forgetting.leave_elsewhere)
 
 
 def _show() -> None:
@@ -62,4 +63,4 @@ def _list(found: Elsewhere, left_out: set[Place]) -> None:
 def _blank(found: Elsewhere) -> None:
     left_out: set[Place] = st.session_state["left out"]
     places = tuple(place for place in found.places if place not in left_out)
-    ui.blank(replace(found, places=places))
+    forgetting.blank(replace(found, places=places))

@@ -38,15 +38,14 @@ def launch(user: str, port: int, settings: Settings, tell: Callable[[str], objec
     os.environ[USER] = user
     _started_with = _of_this_process_alone(settings)
     _leave_the_working_folder()
-    from streamlit.web import bootstrap
+    from ui import server
 
     keep_words_out_of_logs()
     url = f"http://127.0.0.1:{port}"
     tell(f"memchat is at {url}; Ctrl-C ends it")
     if _has_screen():
         threading.Thread(target=_open_browser, args=(url, port), daemon=True).start()
-    bootstrap.load_config_options(flag_options=theme.options(port))
-    bootstrap.run(str(SCRIPT), False, [], theme.options(port))
+    server.app(SCRIPT).run(config=theme.options(port))
 
 
 def settings() -> Settings:

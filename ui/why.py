@@ -7,6 +7,7 @@ import streamlit as st
 from memchat.errors import MemChatError
 from memchat.types import Given, Why
 from ui import components as ui
+from ui import forgetting
 
 CHANNELS = {
     "pinned": "always at hand",
@@ -74,7 +75,7 @@ def _line(line: Given, session_id: int, n: int) -> None:
         parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []
         parts += [f"words {hit.bm25:.2f}"] if hit.bm25 is not None else []
         parts.append(ui.plural(hit.tokens, "token"))
-        gone = hit.kind == "memory" and ui.can_restore(hit.id)
+        gone = hit.kind == "memory" and forgetting.can_restore(hit.id)
         if gone:
             parts.append("forgotten")
         elif line.since:
@@ -84,7 +85,8 @@ def _line(line: Given, session_id: int, n: int) -> None:
         about = ui.literal(" · ".join(parts))
         st.markdown(f"{ui.literal(hit.text)}\n\n:small[:gray[{about}]]", width="stretch")
         if gone:
-            st.button("Undo", key=f"unforget-{n}", type="tertiary", on_click=ui.restore)
+            undo = forgetting.restore
+            st.button("Undo", key=f"unforget-{n}", type="tertiary", on_click=undo, args=(hit.id,))
         elif amending and not line.since:
             _amended(hit.id, n)
         elif hit.kind == "memory":
@@ -123,7 +125,9 @@ def _actions(line: Given, session_id: int, n: int) -> None:
         one = (memory_id,)
         st.button("Edit", key=f"amend-{n}", type="tertiary", on_click=_amend, args=one)
         args = ([memory_id],)
-        st.button("Forget", key=f"forget-{n}", type="tertiary", on_click=ui.forget, args=args)
+        st.button(
+            "Forget", key=f"forget-{n}", type="tertiary", on_click=forgetting.forget, args=args
+        )
 
 
 def _mute(memory_id: int, session_id: int) -> None:

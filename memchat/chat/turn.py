@@ -162,8 +162,9 @@ class Turn:
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
         self._reply.stream = model.stream(self._prompt.messages, TOOLS if tools else ())
-        if self._reply.stopped:
+        if self._reply.stopped:  # while the prompt was built
             self._reply.stream.close()
+            return
         pieces = ReplyText(self._reply.stream)
         yield from pieces
         if not self._reply.stopped:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, func, not_, or_, select
 
 from memchat.store import embedding_states, raw_sql
 from memchat.store.apps import ScopeIds
@@ -30,7 +30,7 @@ _ORDERS: dict[str, tuple[ColumnElement[Any], ...]] = {
 SORTS = tuple(_ORDERS)
 STATUSES = (
     *("active", "pinned", "inactive", "inactive or over", "expired", "expiring", "never used"),
-    *("not embedded", "all", *embedding_states.STATUSES),
+    *("not embedded", "all", "forgotten", *embedding_states.STATUSES),
 )
 
 
@@ -235,7 +235,7 @@ def _filtered(
     now: ValuesInForce,
     by: date | None = None,
 ) -> Select[Any]:
-    query = query.where(_m.app_id.in_(app_ids), visible, *_with_status(wanted.status, now, by))
+    query = query.where(_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
     for word in wanted.search.split():
         found = (_m.key, _m.value)
         query = query.where(or_(*(column.icontains(word, autoescape=True) for column in found)))
@@ -247,8 +247,10 @@ def _filtered(
 
 
 def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[ColumnElement[bool]]:
+    if status == "forgotten":
+        return [not_(visible)]
     if status in embedding_states.STATUSES:
-        return [searched, _m.id.in_(embedding_states.ids_with_status(status))]
+        return [visible, searched, _m.id.in_(embedding_states.ids_with_status(status))]
     holds = now.in_use()
     over = and_(_m.active == 1, _m.expires_at < now.today)
     conditions = {
@@ -262,4 +264,4 @@ def _with_status(status: str, now: ValuesInForce, by: date | None) -> list[Colum
         "not embedded": [embedding_states.is_unembedded(_m.id)],
         "all": [],
     }
-    return conditions[status]
+    return [visible, *conditions[status]]

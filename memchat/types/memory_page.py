@@ -17,7 +17,8 @@ class Wanted:
     memory_types: tuple[MemoryType, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
     status: str = "active"
-    """active, pinned, inactive, expiring, never used, not embedded, or all."""
+    """active, pinned, inactive, expiring, never used, not embedded, all, or forgotten: those whose
+    deletion can still be undone."""
     sort: str = "newest"
     """newest, oldest, key, most used, least used, or ending first."""
 

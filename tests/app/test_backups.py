@@ -164,7 +164,7 @@ def test_a_backup_that_holds_a_forgotten_memory_or_message_is_known(
     mc.user("ana").memories.update(1, value="Porto")
     assert mc.backups.perhaps_forgotten() == []  # an edit is kept in the history
     with mc.user("ana").chat() as chat:
-        assert chat.send("I live in Lisbon").text
+        assert chat.send("I live in Lisbon").read()
     between = mc.backups.create()
     assert mc.backups.perhaps_forgotten() == []
     mc.user("ana").sessions.delete(1)
@@ -188,11 +188,11 @@ def test_forgetting_in_a_chat_says_that_a_backup_holds_the_words(
     mc = open_store()
     mc.user("ana").memories.add("fact", "boat", "the Saudade")
     with mc.user("ana").chat() as chat:
-        assert "Forget it for good?" in chat.send("Forget my boat").text
-        assert "backup" not in chat.send("yes").text
+        assert "Forget it for good?" in chat.send("Forget my boat").read()
+        assert "backup" not in chat.send("yes").read()
         mc.backups.create()
-        assert "Forget it for good?" in chat.send("Forget my city").text
-        said = chat.send("yes").text
+        assert "Forget it for good?" in chat.send("Forget my city").read()
+        said = chat.send("yes").read()
     assert "Its words are still in 1 backup; `memchat backup prune` deletes backups." in said
     assert held(mc) == set()
 
@@ -203,7 +203,7 @@ def test_blanked_words_and_a_cleared_title_count_as_forgotten(
     extract_model.replies.append(answer())
     mc = open_store()
     with mc.user("ana").chat() as chat:
-        assert chat.send("I live in Lisbon").text
+        assert chat.send("I live in Lisbon").read()
     mc.close()
     change(closed / FILE, "UPDATE sessions SET title = 'Lisbon'")
     backups = Backups(closed)

@@ -18,7 +18,7 @@ from tests.support.store import Opener
 @pytest.fixture
 def older(mc: MemChat) -> Chat:
     chat = mc.user("ana").chat()
-    assert chat.send("I live in Lisbon.").text == "Fine."
+    assert chat.send("I live in Lisbon.").read() == "Fine."
     return chat
 
 
@@ -34,7 +34,7 @@ def test_the_session_goes_on_in_the_chat_that_resumed_it_and_nothing_said_is_los
     other = mc if stores == "one" else open_store()
     newer = other.user("ana").chat(resume=older.session_id)
     assert private.is_renewing(newer)
-    assert newer.send("I work as a nurse.").text == "Fine."
+    assert newer.send("I work as a nurse.").read() == "Fine."
     assert said(mc, older.session_id) == [
         "I live in Lisbon.",
         "Fine.",
@@ -61,7 +61,7 @@ def test_the_older_chat_neither_ends_the_session_nor_keeps_its_lease(
     assert older.end() is None and not private.renew(older)
     assert older.session_id is not None
     assert ana.sessions.get(older.session_id).ended_at is None
-    assert newer.send("Still here.").text == "Fine."
+    assert newer.send("Still here.").read() == "Fine."
     extract_model.replies.append(answer())
     newer.end()
     assert ana.sessions.get(older.session_id).ended_at is not None
@@ -73,7 +73,7 @@ def test_the_older_chat_may_take_the_session_back_by_resuming_it(mc: MemChat, ol
     again = ana.chat(resume=older.session_id)
     with pytest.raises(StoreError, match="taken over"):
         newer.send("Hello")
-    assert again.send("Hello").text == "Fine."
+    assert again.send("Hello").read() == "Fine."
 
 
 def test_a_reply_that_is_coming_in_is_stored_whole_in_the_session(
@@ -103,7 +103,7 @@ def test_of_threads_that_resume_at_once_one_has_the_session(mc: MemChat, older: 
     sent = []
     for chat in [older, *chats]:
         try:
-            sent.append(chat.send("Mine.").text)
+            sent.append(chat.send("Mine.").read())
         except StoreError as error:
             assert "taken over" in str(error)
     assert sent == ["Fine."]
@@ -114,4 +114,4 @@ def test_a_session_that_a_chat_has_open_is_not_ended_beside_it(mc: MemChat, olde
     assert older.session_id is not None
     with pytest.raises(StoreError, match="is open in a chat of this program; end it there first"):
         mc.user("ana").sessions.end(older.session_id)
-    assert older.send("Still here.").text == "Fine."
+    assert older.send("Still here.").read() == "Fine."

@@ -151,7 +151,7 @@ def test_no_list_runs_over_the_terminal(
         ana = mc.user("ana", app="kitchen")
         ana.memories.add("preference", "favourite_drink_in_the_morning", f"green tea {'言葉' * 60}")
         with ana.chat() as chat:
-            chat.send(f"I drink green tea {'very often ' * 20}").text
+            chat.send(f"I drink green tea {'very often ' * 20}").read()
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     app = ("--app", "kitchen")

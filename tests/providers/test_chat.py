@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import threading
 import time
 from email.utils import formatdate
 from typing import Any
@@ -24,6 +25,7 @@ from tests.support.wire import (
     GeminiServer,
     Hang,
     OpenAIServer,
+    Pieces,
     Raw,
     Say,
     WireServer,
@@ -296,6 +298,23 @@ def test_closing_a_stream_cuts_the_connection(server: WireServer) -> None:
     assert server.client_left.wait(10)
     assert list(pieces) == []
     assert stream.usage.completion_tokens > 0
+
+
+@pytest.mark.parametrize("step", [Hang(300), Pieces(("one ", "two"), silence=300)])
+def test_closing_a_stream_ends_it_at_once_though_the_provider_is_silent(
+    server: WireServer, step: Hang | Pieces
+) -> None:
+    server.script(step)
+    stream = chat_of(server, timeout=300).stream(HELLO)
+    came: list[str] = []
+    reader = threading.Thread(target=lambda: came.extend(stream))
+    reader.start()
+    while not server.requests or "".join(came) != "".join(getattr(step, "parts", ())):
+        assert reader.is_alive()
+    stream.close()
+    reader.join(60)
+    assert not reader.is_alive()
+    assert not stream.whole
 
 
 def test_leaving_a_stream_cuts_the_connection(server: WireServer) -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="containers are 
 
 def stays_in_a_session(home: Path, reached: Connection) -> None:
     chat = child_store(home).user("ana").chat()
-    assert chat.send("My city is Lisbon.").text
+    assert chat.send("My city is Lisbon.").read()
     wait_for_the_kill(reached, chat.session_id)
 
 

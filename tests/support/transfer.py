@@ -54,7 +54,7 @@ def fill(mc: MemChat, clock: FakeClock, extract_model: ScriptedModel) -> User:
     ana.add("I have asthma")
     clock.advance(seconds=60)
     with ana.chat() as chat:
-        chat.send("Where do I live?").text
+        chat.send("Where do I live?").read()
         extract_model.replies.append(answer())
     work = mc.user("ana", app="work")
     work.memories.add("fact", "desk", "by the window")

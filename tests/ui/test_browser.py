@@ -25,7 +25,7 @@ from tests.support.ui.browser import (
     settled,
 )
 from tests.support.ui.seed import seed
-from tests.support.wire import Endless, OpenAIServer, Pieces, Say
+from tests.support.wire import Endless, Hang, OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 PAGES = ("?c=1", "memories", "inbox", "insights", "settings")
@@ -143,6 +143,24 @@ def test_a_reply_is_stopped_and_its_part_is_kept(browser: Any, tmp_path: Path) -
         assert model.client_left.wait(WAIT / 1000)
         stored = "SELECT status FROM messages WHERE role = 'assistant' AND content LIKE '%word 5 %'"
         until(lambda: rows(tmp_path, stored) == [("partial",)])
+
+
+@pytest.mark.parametrize(
+    ("step", "kept"), [(Hang(60), ""), (Pieces(("One ", "two"), silence=60), "One two")]
+)
+def test_stop_ends_a_reply_at_once_while_the_provider_is_silent(
+    browser: Any, tmp_path: Path, step: Any, kept: str
+) -> None:
+    with answering(step) as model, Server(tmp_path, **openai(model)) as server:
+        page = opened(browser.new_page(), server.url)
+        say(page, "Tell me a story.")
+        page.get_by_text(kept or "Thinking").first.wait_for()
+        until(lambda: model.requests)
+        page.get_by_role("button", name="Stop").click()
+        page.get_by_text("Stopped before its end.").wait_for()
+        assert rows(tmp_path, "SELECT content, status FROM messages WHERE role = 'assistant'") == [
+            (kept, "partial")
+        ]
 
 
 def test_a_reply_that_its_provider_did_not_end_is_said_to_be_cut(

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
 
 from memchat import MemChat
 from memchat.config import Settings
@@ -310,71 +309,6 @@ def test_no_page_waits_for_a_chat_that_is_left_while_it_is_read(tmp_path: Path) 
 
 
 # --- what a page makes of text
-
-
-PIECES = [
-    "![a](b)",
-    "!",
-    "[a](b)",
-    "\\",
-    "`",
-    "```",
-    "~~~",
-    "~",
-    "$",
-    "$$",
-    " ",
-    "    ",
-    "\n",
-    "\r\n",
-]
-PIECES += [
-    "> ",
-    "- ",
-    "<!--",
-    "-->",
-    "<div>",
-    "a",
-    "\n\n",
-    "\n```",
-    "\n```\n",
-    ":::",
-    "*",
-    "http://a/",
-]
-
-
-@settings(max_examples=400)
-@given(st.lists(st.sampled_from(PIECES), max_size=14).map("".join))
-@example("\\\\![a](b)")
-@example("\\`![a](b)\\`")
-@example("a ``` ![a](b)")
-@example("a ~~~ ![a](b)")
-@example("- a\n\n  ```\n![a](b)")
-@example("<div>\n```\n\n![a](b)")
-def test_no_words_make_a_picture(words: str) -> None:
-    tokens = MarkdownIt("commonmark").parse(components.markdown(words))
-    within = [child.type for token in tokens for child in token.children or ()]
-    assert "image" not in within
-
-
-@given(st.text(alphabet="ab $[](): \\`~\n<>*_mat/erial", max_size=60))
-def test_no_words_make_a_formula(words: str) -> None:
-    out = components._CODE.sub("", components.markdown(words))
-    for n, c in enumerate(out):
-        if c == "$":
-            before = out[:n]
-            assert (len(before) - len(before.rstrip("\\"))) % 2
-
-
-@pytest.mark.parametrize("words", [r"It costs \$5 or \$6.", "[a](http://localhost:8080/x)"])
-def test_a_dollar_that_is_escaped_and_an_address_stay_as_they_are(words: str) -> None:
-    assert components.markdown(words) == words
-
-
-def test_code_is_left_as_it_is() -> None:
-    code = "`$x` and\n```sh\necho $HOME ![a](b)\n```"
-    assert components.markdown(code) == code
 
 
 @given(st.text(st.characters(exclude_characters="\0\u2060"), max_size=80))

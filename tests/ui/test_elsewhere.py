@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, press, text, until
-from ui import components
+from tests.support.ui.tab import ANA, app, buttons, press, text, until
+from ui import forgetting
 
 LINES = ("The party of Quokkaland was loud.", "Do quokkalands sleep?")
 BLANKED = ["The party of ·········· was loud.", "Do ··········· sleep?"]
@@ -27,7 +27,7 @@ def said(mc: MemChat) -> list[str]:
 def test_it_is_told_shown_and_blanked_and_gone_from_the_file(
     mc: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(components, "UNDO_SECONDS", 0.5)
+    monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
     number = remembered(mc)
     at = app("memories")
     press(at, f"forget-{number}")
@@ -48,14 +48,14 @@ def test_blanking_is_undone_with_the_forgetting(mc: MemChat) -> None:
     press(at, f"forget-{number}")
     press(at, "elsewhere-blank")
     assert "Blanked 2 messages. Gone for good in" in text(at)
-    press(at, "undo")
+    press(at, buttons(at, "undo-")[-1])
     assert mc.user(**ANA).memories.get(number).active
     mc.jobs.run(user="ana")
     assert said(mc) == [*LINES]
 
 
 def test_one_place_can_stay(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(components, "UNDO_SECONDS", 0.5)
+    monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
     number = remembered(mc)
     at = app("memories")
     press(at, f"forget-{number}")

@@ -10,7 +10,7 @@ from memchat.store import jobs, memories
 from memchat.types import Wanted
 from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
-from ui import components
+from ui import forgetting
 from ui.desk import Desk
 
 
@@ -126,19 +126,53 @@ def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
     press(at, "forget-many")
     press(at, "forget-many-yes")
     assert ana.memories.count() == 0
-    press(at, "undo")
+    press(at, buttons(at, "undo-")[-1])
     assert ana.memories.count() == 45
+
+
+def test_each_forgetting_is_undone_by_itself_and_no_row_moves(mc: MemChat) -> None:
+    memories = mc.user(**ANA).memories
+    ids = [memories.add("fact", f"thing{n}", f"value {n}").id for n in range(4)]
+    at = app("memories")
+    order = [key.removeprefix("details-") for key in buttons(at, "details-")]
+    press(at, f"forget-{ids[1]}")
+    press(at, f"forget-{ids[2]}")
+    assert memories.count() == 2
+    assert len(buttons(at, "undo-")) == 2
+    drawn = [b.key for b in at.button if b.key and b.key.startswith(("details-", "unforget-"))]
+    assert [key.rpartition("-")[2] for key in drawn] == order
+    press(at, f"unforget-{ids[1]}")
+    assert memories.get(ids[1]).active and memories.count() == 3
+    press(at, buttons(at, "undo-")[0])
+    assert memories.get(ids[2]).active
+    assert [key.removeprefix("details-") for key in buttons(at, "details-")] == order
+
+
+def test_what_was_forgotten_is_found_under_forgotten_until_it_is_purged(mc: MemChat) -> None:
+    memories = mc.user(**ANA).memories
+    kept = memories.add("profile", "city", "Zanzibar")
+    at = app("memories")
+    at.selectbox(key="status").set_value("forgotten").run()
+    assert "Nothing waits to be forgotten" in text(at)
+    memories.delete(kept.id, hold=3600)
+    at.run()
+    assert "Zanzibar" in text(at)
+    press(at, f"restore-{kept.id}")
+    assert memories.get(kept.id).active
+    memories.delete(kept.id)
+    at.run()
+    assert "Zanzibar" not in text(at)
 
 
 def test_a_forgotten_memory_is_gone_for_good_when_nobody_undid_it(
     mc: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(components, "UNDO_SECONDS", 0.5)
+    monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
     kept = mc.user(**ANA).memories.add("profile", "city", "Zanzibar")
     at = app("memories")
     press(at, f"forget-{kept.id}")
     assert "Nothing is remembered yet" in text(at)
-    until(at, lambda: "undo" not in [b.key for b in at.button])
+    until(at, lambda: not buttons(at, "undo-"))
     until(at, lambda: b"Zanzibar" not in (mc.settings.home / "memchat.db").read_bytes())
 
 

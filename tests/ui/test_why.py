@@ -32,5 +32,5 @@ def test_a_fact_is_forgotten_from_the_receipt_and_brought_back(mc: MemChat) -> N
     press(at, "forget-0")
     assert ana.memories.list() == []
     at.run()
-    press(at, "undo")
+    press(at, buttons(at, "undo-")[-1])
     assert [m.value for m in ana.memories.list()] == ["Lisbon"]

@@ -11,6 +11,7 @@ from memchat.types import Change, Message, Session
 from ui import components as ui
 from ui import refused, sidebar, why
 from ui.desk import Talk
+from ui.reply_html import copy_button, reply_html
 
 SHOWN = 40
 """Turns drawn at once; earlier ones on request, so that a long conversation stays quick."""
@@ -279,10 +280,11 @@ def _cut(talk: Talk | None, turn: Message) -> str | None:
 
 def _answer(turn: Message, n: int, *, last: bool, cut: str | None) -> None:
     with st.container(key=f"answer-{n}"), st.chat_message("assistant"):
-        st.markdown(ui.markdown(turn.content))
+        st.html(reply_html(turn.content))
         if turn.status == "partial":
             st.caption(cut or "Stopped before its end.")
     with st.container(key=f"under-{n}", horizontal=True):
+        st.html(copy_button(turn.content), width="content")
         if turn.id and st.button("Why this answer", key=f"why-{n}", type="tertiary"):
             why.ask(turn.id)
         if last:
@@ -297,7 +299,7 @@ def _coming(talk: Talk) -> None:
     if turn is None or not turn.running:
         st.rerun()
     with st.container(key="answer-coming"), st.chat_message("assistant"):
-        st.markdown(ui.markdown(turn.text) + " ▍" if turn.text else "*Thinking …*")
+        st.html(reply_html(turn.text + " ▍" if turn.text else "*Thinking …*"))
     with st.container(key="under-coming", horizontal=True):
         st.button("Stop", key="stop", on_click=turn.stop, shortcut="Esc")
 

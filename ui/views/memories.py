@@ -10,7 +10,7 @@ import streamlit as st
 from memchat.config.model_defaults import WORDS_ONLY
 from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
 from ui import components as ui
-from ui import memory_details
+from ui import forgetting, memory_details
 
 PAGE = 20
 STATUSES = {
@@ -20,6 +20,7 @@ STATUSES = {
     "never used": "Never used",
     "inactive": "No longer in use",
     "not embedded": "Not embedded yet",
+    "forgotten": "Forgotten",
     "all": "All",
 }
 SORTS = {
@@ -111,13 +112,45 @@ def _results(wanted: Wanted) -> None:
     if not found.memories and state["page"]:
         state["page"] = 0
         st.rerun()
-    if not found.total:
+    if found.total and wanted.status != "forgotten":
+        _bulk(wanted, found.memories, found.total)
+    there = {memory.id: memory for memory in found.memories}
+    for memory_id in _in_place(wanted, list(there)):
+        if memory_id in there:
+            _row(there[memory_id], found.unembedded.get(memory_id))
+        else:
+            _forgotten(memory_id)
+    if found.total:
+        _pages(found.total)
+    else:
         _nothing(wanted)
-        return
-    _bulk(wanted, found.memories, found.total)
-    for memory in found.memories:
-        _row(memory, found.unembedded.get(memory.id))
-    _pages(found.total)
+
+
+def _in_place(wanted: Wanted, ids: list[int]) -> list[int]:
+    """The rows of the page in the order in which they were first drawn, with those that were
+    forgotten since: no row moves under the pointer."""
+    state = st.session_state
+    view = (wanted, ui.app_name(), state["page"])
+    if state.get("rows of") != view:
+        state.update({"rows of": view, "rows": []})
+    state["rows"] += [memory_id for memory_id in ids if memory_id not in state["rows"]]
+    return list(state["rows"])
+
+
+def _forgotten(memory_id: int) -> None:
+    """The place of a row that is gone."""
+    with st.container(key=f"gone-{memory_id}", horizontal=True, vertical_alignment="center"):
+        if forgetting.can_restore(memory_id):
+            st.markdown(":gray[Forgotten.]", width="stretch")
+            st.button(
+                "Undo",
+                key=f"unforget-{memory_id}",
+                type="tertiary",
+                on_click=forgetting.restore,
+                args=(memory_id,),
+            )
+        else:
+            st.markdown(":gray[No longer in this list.]", width="stretch")
 
 
 def _nothing(wanted: Wanted) -> None:
@@ -126,6 +159,13 @@ def _nothing(wanted: Wanted) -> None:
             "Nothing is remembered yet",
             "Talk about yourself in a chat: when it ends, what matters is kept here, with the "
             "words that prove it. Or say “Remember that …”, or add something by hand.",
+            "memories",
+        )
+    elif wanted.status == "forgotten":
+        ui.empty(
+            "Nothing waits to be forgotten",
+            f"What you forget can be brought back for {forgetting.UNDO_SECONDS:.0f} seconds; then "
+            "its words leave this disk.",
             "memories",
         )
     else:
@@ -192,11 +232,11 @@ def _forget_many() -> None:
     chosen: set[int] = st.session_state["chosen"]
     st.write(
         f"{ui.plural(len(chosen), 'memory', 'memories')} and the words that proved them leave this "
-        f"disk. For {ui.UNDO_SECONDS:.0f} seconds it can be undone."
+        f"disk. For {forgetting.UNDO_SECONDS:.0f} seconds it can be undone."
     )
     with st.container(horizontal=True):
         if st.button("Forget", key="forget-many-yes", type="primary"):
-            ui.forget(sorted(chosen))
+            forgetting.forget(sorted(chosen))
             st.session_state["chosen"] = set()
             _ask()
             st.rerun()
@@ -209,6 +249,9 @@ def _forget_many() -> None:
 
 def _row(memory: Memory, job: Job | None) -> None:
     state = st.session_state
+    if memory.inactive_reason == "forgotten":
+        _restorable(memory)
+        return
     with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
         name = f"pick-{memory.id}"
         state[name] = memory.id in state["chosen"]
@@ -249,13 +292,33 @@ def _row(memory: Memory, job: Job | None) -> None:
             "Forget",
             key=f"forget-{memory.id}",
             type="tertiary",
-            on_click=ui.forget,
+            on_click=forgetting.forget,
             args=([memory.id],),
         )
     if job is not None:
         _unembedded(job)
     if state.get("details") == memory.id:
         memory_details.show(memory.id)
+
+
+def _restorable(memory: Memory) -> None:
+    """A memory that is forgotten and not purged yet."""
+    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
+        st.markdown(f":gray[{ui.named(memory)}]", width="stretch")
+        st.button(
+            "Restore",
+            key=f"restore-{memory.id}",
+            type="tertiary",
+            on_click=_restore,
+            args=(memory.id,),
+        )
+
+
+def _restore(memory_id: int) -> None:
+    if forgetting.can_restore(memory_id):
+        forgetting.restore(memory_id)
+    else:
+        ui.attempt(lambda: ui.person().memories.restore(memory_id))
 
 
 def _unembedded(job: Job) -> None:
@@ -335,7 +398,7 @@ def _add() -> None:
             )
         )
         desk.wake()
-        st.session_state["adding"] = not kept
+        st.session_state.update({"adding": not kept, "rows of": None})
     if left:
         st.session_state.update(adding=False, secret=None)
     if saved or left:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from html import unescape
 
 from streamlit.testing.v1 import AppTest
 
@@ -49,8 +51,13 @@ def until(at: AppTest, holds: Callable[[], object], seconds: float = 30) -> None
 def text(at: AppTest) -> str:
     """All that the page says."""
     kinds = (at.title, at.subheader, at.markdown, at.caption, at.text, at.error, at.info)
-    said = (str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind)
+    said = [str(e.value) for kind in (*kinds, at.warning, at.success) for e in kind]
+    said += [_words(e.proto.body) for e in at.get("html") if "<style>" not in e.proto.body]
     return "\n".join(said).replace("\\", "")
+
+
+def _words(html: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", "", html))
 
 
 def say(at: AppTest, words: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, ClassVar
 
 from tests.support.wire.server import (
@@ -113,7 +114,8 @@ class GeminiHandler(Handler):
         elif isinstance(step, Cut):
             self.stream_cut(pieces(words(text)))
         elif isinstance(step, Pieces):
-            self.send_events([*pieces(step.parts), *([json.dumps(last)] if step.finish else ())])
+            end = [json.dumps(last)] if step.finish else []
+            self.send_events(chain(pieces(self.with_silence(step)), end))
         elif isinstance(step, Endless):
             self.send_events(pieces(self.endless_words()))
         else:

@@ -7,6 +7,7 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, ClassVar
 
 from tests.support.wire.server import (
@@ -83,7 +84,7 @@ class OpenAIHandler(Handler):
             self.stream_cut(pieces(body, words(text)))
         elif isinstance(step, Pieces):
             last = ending(body, "stop", usage) if step.finish else ()
-            self.send_events([*pieces(body, step.parts), *last])
+            self.send_events(chain(pieces(body, self.with_silence(step)), last))
         elif isinstance(step, Endless):
             self.send_events(pieces(body, self.endless_words()))
         else:

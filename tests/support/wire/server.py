@@ -66,6 +66,8 @@ class Pieces:
     parts: tuple[str, ...]
     finish: bool = False
     """Whether that word comes after all."""
+    silence: float = 0.0
+    """Seconds of silence before the end, or until the server closes."""
 
 
 @dataclass(frozen=True)
@@ -267,6 +269,11 @@ class Handler(BaseHTTPRequestHandler):
             data = f"data: {event}\r\n\r\n".encode()
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
         self.hang_up()
+
+    def with_silence(self, step: Pieces) -> Iterator[str]:
+        """The pieces, and the silence behind them."""
+        yield from step.parts
+        self.server_side.closing.wait(step.silence)
 
     def endless_words(self) -> Iterator[str]:
         # Numbered: litellm gives up a stream that says the same thing a hundred times.

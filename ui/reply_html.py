@@ -1,0 +1,161 @@
+"""A model's reply as HTML that cannot do anything: no image, script, frame or form, and links only
+to what a person chooses to open.
+
+Markdown is read by markdown-it-py with HTML switched off; formulas become MathML by latex2mathml,
+which ``scripts/formulas.js`` puts in. Streamlit's own Markdown is not used for replies: it draws
+diagrams, icons and pictures, and what they name is fetched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache
+from html import escape
+from typing import Any
+from xml.etree.ElementTree import tostring
+
+from latex2mathml import exceptions
+from latex2mathml.converter import convert_to_element
+from linkify_it import LinkifyIt  # type: ignore[import-untyped]
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.texmath import texmath_plugin
+
+LINKS = ("http://", "https://", "mailto:")
+LONGEST = 200_000
+"""Characters of a reply that are read as Markdown; a longer one is shown as plain text."""
+FORMULA_LIMIT = 2_000
+"""Characters of a formula that are set; a longer one is shown as it is written."""
+MATH_ATTRIBUTES = {
+    "display",
+    "displaystyle",
+    "scriptlevel",
+    "mathvariant",
+    "stretchy",
+    "symmetric",
+    "fence",
+    "separator",
+    "form",
+    "lspace",
+    "rspace",
+    "minsize",
+    "maxsize",
+    "movablelimits",
+    "largeop",
+    "accent",
+    "accentunder",
+    "linethickness",
+    "columnalign",
+    "columnspacing",
+    "columnlines",
+    "rowspacing",
+    "rowlines",
+    "width",
+    "height",
+    "depth",
+    "voffset",
+    "notation",
+    "xmlns",
+}
+"""What of a formula's elements stays: how they are drawn, and no link, style or class."""
+_FAULTS = (
+    *(one for one in vars(exceptions).values() if isinstance(one, type)),
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+    StopIteration,
+)
+"""What the converter raises for a formula that it cannot read."""
+
+
+@lru_cache(maxsize=256)
+def reply_html(text: str) -> str:
+    """The reply as HTML. Whatever the text, every word of it can be read."""
+    body = _reader().render(text) if len(text) <= LONGEST else f"<p>{escape(text)}</p>"
+    return f'<div class="memchat-reply" dir="auto">{body}</div>'
+
+
+def copy_button(text: str) -> str:
+    """A button that copies the reply as the model wrote it (``scripts/copy.js``)."""
+    return f'<button type="button" class="memchat-copy" data-text="{escape(text)}">Copy</button>'
+
+
+@lru_cache(maxsize=1)
+def _reader() -> MarkdownIt:
+    reader = MarkdownIt("commonmark", {"html": False, "linkify": True, "breaks": True})
+    reader.enable(["table", "strikethrough", "linkify"]).disable("image")
+    # Only what is written with http:// or https:// becomes a link of itself.
+    reader.linkify = LinkifyIt(options={"fuzzy_link": False, "fuzzy_email": False})
+    reader.validateLink = _may_be_opened  # type: ignore[method-assign]
+    reader.use(dollarmath_plugin, allow_digits=False, allow_space=False, double_inline=True)
+    reader.use(texmath_plugin, delimiters="brackets")
+    rules: dict[str, Any] = {
+        "link_open": _link,
+        "fence": _code,
+        "code_block": _code,
+        "table_open": _table,
+        "table_close": _table,
+        "math_inline": _formula,
+        "math_inline_double": _formula,
+        "math_block": _formula,
+        "math_block_label": _formula,
+        "math_single": _formula,
+        "math_block_eqno": _formula,
+    }
+    for name, rule in rules.items():
+        reader.add_render_rule(name, rule)
+    return reader
+
+
+def _may_be_opened(url: str) -> bool:
+    return url.lower().startswith(LINKS)
+
+
+def _link(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    # Where a link leads is said when it is pointed at, as its words may say another place.
+    token = tokens[at]
+    token.attrs |= {
+        "target": "_blank",
+        "rel": "noopener noreferrer nofollow",
+        "title": str(token.attrs.get("href", "")),
+    }
+    return self.renderToken(tokens, at, options, env)
+
+
+def _code(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    button = '<button type="button" class="memchat-copy">Copy</button>'
+    language = escape(tokens[at].info.split()[0] if tokens[at].info.strip() else "")
+    return (
+        f'<div class="memchat-code"><div><span>{language}</span>{button}</div>'
+        f'<pre dir="ltr" tabindex="0"><code>{escape(tokens[at].content)}</code></pre></div>\n'
+    )
+
+
+def _table(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    if tokens[at].nesting == 1:
+        return '<div class="memchat-table" tabindex="0"><table>'
+    return "</table></div>"
+
+
+def _formula(self: RendererHTML, tokens: Sequence[Token], at: int, options: Any, env: Any) -> str:
+    token = tokens[at]
+    block = token.type.startswith("math_block") or token.type == "math_inline_double"
+    source = token.content.strip()
+    if len(source) <= FORMULA_LIMIT:
+        with suppress(*_FAULTS):
+            drawn = escape(_mathml(source, "block" if block else "inline"))
+            return f'<span class="memchat-math" data-mathml="{drawn}">{escape(source)}</span>'
+    return f"<code>{escape(token.markup + source + token.markup)}</code>"
+
+
+def _mathml(source: str, display: str) -> str:
+    math = convert_to_element(source, display=display)
+    for element in math.iter():
+        element.attrib = {k: v for k, v in element.attrib.items() if k in MATH_ATTRIBUTES}
+    return tostring(math, encoding="unicode")

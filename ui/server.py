@@ -1,0 +1,102 @@
+"""The server of the app: no page it serves reaches out, and no other page reaches in.
+
+The content security policy is the second wall behind ``ui.replies``, which draws a model's words
+without anything active: a browser that obeys it fetches nothing from elsewhere whatever is drawn.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, MutableMapping
+from pathlib import Path
+from typing import Any
+
+import streamlit
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+from streamlit.web.server.starlette import App
+
+SCRIPTS = Path(__file__).with_name("scripts")
+SCRIPT_NAMES = sorted(path.name for path in SCRIPTS.glob("*.js"))
+
+
+def _inline_scripts() -> str:
+    """The scripts that stand in the text of Streamlit's page, each by its hash: one sets
+    ``prerenderReady``."""
+    page = (Path(streamlit.__file__).parent / "static" / "index.html").read_text("utf-8")
+    found = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    hashes = (base64.b64encode(hashlib.sha256(one.encode()).digest()).decode() for one in found)
+    return " ".join(f"'sha256-{one}'" for one in hashes)
+
+
+POLICY = {
+    "default-src": "'self'",
+    "script-src": f"'self' {_inline_scripts()}",
+    # Streamlit's styles are written into the page as it is drawn.
+    "style-src": "'self' 'unsafe-inline'",
+    "connect-src": "'self'",
+    "img-src": "'self' data: blob:",
+    "font-src": "'self' data:",
+    "media-src": "'self' data: blob:",
+    "frame-src": "'none'",
+    "frame-ancestors": "'none'",
+    "object-src": "'none'",
+    "base-uri": "'none'",
+    "form-action": "'self'",
+}
+HEADERS = {
+    "content-security-policy": "; ".join(f"{name} {value}" for name, value in POLICY.items()),
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "x-dns-prefetch-control": "off",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class OwnPagesOnly:
+    """Puts the headers on each answer, and refuses what a page of another origin asks for."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request or socket."""
+
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(HEADERS)
+            await send(message)
+
+        if scope["type"] not in ("http", "websocket") or _own(Headers(scope=scope)):
+            await self._app(scope, receive, with_headers)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            await with_headers({"type": "http.response.start", "status": 403, "headers": []})
+            await send({"type": "http.response.body", "body": b"Only memchat's own page may ask."})
+
+
+def _own(headers: Headers) -> bool:
+    """Whether a request comes from the app's own page, or from no page at all.
+
+    Streamlit compares names of hosts alone, and every port of this machine has the same.
+    """
+    origin = headers.get("origin")
+    return origin is None or origin == f"http://{headers.get('host')}"
+
+
+def app(script: Path) -> App:
+    """The server's application, which runs this script for each visitor."""
+    own = Mount("/memchat", StaticFiles(directory=SCRIPTS))
+    return App(script, routes=[own], middleware=[Middleware(OwnPagesOnly)])
