@@ -54,6 +54,17 @@ def test_a_foreign_id_is_not_found_and_nothing_happens(mc, verb: str) -> None:
     assert values(mc) == {"Lisbon"}
 
 
+@pytest.mark.parametrize("verb", ["get", "messages", "end", "delete"])
+def test_a_foreign_conversation_is_not_found_and_nothing_happens(mc, verb: str) -> None:
+    talk(mc, "I keep bees.")
+    (session,) = mc.user("ana").sessions.list()
+    for where in ({"user": "bo"}, {"user": "ana", "app": "other"}):
+        mc.user(**where).memories.add("profile", "city", "Lisbon")  # whose app is there, too
+        with pytest.raises(NotFound):
+            getattr(mc.user(**where).sessions, verb)(session.id)
+    assert mc.user("ana").sessions.list() == [session]
+
+
 @pytest.mark.parametrize(
     ("user_on", "app_on", "incognito"), list(itertools.product([True, False], repeat=3))
 )
@@ -102,6 +113,20 @@ def test_what_is_said_while_memory_is_off_is_never_learnt_later(mc, extract_mode
     chat = ana.chat()
     ana.set_memory(False, all_apps=True)
     chat.send("I moved to Lisbon.").read()
+    ana.set_memory(True, all_apps=True)
+    chat.send("I keep bees.").read()
+    extract_model.replies.append(answer())
+    chat.end()
+    sent = extract_model.requests[0].messages[1].content
+    assert "bees" in sent and "Lisbon" not in sent
+
+
+def test_a_reply_given_while_memory_is_off_is_never_read(mc, chat_model, extract_model) -> None:
+    ana = mc.user("ana")
+    chat = ana.chat()
+    ana.set_memory(False, all_apps=True)
+    chat_model.replies.appendleft("Lisbon is a lovely town.")
+    assert "Lisbon" in chat.send("I moved.").read()
     ana.set_memory(True, all_apps=True)
     chat.send("I keep bees.").read()
     extract_model.replies.append(answer())

@@ -94,6 +94,14 @@ def test_a_short_pause_is_waited_for_and_a_long_one_refused() -> None:
     assert time.now == pytest.approx(1030.5)
 
 
+def test_a_short_pause_leaves_a_longer_one_as_it_is() -> None:
+    one = bucket(3000, Time())
+    one.pause(30)
+    one.pause(0.5)
+    with pytest.raises(PauseRequested, match="30 s"):
+        one.take()
+
+
 def test_only_the_provider_s_own_wish_pauses() -> None:
     time = Time()
     one = bucket(3000, time)

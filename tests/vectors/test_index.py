@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import stat
 from contextlib import closing
@@ -178,6 +180,24 @@ def test_a_damaged_file_is_made_anew_from_the_rows(
     with store.read() as tx:
         index.save(tx)
     assert len(Shard.load(saved, DIMENSIONS)) == 3
+
+
+def test_a_save_that_fails_leaves_the_file_as_it_was(
+    store: Database, saved: Path, monkeypatch
+) -> None:
+    before = saved.read_bytes()
+    keep(store, ANA, "dance")
+    index = opened(store)
+    search(store, index, ANA, "tea")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with store.write() as tx:
+        index.save(tx)
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+    assert saved.read_bytes() == before
 
 
 def test_the_whole_folder_may_go_at_any_time(store: Database, saved: Path) -> None:

@@ -288,6 +288,15 @@ def test_a_secret_is_neither_stored_nor_readable_in_the_inbox(mc, extract_model)
     assert "hunter2xyz" not in repr(kept) + repr(titles)
 
 
+def test_what_waits_for_a_yes_is_reported_without_the_address_in_it(mc, extract_model) -> None:
+    quote = "my mail is rosa@example.net"
+    proposed = fact(quote, "email", "rosa@example.net", flags=["asked", "sensitive"])
+    extract_model.replies.append(answer(proposed))
+    chat = talk(mc, f"You should remember that {quote}.")
+    assert [change.kind for change in chat.learned.changes] == ["review"]
+    assert "rosa@" not in repr(chat.learned.changes[0].quotes)
+
+
 def test_a_title_is_made_of_the_first_words_where_the_model_gives_none(mc, extract_model) -> None:
     extract_model.replies.append(answer())
     talk(mc, "How do I repot a fern?")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import date
 
 import pytest
 
 from memchat.errors import InputError, NotFound
 from memchat.memory.gate.value_comparison import are_equivalent
+from memchat.store import repair
 from memchat.testing import FakeClock
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -112,6 +114,16 @@ def test_an_ended_fact_is_kept_inactive_with_the_reason(mc, extract_model) -> No
     assert state(mc) == {"the garden wall": (False, "ended")}
 
 
+def test_what_was_ended_leaves_no_words_in_the_keyword_index(mc, extract_model) -> None:
+    line = "My project is the garden wall."
+    said(mc, extract_model, line, fact(line[:-1], "project", "the garden wall", memory_type="fact"))
+    ended = fact("The wall is finished", "project", "", memory_type="fact", to="k1")
+    said(mc, extract_model, "The wall is finished.", {**ended, "is": "ends"})
+    assert state(mc) == {"the garden wall": (False, "ended")}
+    with private.database(mc).read() as tx:
+        assert repair.wrong_keyword_rows(tx, "memories") == set()
+
+
 def test_a_verdict_about_a_fact_that_was_not_shown_changes_nothing(mc, extract_model) -> None:
     mc.user("ana").memories.add("profile", "city", "Lisbon")
     said(
@@ -171,6 +183,22 @@ def test_a_near_copy_merges_only_with_the_same_type_key_and_guards(
     )
     assert [c.kind for c in chat.learned.changes] == ["merged"]
     assert state(mc)["green tea in the morning"] == (False, "merged")
+
+
+@pytest.mark.parametrize(
+    ("threshold", "last_day"), [(0.5, date(2026, 6, 1)), (1.01, None)], ids=["day", "threshold"]
+)
+def test_a_near_copy_stays_where_its_last_day_differs_or_it_is_not_near_enough(
+    open_store, extract_model, threshold: float, last_day: date | None
+) -> None:
+    mc = open_store(merge_threshold=threshold)
+    first, again = "green tea in the morning", "green tea in the mornings"
+    mc.user("ana").memories.add("preference", "drink", first, expires_at=last_day)
+    mc.jobs.embed()
+    line = f"I like {again}"
+    one = fact(line, "drink", again, memory_type="preference", many=True)
+    said(mc, extract_model, f"{line}.", one)
+    assert state(mc) == {first: (True, None), again: (True, None)}
 
 
 def test_a_near_pair_whose_guards_differ_stays_and_is_held_for_judging(

@@ -46,6 +46,15 @@ def test_where_not_all_facts_fit_a_pinned_one_is_given_whatever_the_question(
     assert LONG not in shown(mc, chat_model)
 
 
+def test_what_is_always_given_takes_no_more_than_its_share_of_the_prompt(small: MemChat) -> None:
+    for n in range(40):
+        small.user(**ANA).memories.add("preference", "like", f"pictures of otters, number {n}")
+    reply = small.user(**ANA).chat().send("Where is the boat?")
+    assert reply.read()
+    always = [hit.tokens for hit in reply.shown.hits if hit.channel == "pinned"]
+    assert always and sum(always) <= small.settings.pinned_tokens
+
+
 def test_where_not_all_facts_fit_what_is_pinned_comes_before_the_profile(
     small: MemChat, chat_model: ScriptedModel
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.errors import NotFound
+from memchat.store.embeddings import query_hash
 from memchat.vectors import vector_index
 from tests.support import private
 from tests.support.answers import answer, fact
@@ -399,6 +400,21 @@ def test_a_deleted_conversation_leaves_no_saved_vector_of_its_words(
     assert saved_vectors(mc)
     mc.user("ana").sessions.delete(1, keep_memories=True)
     assert saved_vectors(mc) == []
+
+
+def test_the_vector_that_a_message_was_searched_with_goes_with_its_words(
+    mc, extract_model, chat_model
+) -> None:
+    memory_id = learn_zanzibar(mc, extract_model, chat_model)
+    with private.database(mc).read() as tx:
+        said = tx.exec_driver_sql("SELECT content FROM messages WHERE role = 'user'").scalar_one()
+    held = "SELECT count(*) FROM embeddings WHERE hash = ?"
+    counts = []
+    for forgets in (lambda: None, lambda: mc.user("ana").memories.delete(memory_id)):
+        forgets()
+        with private.database(mc).read() as tx:
+            counts.append(tx.exec_driver_sql(held, (query_hash(said),)).scalar_one())
+    assert counts == [1, 0]
 
 
 def test_dropping_saved_vectors_loads_no_faiss() -> None:

@@ -44,6 +44,15 @@ def test_what_was_forgotten_and_is_said_again_waits_for_a_yes(mc, extract_model,
     assert datetime.fromisoformat(forgotten_at) == clock(), "the last forgetting counts"
 
 
+def test_a_forgotten_value_waits_for_a_yes_in_whatever_words_it_is_said(
+    mc, extract_model, clock
+) -> None:
+    ana = mc.user("ana")
+    ana.memories.delete(ana.memories.add("profile", "hobby", "chess").id)
+    item = said_again(mc, extract_model, clock, "I play chess every evening", "hobby", "chess")
+    assert "learn it again?" in item.reason
+
+
 def test_a_no_to_learning_it_again_forgets_it_again(mc, extract_model, clock) -> None:
     ana = mc.user("ana")
     ana.memories.delete(ana.memories.add("profile", "city", "Lisbon").id)

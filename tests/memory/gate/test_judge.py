@@ -108,6 +108,13 @@ def test_words_that_the_user_did_not_say_are_refused(quote: str, reason: str) ->
     assert reason in verdict.reasons[0]
 
 
+def test_words_in_several_messages_prove_nothing_where_the_named_one_lacks_them() -> None:
+    turns = said("I teach physics.", "Nice!", "I teach physics.", "I see.", "Good bye.")
+    verdict = gate(fact("I teach physics", "teaches physics", msg="u5"), turns)
+    assert verdict.outcome == "refuse"
+    assert "several messages" in verdict.reasons[0]
+
+
 def test_a_number_needs_to_stand_in_the_quote_and_a_name_in_the_message() -> None:
     turns = said("I run 10 km with Ana Ruiz every Sunday in Bergen.")
     assert gate(fact("I run 10 km", "runs 10 km with Ana Ruiz"), turns).outcome == "accept"

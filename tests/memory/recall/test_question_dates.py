@@ -42,6 +42,7 @@ PAST = [
     ("What did I say today?", "05-20", "05-20"),
     ("What did I tell you last week?", "05-11", "05-17"),
     ("What did I do last Friday?", "05-15", "05-15"),
+    ("What did I do last Wednesday?", "05-13", "05-13"),  # asked on a Wednesday
     ("What did I say on Friday?", "05-15", "05-15"),
     ("What did I say on Wednesday?", "05-13", "05-13"),
     ("What did I do over the weekend?", "05-16", "05-17"),

@@ -187,6 +187,34 @@ def test_less_sure_hits_come_by_score_and_facts_of_the_past_among_none(open_stor
     assert values(found)[0] == "vegetarian"
 
 
+class Knowing(HashEmbedder):
+    """Knows what a bicycle has to do with a question, and nothing else."""
+
+    @property
+    def service(self):
+        return replace(super().service, cosine_weight=0.3)
+
+    def embed_documents(self, texts):
+        vectors, usage = super().embed_documents(texts)
+        vectors[:] = np.eye(vectors.shape[1])[[0 if "bicycle" in text else 1 for text in texts]]
+        return vectors, usage
+
+    def embed_query(self, text):
+        vector, usage = super().embed_query(text)
+        return np.eye(len(vector), dtype=np.float32)[0], usage
+
+
+def test_what_is_surely_found_comes_before_what_scores_higher_by_a_word_alone(open_store) -> None:
+    mc = open_store(embedder=Knowing())
+    fill(mc, ("fact", "ride", "a bicycle"), ("fact", "thing", "an old samovar"))
+    hits = mc.user("ana").search("Which samovar shines beside pillows?").hits
+    assert [(hit.memory.value, hit.confident) for hit in hits] == [
+        ("a bicycle", True),
+        ("an old samovar", False),
+    ]
+    assert hits[0].score < hits[1].score
+
+
 def test_what_acts_takes_only_what_is_surely_meant(mc) -> None:
     fill(mc, ("fact", "bike", "a red bike"))
     recall = private.assembly(mc).recall()
@@ -219,6 +247,14 @@ def test_an_expired_fact_is_neither_found_nor_fills_a_place(mc, clock) -> None:
     mc.jobs.run(kinds=("expire",))
     (gone,) = ana.memories.list(status="expired")
     assert (gone.active, gone.inactive_reason) == (False, "expired")
+
+
+def test_a_fact_is_found_for_sure_on_its_last_day_too(mc, clock) -> None:
+    ana = mc.user("ana")
+    ana.memories.add("fact", "trip", "a red trip", expires_at=date(2026, 5, 2))
+    mc.jobs.embed()
+    clock.advance(days=1)
+    assert [hit.memory.value for hit in ana.search("red trip").confident] == ["a red trip"]
 
 
 def test_an_inactive_fact_is_not_found(mc, clock) -> None:
