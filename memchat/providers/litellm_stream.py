@@ -134,6 +134,7 @@ class LiteLLMStream:
         self._finish = FinishDetector(self._wrapper)
         for chunk in self._wrapper:
             if self._closed.is_set():
+                self.close()  # the connection was not there yet, or busy, when that was asked for
                 return
             yield chunk
 

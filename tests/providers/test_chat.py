@@ -317,6 +317,20 @@ def test_closing_a_stream_ends_it_at_once_though_the_provider_is_silent(
     assert not stream.whole
 
 
+def test_a_stream_closed_before_its_first_word_cuts_the_connection_that_comes(
+    server: WireServer,
+) -> None:
+    server.script(Endless())
+    stream = chat_of(server, timeout=10).stream(HELLO)
+    asking = threading.Thread(target=lambda: list(stream))
+    asking.start()
+    while not server.requests:
+        assert asking.is_alive()
+    stream.close()
+    asking.join(60)
+    assert server.client_left.wait(60)
+
+
 def test_leaving_a_stream_cuts_the_connection(server: WireServer) -> None:
     server.script(Endless())
     for _ in chat_of(server, timeout=10).stream(HELLO):

@@ -110,7 +110,7 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         memory = page.locator("[class*=st-key-row-]").filter(has_text="Porto")
         memory.get_by_role("button", name="Forget").click()
         memory.wait_for(state="detached")
-        page.get_by_role("button", name="Undo").click()
+        page.locator(".st-key-undo-bar").get_by_role("button", name="Undo").click()
         memory.wait_for()
         assert rows(tmp_path, "SELECT value FROM memories WHERE key = 'city' AND active")
 
@@ -184,7 +184,7 @@ def test_a_reply_goes_on_while_its_tab_reloads_or_looks_elsewhere(
     with model, Server(tmp_path, **openai(model)) as server:
         page = opened(browser.new_page(), server.url)
         say(page, "Tell me a long story.")
-        page.get_by_role("button", name="Stop").wait_for()
+        page.locator(".st-key-answer-coming").get_by_text("word 5 ").first.wait_for()
         page.reload()
         page.get_by_role("button", name="Stop").wait_for()
         page.get_by_role("link", name="Memories").click()
