@@ -13,6 +13,7 @@ import pytest
 
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.extraction import candidate
+from memchat.providers.background_stream import BackgroundStream
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.provider_errors import ContextOverflow
 from memchat.types import ChatMessage
@@ -305,7 +306,7 @@ def test_closing_a_stream_ends_it_at_once_though_the_provider_is_silent(
     server: WireServer, step: Hang | Pieces
 ) -> None:
     server.script(step)
-    stream = chat_of(server, timeout=300).stream(HELLO)
+    stream = BackgroundStream(chat_of(server, timeout=300).stream(HELLO))
     came: list[str] = []
     reader = threading.Thread(target=lambda: came.extend(stream))
     reader.start()
