@@ -8,7 +8,8 @@ import re
 import pytest
 
 from memchat.errors import InputError
-from tests.support import transfer
+from memchat.store import unembedded
+from tests.support import private, transfer
 from tests.support.answers import answer, fact
 
 
@@ -77,6 +78,19 @@ def test_what_is_imported_is_found_and_proved(file, mc) -> None:
     mc.jobs.backfill()
     states = ana.memories.embedding_states([city.id])
     assert [state.status for state in states] == ["completed"]
+    assert mc.repair() == []
+
+
+def test_jobs_make_the_search_texts_of_conversations_after_the_import(file, mc) -> None:
+    """Finding the secrets in each message takes too long while others wait to write."""
+    ana = mc.user("ana")
+    ana.import_file(file)
+    with private.database(mc).read() as tx:
+        assert unembedded.sessions_to_index(tx)
+    assert ana.search("asthma").hits[0].kind == "message"  # found by its words
+    mc.jobs.run(user="ana", kinds=["embed", "index"])
+    with private.database(mc).read() as tx:
+        assert unembedded.sessions_to_index(tx) == []
     assert mc.repair() == []
 
 
