@@ -67,7 +67,8 @@ def checked(record: Mapping[str, Any]) -> tuple[RecordKind, Values]:
 def _check_memory(values: Values) -> None:
     fact = manual.checked_fact(values["memory_type"], values["key"], values["value"])
     values["memory_type"], values["key"], values["value"] = fact
-    manual.is_secret(values["key"], values["value"], keep=values["sensitive"])
+    # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
+    values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)
     if values["active"] != (values["inactive_reason"] is None):
         raise InputError("it must have an inactive_reason exactly if it is not active")
 
