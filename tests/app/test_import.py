@@ -174,6 +174,64 @@ def test_switches_of_apps_that_are_here_stay_as_they_are(ana, mc, own_file) -> N
     assert mc.user("ana", app="work").memory_switch().on
 
 
+def go_on(elsewhere, own_file, said: str):
+    """The same person on another machine, who resumes the conversation about asthma there."""
+    mc, clock, extract_model = elsewhere
+    person = mc.user("ana")
+    person.import_file(own_file)
+    extract_model.replies.append(answer())  # the conversation that was not read yet
+    mc.jobs.run()
+    clock.advance(seconds=9 * 3600)
+    talk = next(s for s in person.sessions.list() if s.message_count == 2)
+    extract_model.replies.append(answer(fact(said, "inhaler", "blue")))
+    with person.chat(resume=talk.id) as chat:
+        chat.send(said).read()
+    mc.jobs.run()
+    return person
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    with transfer.store(tmp_path / "elsewhere") as opened:
+        yield opened
+
+
+def test_a_conversation_that_went_on_elsewhere_goes_on_here(ana, own_file, elsewhere, tmp_path):
+    there = go_on(elsewhere, own_file, "My inhaler is blue")
+    file = there.export_file(tmp_path / "grown.jsonl").file
+    done = ana.import_file(file)
+    assert (done.added["message"], done.added.get("session")) == (2, None)
+    (talk,) = [s for s in ana.sessions.list() if s.message_count == 4]
+    said = [m.content for m in ana.sessions.messages(talk.id)]
+    assert said[2:] == ["My inhaler is blue", "Fine."]
+    (blue,) = [m for m in ana.memories.list() if m.key == "inhaler"]
+    assert [proof.quote for proof in ana.memories.evidence(blue.id)] == ["My inhaler is blue"]
+    assert talk.status == "extracted"
+    before = list(ana.export())
+    assert not ana.import_file(file).added and list(ana.export()) == before
+
+
+def test_messages_that_were_deleted_at_the_end_of_a_conversation_stay_away(ana, own_file) -> None:
+    talk = next(s for s in ana.sessions.list() if s.message_count == 2)
+    last = ana.sessions.messages(talk.id)[-1]
+    ana.sessions.delete_message(last.id)
+    assert "message" not in ana.import_file(own_file).added
+    assert last.id not in {m.id for m in ana.sessions.messages(talk.id)}
+
+
+def test_what_was_forgotten_here_is_blanked_where_a_conversation_goes_on(
+    ana, own_file, elsewhere, clock, tmp_path
+) -> None:
+    there = go_on(elsewhere, own_file, "My inhaler is blue")
+    file = there.export_file(tmp_path / "grown.jsonl").file
+    clock.advance(days=2)
+    inhaler = ana.memories.add("other", "inhaler", "blue")
+    ana.memories.delete(inhaler.id)
+    assert ana.import_file(file).forgotten == 1
+    assert "blue" not in json.dumps(list(ana.export()))
+
+
 # --- files that are not as they were written
 
 
@@ -251,6 +309,7 @@ def test_a_file_that_was_cut_off_is_not_imported(file, mc) -> None:
         ("event", "new", {"replaced_by": [1]}, "replaced_by that is not a whole number"),
         ("event", "new", {"starts_at": "soon"}, "its new is not of the form"),
         ("event", "detail", {"score": float("nan")}, "a number or a depth that cannot be stored"),
+        ("event", "app", "elsewhere", "its app has no record before it"),
         ("event", "memory_id", 999, "its memory 999 has no record before it"),
         ("message", "role", "system", "its role must be one of"),
         ("message", "session_id", 999, "does not stand behind the record of its session"),

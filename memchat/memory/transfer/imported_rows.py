@@ -59,7 +59,8 @@ class ImportedRows:
     def add_session(
         self, session_id: int, app_id: int, *, read_to: int, summary: str | None
     ) -> None:
-        """Note a new conversation, whose messages are all written, and up to where it was read."""
+        """Note a conversation that is new or goes on, whose messages are all written, and up to
+        where it was read."""
         self._sessions[session_id] = app_id
         row = update(session_rows).where(session_rows.c.id == session_id)
         self.ctx.tx.execute(row.values(extracted_to=read_to))
