@@ -124,7 +124,7 @@ def test_a_file_that_gets_the_name_meanwhile_is_not_overwritten(closed: Path, tm
     target = tmp_path / "mine.bak"
     with pytest.raises(InputError, match="exists and was not changed"):
         Backups(closed).create(target, progress=lambda _: target.write_text("mine"))
-    assert target.read_text() == "mine" and [p for p in tmp_path.glob("*.tmp")] == []
+    assert target.read_text() == "mine" and not list(tmp_path.glob("*.tmp"))
 
 
 def test_without_a_store_there_is_nothing_to_back_up(tmp_path: Path) -> None:

@@ -132,6 +132,21 @@ def test_what_waits_for_its_purge_stays_deleted(ana, own_file) -> None:
     assert "tea" not in {m.key for m in ana.memories.list()}
 
 
+def test_what_was_forgotten_in_one_app_stays_away_where_it_held_in_every_app(ana, own_file) -> None:
+    (tea,) = [m for m in ana.memories.list() if m.key == "tea"]
+    ana.memories.update(tea.id, all_apps=False)
+    ana.memories.delete(tea.id)
+    assert ana.import_file(own_file).forgotten == 1
+    assert "tea" not in {m.key for m in ana.memories.list()}
+
+
+def test_a_memory_that_was_moved_to_one_app_is_not_doubled_for_all(ana, own_file) -> None:
+    (tea,) = [m for m in ana.memories.list() if m.key == "tea"]
+    ana.memories.update(tea.id, all_apps=False)
+    before = list(ana.export())
+    assert not ana.import_file(own_file).added and list(ana.export()) == before
+
+
 def test_an_edited_memory_is_not_doubled_by_its_former_wording(ana, own_file) -> None:
     (tea,) = [m for m in ana.memories.list() if m.key == "tea"]
     ana.memories.update(tea.id, value="peppermint")

@@ -54,7 +54,8 @@ class ImportRun:
     user: str
 
     def __post_init__(self) -> None:
-        apps.ids_of_user(self.ctx.tx, self.user)  # refuses a new name that cannot be seen
+        # This refuses a new name that cannot be seen.
+        self._homes = apps.ids_of_user(self.ctx.tx, self.user)
         self._shared = apps.shared_id(self.ctx.tx, self.user)
         self._ids = RecordIds(self.ctx.tx)
         self._memories = KnownMemories(self.ctx.tx)
@@ -204,6 +205,9 @@ class ImportRun:
         app_id = self._app_id(values)
         sha1 = new_memory.sha1_of(values["memory_type"], values["key"], values["value"])
         found = self._memories.find(app_id, sha1)
+        if found is None and app_id in self._old_apps:
+            moved = self._memories.find_moved(self._homes, sha1, values["created_at"])
+            found = None if moved is None or moved in self._new["memory"] else (moved, False)
         if found is not None:
             memory_id, deleted = found
             self._ids.put(record_kinds.MEMORY, values["id"], None if deleted else memory_id)
@@ -222,7 +226,9 @@ class ImportRun:
         self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
 
     def _is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
-        scopes = [app_id] if self._shared is None else [app_id, self._shared]
+        # What holds in every app may have been moved into one before it was forgotten.
+        shared = [] if self._shared is None else [self._shared]
+        scopes = self._homes if app_id in shared else [app_id, *shared]
         return self._memories.is_forgotten(scopes, values["key"], values["value"], said_at)
 
     def _evidence(self, values: Values) -> None:
