@@ -7,8 +7,11 @@ import re
 
 import pytest
 
+from memchat import MemChat
+from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.store import unembedded
+from memchat.testing import ScriptedModel
 from tests.support import private, transfer
 from tests.support.answers import answer, fact
 
@@ -92,6 +95,15 @@ def test_jobs_make_the_search_texts_of_conversations_after_the_import(file, mc) 
     with private.database(mc).read() as tx:
         assert unembedded.sessions_to_index(tx) == []
     assert mc.repair() == []
+
+
+def test_without_an_embedding_model_the_import_makes_them(file, tmp_path, clock) -> None:
+    settings = Settings(home=tmp_path / "none", embed_model="none")
+    with MemChat(settings=settings, chat_model=ScriptedModel(), clock=clock) as mc:
+        mc.user("ana").import_file(file)
+        with private.database(mc).read() as tx:
+            assert unembedded.sessions_to_index(tx) == []
+        assert mc.repair() == []
 
 
 def test_a_conversation_that_was_not_read_is_read_after_the_import(file, mc, extract_model) -> None:

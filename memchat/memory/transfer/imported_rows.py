@@ -1,7 +1,7 @@
 """Completing imported rows: links, search texts, what replaces what, and queued work.
 
 Search texts and vectors are not part of an export. The texts of memories are written here; those of
-conversations, in which secrets have to be found first, and all vectors are left to jobs.
+conversations, in which secrets have to be found first, and all vectors are made afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from sqlalchemy import select, update
 from memchat.memory.context import Context
 from memchat.memory.facts.in_force import said_order, values_of_key
 from memchat.memory.forgetting import purge, redaction
-from memchat.memory.recall import turn_texts
 from memchat.memory.transfer.record_ids import RecordIds
 from memchat.store import (
     apps,
@@ -132,15 +131,10 @@ class ImportedRows:
                 )
 
     def _index_sessions(self, embeds: bool) -> None:
-        """Queue what makes the search texts and vectors of the new conversations. Where there is no
-        embedding model such jobs do not run, so the texts are written here: that takes longer."""
-        for session_id in self._read:
-            if embeds:
-                app_id = self._sessions[session_id]
-                jobs.enqueue(self.ctx.tx, "index", app_id, session_id, self.ctx.now)
-                self.unembedded += 1
-            else:
-                turn_texts.write(self.ctx, session_id, None, {})
+        """Queue what makes the search texts and vectors of the new conversations."""
+        for session_id in self._read if embeds else ():
+            jobs.enqueue(self.ctx.tx, "index", self._sessions[session_id], session_id, self.ctx.now)
+            self.unembedded += 1
 
     def _queue_unread(self) -> None:
         waiting = set(inbox.sessions_awaiting_second_look(self.ctx.tx, self.user))
