@@ -12,7 +12,6 @@ from memchat.store import (
     memory_changes,
     messages,
     person_records,
-    raw_sql,
     record_kinds,
     record_rows,
 )
@@ -35,7 +34,8 @@ def test_a_person_s_rows_are_found_and_records_become_rows_once(tx, own) -> None
     bo = record_rows.add(tx, record_kinds.APP, added)
     assert bo is not None and apps.find(tx, Scope("bo", "home")).own == bo
     assert record_rows.add(tx, record_kinds.APP, added) is None
-    assert raw_sql.rows(tx, "SELECT name FROM apps WHERE id = ?", bo) == [("home",)]
+    assert record_rows.is_unused(tx, record_kinds.SESSION)
+    assert not record_rows.is_unused(tx, record_kinds.APP)
 
 
 def test_what_an_edited_memory_said_before_is_known(tx, own) -> None:
