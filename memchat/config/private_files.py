@@ -30,11 +30,16 @@ def read(path: Path) -> dict[str, object]:
     Raises ConfigError for a file that other accounts may read or change, or that is not TOML. No
     message contains a value of the file.
     """
+    return parsed(path, read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """The file's text; empty where there is no file. Raises ConfigError as ``read`` does."""
     try:
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return ""
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ConfigError(
@@ -44,17 +49,42 @@ def read(path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
     with open(handle, "rb") as file:
         _check(path, os.fstat(handle))
-        return _parsed(path, file.read(MOST_BYTES + 1))
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {MOST_BYTES:,} bytes and is not read")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text; write it anew") from None
+
+
+def parsed(path: Path, text: str) -> dict[str, object]:
+    """The names and values in the text of the file. Raises ConfigError where it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # The parser's message may quote the file, so only the line is shown.
+        place = re.search(r"line \d+", str(error))
+        where = f" ({place[0]})" if place else ""
+        raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None
 
 
 def write(path: Path, values: Mapping[str, str], heading: str) -> None:
-    """Replace the file atomically; it has mode 600 from the beginning."""
+    """Replace the file by these names and values, as ``write_text`` does."""
     lines = [f"# {heading}", *(f"{name} = {json.dumps(values[name])}" for name in sorted(values))]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file atomically; it has mode 600 from the beginning.
+
+    Raises StoreError where it cannot be written, StoreFull if the disk is full.
+    """
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+        with open(os.open(new, flags, 0o600), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
@@ -97,20 +127,6 @@ def _check(path: Path, found: os.stat_result) -> None:
             f"{path} may be read or changed by others and is not read; run "
             f"chmod 600 {shlex.quote(str(path))}"
         )
-
-
-def _parsed(path: Path, content: bytes) -> dict[str, object]:
-    if len(content) > MOST_BYTES:
-        raise ConfigError(f"{path} is larger than {MOST_BYTES:,} bytes and is not read")
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text; write it anew") from None
-    except tomllib.TOMLDecodeError as error:
-        # The parser's message may quote the file, so only the line is shown.
-        place = re.search(r"line \d+", str(error))
-        where = f" ({place[0]})" if place else ""
-        raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None
 
 
 def _sync(folder: Path) -> None:
