@@ -22,6 +22,8 @@ from memchat import disk
 from memchat.errors import ConfigError, StoreError
 
 MOST_BYTES = 1_000_000
+LOCK = ".settings.lock"
+"""The file that is locked while one of the others is changed; it stays empty."""
 
 
 def read(path: Path) -> dict[str, object]:
@@ -102,7 +104,9 @@ def changing(folder: Path) -> Iterator[None]:
     """Lock the folder's private files against changes by other processes; creates the folder."""
     try:
         disk.make_folder(folder)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # Not the folder itself: each open store holds a lock on that one until it is closed.
+        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(folder / LOCK, flags, 0o600)
     except OSError as error:
         if disk.has_no_room(error):
             raise disk.full(str(folder), error) from error

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from memchat.config import load
+from memchat import MemChat
+from memchat.config import keys, load
 from memchat.config.settings_file import set_settings
 from memchat.errors import ConfigError
 
@@ -30,10 +31,14 @@ def file(tmp_path: Path) -> Path:
 
 def test_a_changed_value_takes_the_old_one_s_place_and_every_comment_stays(file: Path) -> None:
     set_settings(file.parent, {CHAT: "openai/naïve-😀", "MEMCHAT_TOP_K": "7"})
-    assert file.read_text() == WRITTEN.replace(
-        f"'{CHAT}'='ollama/old' # on this machine",
-        f'{CHAT} = "openai/naïve-😀"  # on this machine',
-    ) + '\nMEMCHAT_TOP_K = "7"\n'
+    assert (
+        file.read_text()
+        == WRITTEN.replace(
+            f"'{CHAT}'='ollama/old' # on this machine",
+            f'{CHAT} = "openai/naïve-😀"  # on this machine',
+        )
+        + '\nMEMCHAT_TOP_K = "7"\n'
+    )
     found = load({"MEMCHAT_HOME": str(file.parent)})
     assert (found.chat_model, found.top_k, found.budget_tokens) == ("openai/naïve-😀", 7, 900)
 
@@ -51,7 +56,13 @@ def test_a_new_file_is_for_this_account_alone(tmp_path: Path) -> None:
     path = home / "settings.toml"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert load({"MEMCHAT_HOME": str(home)}).chat_model == "ollama/llama3.2"
-    assert [one.name for one in home.iterdir()] == [path.name]
+    assert sorted(one.name for one in home.iterdir()) == [".settings.lock", path.name]
+
+
+def test_settings_and_keys_can_be_changed_while_a_store_is_open(mc: MemChat) -> None:
+    set_settings(mc.settings.home, {CHAT: "ollama/llama3.2"})
+    keys.set_key(mc.settings.home, "openai", "sk-for-a-test")
+    assert load({"MEMCHAT_HOME": str(mc.settings.home)}).chat_model == "ollama/llama3.2"
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,9 @@ def model_name(text: str | None) -> str:
     if name and (not name.isprintable() or " " in name):
         raise InputError("a model's name is one word without spaces, such as openai/gpt-4.1-mini")
     if name not in ("", "none", "minilm") and not provider_of(name):
-        raise InputError(f"{name} names no provider; write provider/model, such as openai/{name}")
+        raise InputError(
+            f"the model {name} names no provider; write provider/model, such as openai/{name}"
+        )
     return name
 
 

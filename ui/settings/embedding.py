@@ -38,6 +38,23 @@ def show() -> None:
         words = f"The change to {coming.name} was begun and is not finished."
         st.warning(f"{ui.literal(words)} {_lacking(coming)}")
         st.button("Go on with it", key="resume-embedding", on_click=_begin, args=(coming.name,))
+    if fixed:
+        st.caption(ui.sentence(fixed))
+        return
+    _field(busy=busy)
+    if problem := st.session_state.pop("embedding problem", None):
+        st.error(ui.sentence(problem))
+    task = tasks.ended(TASK)
+    if task is not None and task.error is None:
+        _tell(task.result)
+    st.caption(
+        "A change makes the vectors of everything that is kept anew: a provider is sent all of "
+        "it, and may charge for it. Search goes on with the old vectors until then. It may be "
+        "interrupted, and goes on where it was."
+    )
+
+
+def _field(*, busy: bool) -> None:
     st.selectbox(
         "Change to",
         OFFERED,
@@ -46,24 +63,13 @@ def show() -> None:
         key="set-embed_model",
         accept_new_options=True,
         placeholder="Choose, or type provider/model",
-        disabled=busy or fixed is not None,
+        disabled=busy,
     )
     st.button(
         "Change the service",
         key="change-embedding",
         on_click=_change,
-        disabled=busy or fixed is not None or not st.session_state.get("set-embed_model"),
-    )
-    if problem := st.session_state.pop("embedding problem", None):
-        st.error(ui.sentence(problem))
-    task = tasks.ended(TASK)
-    if task is not None and task.error is None:
-        _tell(task.result)
-    st.caption(
-        (f"{ui.sentence(fixed)} " if fixed else "")
-        + "A change makes the vectors of everything that is kept anew: a provider is sent all of "
-        "it, and may charge for it. Search goes on with the old vectors until then. It may be "
-        "interrupted, and goes on where it was."
+        disabled=busy or not st.session_state.get("set-embed_model"),
     )
 
 

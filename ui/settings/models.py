@@ -54,7 +54,10 @@ def show() -> None:
 def _field(settings: Settings, setting: str) -> None:
     what, offered = CHOSEN[setting]
     named, model = choices.named(settings, setting), getattr(settings, setting)
-    fixed = choices.fixed_by(settings, setting)
+    if fixed := choices.fixed_by(settings, setting):
+        st.markdown(f"{what}: **{ui.literal(model)}**")
+        st.caption(ui.sentence(fixed))
+        return
     options = list(dict.fromkeys([choices.BY_DEFAULT, *offered, named]))
     st.selectbox(
         what,
@@ -64,9 +67,8 @@ def _field(settings: Settings, setting: str) -> None:
         key=f"set-{setting}",
         accept_new_options=True,
         placeholder="Choose, or type provider/model",
-        disabled=fixed is not None,
     )
-    why = fixed or ("chosen here" if named else settings.why.get(setting, "the default"))
+    why = "chosen here" if named else settings.why.get(setting, "the default")
     st.caption(f"In use: **{ui.literal(model)}**. {ui.sentence(why)}")
     lacking = choices.lacking_key(settings, model)
     if lacking is not None:
