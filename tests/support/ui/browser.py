@@ -131,9 +131,8 @@ def opened(page: Any, url: str) -> Any:
 def settled(page: Any) -> Any:
     """The page, once its run is over."""
     page.locator(".stApp h1, .stApp h2, .stApp h3").first.wait_for()
-    page.wait_for_function(
-        "document.querySelector('.stApp')?.dataset.testScriptState !== 'running'"
-    )
+    # Not wait_for_function, which evaluates a string, as the page's policy forbids.
+    page.locator(".stApp:not([data-test-script-state='running'])").wait_for()
     page.wait_for_timeout(400)
     return page
 
