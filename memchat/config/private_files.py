@@ -22,7 +22,7 @@ from memchat import disk
 from memchat.errors import ConfigError, StoreError
 
 MOST_BYTES = 1_000_000
-LOCK = ".settings.lock"
+LOCK = ".settings.toml.lock"
 """The file that is locked while one of the others is changed; it stays empty."""
 
 
