@@ -18,6 +18,7 @@ from memchat.app import MemChat
 from memchat.chat import Chat, Reply
 from memchat.errors import MemChatError
 from memchat.types import Progress
+from ui.reply_html import ComingReply
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class Turn:
     def __init__(self, reply: Reply, *, instead: str | None = None) -> None:
         """``instead`` are the words that take the place of the last message, if a reply comes."""
         self.reply = reply
+        self.drawing = ComingReply()
         self.instead = instead
         self.error: str | None = None
         self.stopped = False

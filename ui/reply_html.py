@@ -74,10 +74,33 @@ _FAULTS = (
 """What the converter raises for a formula that it cannot read."""
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=128)
 def reply_html(text: str) -> str:
     """The reply as HTML. Whatever the text, every word of it can be read."""
-    body = _reader().render(text) if len(text) <= LONGEST else f"<p>{escape(text)}</p>"
+    return _framed(_reader().render(text) if len(text) <= LONGEST else f"<p>{escape(text)}</p>")
+
+
+class ComingReply:
+    """A reply that is still coming in, drawn many times: of what was drawn before, only the last
+    block of Markdown is read again."""
+
+    def __init__(self) -> None:
+        self._drawn = ""
+        self._length = 0
+        """How much of the text is in ``_drawn``: whole blocks."""
+
+    def html(self, text: str) -> str:
+        """The text so far as HTML; each is longer than the one before."""
+        rest = text[self._length :]
+        lines = rest.splitlines(keepends=True)
+        blocks = [token.map for token in _reader().parse(rest) if token.level == 0 and token.map]
+        whole = sum(map(len, lines[: blocks[-1][0]])) if blocks else 0
+        self._drawn += _reader().render(rest[:whole])
+        self._length += whole
+        return _framed(self._drawn + _reader().render(f"{rest[whole:]} ▍"))
+
+
+def _framed(body: str) -> str:
     return f'<div class="memchat-reply" dir="auto">{body}</div>'
 
 

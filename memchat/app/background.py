@@ -8,8 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeVar
 
-from memchat.errors import MemChatError
-
 if TYPE_CHECKING:
     from memchat.chat import Chat
 
@@ -42,7 +40,7 @@ class Background:
         return thread
 
     def run_within(self, seconds: float, work: Callable[[], Result]) -> Result:
-        """Do some work in a thread, and return what it gives.
+        """Do some work in a thread, and return what it gives, or raise what it raises.
 
         Raises TimeoutError where it takes longer than ``seconds``; the work then goes on.
         """
@@ -51,10 +49,8 @@ class Background:
         def run() -> None:
             try:
                 result.set_result(work())
-            except MemChatError as error:
+            except BaseException as error:  # noqa: BLE001 - raised where the result is waited for
                 result.set_exception(error)
-            finally:
-                result.cancel()  # after a bug nobody waits in vain; without one it does nothing
 
         self.run(run)
         return result.result(seconds)

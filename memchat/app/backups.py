@@ -37,7 +37,12 @@ class Backups:
         file cannot be written, StoreFull if the disk is full.
         """
         target = Path(file) if file is not None else self._new_path()
-        backup_copy.make(self._store, target, _reported(progress))
+        try:
+            backup_copy.make(self._store, target, _reported(progress))
+        except InputError:
+            if file is not None:
+                raise
+            return self.create(progress=progress)  # another one made in this second has the name
         return backup_files.describe(target, self._store)
 
     def list(self) -> Sequence[Backup]:

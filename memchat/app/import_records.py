@@ -10,7 +10,9 @@ from typing import Any
 from memchat.assembly import Assembly
 from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.forgetting import purge
+from memchat.memory.recall import turn_texts
 from memchat.memory.transfer.import_run import ImportRun
+from memchat.store import unembedded
 from memchat.types import Imported, Progress, Scope
 
 _EVERY = 500
@@ -32,10 +34,11 @@ def import_records(
 ) -> Imported:
     """Write records of the kinds of an export, each with its line, as those of this person.
 
-    Others who write wait meanwhile. Where ``records`` raises, nothing is stored.
+    Others who write wait for that transaction. Where ``records`` raises, nothing is stored.
     """
     done: Imported | None = None
     began = monotonic()
+    embeds = assembly.embeds()
     try:
         with assembly.database.write() as tx:
             ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
@@ -45,7 +48,7 @@ def import_records(
                 if progress is not None and count % _EVERY == 0:
                     total = max(expected, count)
                     progress(Progress(count, total, monotonic() - began, unit="records"))
-            done, stale = run.finish(embeds=assembly.embeds())
+            done, stale = run.finish(embeds=embeds)
             if dry_run:
                 raise _DryRun
             assembly.drop_vectors(tx, stale)
@@ -53,4 +56,17 @@ def import_records(
         assert done is not None
         return replace(done, dry_run=True)
     purge.scrub(assembly.database)
+    if not embeds:
+        _write_search_texts(assembly)
     return done
+
+
+def _write_search_texts(assembly: Assembly) -> None:
+    """Write the texts of conversations that have none yet, as no job does where there is no
+    embedding model. Others may write in between, since it takes long."""
+    with assembly.database.read() as tx:
+        found = unembedded.sessions_to_index(tx)
+    for session_id in found:
+        with assembly.database.write() as tx:
+            ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
+            turn_texts.write(ctx, session_id, None, {})

@@ -126,7 +126,12 @@ class MemChat:
 
     def models_line(self) -> str:
         """The models in use and where each is asked, in one line; no provider is called for it."""
-        return self._assembly.in_force().models_line()
+        from memchat.config.model_defaults import MINILM
+        from memchat.providers.minilm_embedder import available
+
+        used = self._assembly.in_force()
+        missing = used.embed_model == MINILM and not available()
+        return used.models_line() + (" (its weights are missing)" if missing else "")
 
     def warm(self) -> None:
         """Load the models of this machine before the first question; it takes some seconds."""

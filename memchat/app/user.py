@@ -320,8 +320,9 @@ class User(Room):
         """Read an export in jsonl as this person's own, whoever's it was; nothing goes through the
         inbox.
 
-        What is here already stays as it is here, so importing twice changes nothing. What was
-        forgotten here stays away, and its words are blanked in conversations that come back.
+        What is here already stays as it is here, so importing twice changes nothing; a conversation
+        that only went on elsewhere gets the messages that it lacks. What was forgotten here stays
+        away, and its words are blanked in messages that come back.
         Records that could not be entered today are refused, each with its line. Vectors are made
         afterwards, by ``jobs.embed`` or a worker; conversations that were not read yet are queued.
         ``dry_run`` stores nothing and says what would be done. ``progress`` counts records.

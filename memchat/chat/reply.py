@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Generator, Iterator
-from queue import Empty, SimpleQueue
-from threading import Thread
+from threading import RLock
 
 from memchat.memory.commands.replies import CodeReply
 from memchat.providers import ChatStream
 from memchat.types import Change, Recalled, checked_timeout
 
-_Arrived = SimpleQueue[str | BaseException | None]
+_STOP_SECONDS = 5.0
+"""How long ``stop`` waits for another thread that reads the reply."""
 
 
 class Reply:
@@ -39,8 +40,10 @@ class Reply:
         self._received: list[str] = []
         self._pieces = pieces
         self._timeout = timeout
-        self._arrived: _Arrived | None = None
-        """The pieces and the end of it, where a thread takes them."""
+        self._seconds: float | None = None
+        self._ends_at: float | None = None
+        """The time that whoever waits for the next piece gave it, and when that is over."""
+        self._reading = RLock()
         next(pieces)
 
     def __iter__(self) -> Iterator[str]:
@@ -77,48 +80,47 @@ class Reply:
         self._received.clear()
 
     def stop(self) -> None:
-        """Cut the reply; what came of it is stored as a partial one. Any thread may call it."""
+        """Cut the reply; what came of it is stored as a partial one when this returns, unless the
+        thread that reads it is busy for long. Any thread may call it."""
         self.stopped = True
-        try:
-            self._pieces.close()
-        except ValueError:
-            # Another thread waits for the next piece: closing the connection ends that.
-            if self.stream is not None:
-                self.stream.close()
+        if self.stream is not None:
+            self.stream.close()  # another thread may be waiting for its next piece
+        if self._reading.acquire(timeout=_STOP_SECONDS):
+            try:
+                with contextlib.suppress(ValueError):  # called from within the reply itself
+                    self._pieces.close()
+            finally:
+                self._reading.release()
+
+    def seconds_left(self) -> float | None:
+        """How long its next piece may be waited for; None for as long as it takes."""
+        return _seconds_until(self._ends_at)
+
+    def end_late(self) -> None:
+        """Note that its time was over before its end."""
+        self.stopped = True
+        self.cut = f"The reply was ended after {self._seconds:g} s, the time it was given."
 
     def _pieces_within(self, seconds: float | None) -> Iterator[str]:
         """The pieces that come in so many seconds; then the reply is stopped."""
-        if self._arrived is None:
-            if seconds is None:
-                return self._pieces
-            # A provider that does not answer blocks the thread that reads from it.
-            self._arrived = SimpleQueue()
-            Thread(target=self._take, args=(self._arrived,), daemon=True).start()
-        return self._until(self._arrived, seconds)
+        ends_at = None if seconds is None else time.monotonic() + seconds
+        while (piece := self._next(seconds, ends_at)) is not None:
+            yield piece
 
-    def _until(self, arrived: _Arrived, seconds: float | None) -> Iterator[str]:
-        begun = time.monotonic()
-        while True:
-            left = None if seconds is None else max(begun + seconds - time.monotonic(), 0)
-            try:
-                piece = arrived.get(timeout=left)
-            except Empty:
-                self.cut = f"The reply was ended after {seconds:g} s, the time it was given."
-                self.stop()
-                return
-            if isinstance(piece, str):
-                yield piece
-                continue
-            arrived.put(None)  # for who reads it once more
-            if piece is not None:
-                raise piece
-            return
-
-    def _take(self, arrived: _Arrived) -> None:
-        """Put the pieces into a queue, and at the end None or what went wrong."""
+    def _next(self, seconds: float | None, ends_at: float | None) -> str | None:
+        """The next piece; None at the end. One thread at a time takes one."""
+        left = _seconds_until(ends_at)
+        if not self._reading.acquire(timeout=-1 if left is None else left):
+            self._seconds = seconds
+            self.end_late()
+            self.stop()
+            return None
         try:
-            for piece in self._pieces:
-                arrived.put(piece)
-            arrived.put(None)
-        except BaseException as error:  # noqa: BLE001
-            arrived.put(error)  # raised in the thread that reads the reply
+            self._seconds, self._ends_at = seconds, ends_at
+            return next(self._pieces, None)
+        finally:
+            self._reading.release()
+
+
+def _seconds_until(moment: float | None) -> float | None:
+    return None if moment is None else max(moment - time.monotonic(), 0.0)

@@ -28,6 +28,7 @@ from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.commands.tools import TOOLS
 from memchat.memory.recall import render
 from memchat.providers import ChatStream
+from memchat.providers.background_stream import BackgroundStream
 from memchat.store import apps, messages, sessions
 from memchat.types import ChatMessage, Message, Recalled, Scope, clean_text
 
@@ -161,15 +162,19 @@ class Turn:
         )
         self._reply.shown = self._prompt.shown
         self._reply.dropped_turns = self._prompt.dropped_turns
-        self._reply.stream = model.stream(self._prompt.messages, TOOLS if tools else ())
+        asked = model.stream(self._prompt.messages, TOOLS if tools else ())
+        # A provider may be silent for a minute; a reply that is stopped or late ends at once.
+        stream = self._reply.stream = BackgroundStream(asked, self._reply.seconds_left)
         if self._reply.stopped:  # while the prompt was built
-            self._reply.stream.close()
+            stream.close()
             return
-        pieces = ReplyText(self._reply.stream)
+        pieces = ReplyText(stream)
         yield from pieces
+        if stream.late:
+            self._reply.end_late()
         if not self._reply.stopped:
             self._reply.cut = pieces.cut
-            yield from self._act(self._reply.stream, tools=tools and model.tools)
+            yield from self._act(stream, tools=tools and model.tools)
 
     def _act(self, stream: ChatStream, *, tools: bool) -> Iterator[str]:
         """Carry out what the model called, or what the message asks for where it called nothing,

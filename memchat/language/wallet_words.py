@@ -13,7 +13,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 BITS = 16_384
@@ -46,6 +46,7 @@ def places(word: str) -> tuple[int, ...]:
     return tuple(int.from_bytes(digest[2 * n : 2 * n + 2]) % BITS for n in range(_HASHES))
 
 
+@lru_cache(maxsize=16_384)
 def is_listed(word: str) -> bool:
     """Whether a word is listed, or one of the few others that the filter accepts."""
     bits = _filter()

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from memchat.providers import ToolCall
-from memchat.providers.background_iterator import BackgroundIterator
 from memchat.providers.finish_detector import FinishDetector
 from memchat.providers.litellm_setup import call_errors, litellm
 from memchat.providers.litellm_usage import chat_usage
@@ -41,8 +40,6 @@ class LiteLLMStream:
         self._tool_calls = ToolCallBuilder()
         self._whole = False
         self._closed = threading.Event()
-        # A provider may be silent for a minute, and a reply that is stopped ends at once.
-        self._background = BackgroundIterator(self._with_or_without_tools(), "memchat-stream")
         self._wrapper: Any = None
         self._finish: FinishDetector | None = None
         self._pieces: list[str] = []
@@ -88,7 +85,6 @@ class LiteLLMStream:
     def close(self) -> None:
         """Close the connection. May be called at any time, from any thread, more than once."""
         self._closed.set()
-        self._background.end()
         self._ended = self._ended or time.perf_counter()
         connection: Any = getattr(self._wrapper, "completion_stream", None)
         if hasattr(connection, "close"):
@@ -108,7 +104,7 @@ class LiteLLMStream:
             return
         self._started = time.perf_counter()
         try:
-            yield from self._background
+            yield from self._with_or_without_tools()
         except call_errors() as error:
             if not self._closed.is_set():  # reading from a closed stream is not a failure
                 raise translate(error, self._call) from error
@@ -134,6 +130,7 @@ class LiteLLMStream:
         self._finish = FinishDetector(self._wrapper)
         for chunk in self._wrapper:
             if self._closed.is_set():
+                self.close()  # the connection was not there yet, or busy, when that was asked for
                 return
             yield chunk
 

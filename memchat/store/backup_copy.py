@@ -51,9 +51,21 @@ def write(
         pages(source, temporary, report)
         if checked:
             _check(temporary)
-        os.replace(temporary, target)
+        _name(temporary, target)
     finally:
         backup_files.delete(temporary)
+
+
+def _name(temporary: Path, target: Path) -> None:
+    """Give a file its name, which another one may have got meanwhile."""
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        refuse_existing(target)
+        raise
+    except OSError:  # a disk without links
+        refuse_existing(target)
+        os.replace(temporary, target)
 
 
 def pages(source: sqlite3.Connection, temporary: Path, report: Report) -> None:

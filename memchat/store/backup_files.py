@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 import sqlite3
 from contextlib import closing
 from datetime import UTC, datetime
@@ -18,6 +18,11 @@ SUFFIX = ".bak"
 UNFINISHED = ".tmp"
 _BESIDE = ("-wal", "-shm", "-journal")
 """Endings of the files that SQLite may keep beside a database."""
+_REVISION = """
+SELECT version_num FROM alembic_version
+WHERE EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'memories')
+"""
+"""Of a database that has the tables of a store, too."""
 
 
 def new_path(home: Path, now: datetime) -> Path:
@@ -26,8 +31,9 @@ def new_path(home: Path, now: datetime) -> Path:
 
 
 def temporary_path(target: Path) -> Path:
-    """Where this process writes a file before it gets its name."""
-    return target.with_name(f"{target.name}.{os.getpid()}{UNFINISHED}")
+    """Where a file is written before it gets its name; another path each time, as two threads may
+    make a backup at once."""
+    return target.with_name(f"{target.name}.{secrets.token_hex(8)}{UNFINISHED}")
 
 
 def find(home: Path) -> list[Path]:
@@ -101,7 +107,7 @@ def check(path: Path) -> str:
 def _revision(backup: sqlite3.Connection, path: Path) -> str:
     row = None
     if has_our_tables(backup, path):
-        row = backup.execute("SELECT version_num FROM alembic_version").fetchone()
+        row = backup.execute(_REVISION).fetchone()
     if row is None:
         raise SchemaError(f"{path} is no backup of memchat: it is empty")
     return str(row[0])

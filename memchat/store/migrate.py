@@ -6,6 +6,7 @@ after the revision it holds, is made beside the file all the same.
 
 from __future__ import annotations
 
+import filecmp
 import os
 import sqlite3
 from contextlib import closing
@@ -38,7 +39,8 @@ def check_known(revision: str | None, path: Path) -> None:
 
 
 def back_up(path: Path, revision: str) -> Path:
-    """Make a consistent copy of the database at ``<name>.<revision>.bak`` beside it.
+    """Make a consistent copy of the database beside it: ``<name>.<revision>.bak``, or with a number
+    before ``.bak`` where an earlier upgrade left another copy there.
 
     Raises StoreError if that fails.
     """
@@ -50,6 +52,7 @@ def back_up(path: Path, revision: str) -> Path:
             source.backup(copy)
             (held,) = copy.execute("SELECT version_num FROM alembic_version").fetchone()
         if held == revision:  # or another process migrated first and made the right backup
+            target = _free_or_same(target, temporary)
             os.replace(temporary, target)
     except (OSError, sqlite3.Error) as error:
         if refused := _no_room(error, path.parent):
@@ -60,6 +63,16 @@ def back_up(path: Path, revision: str) -> Path:
     finally:
         temporary.unlink(missing_ok=True)
     return target
+
+
+def _free_or_same(target: Path, copy: Path) -> Path:
+    """The first path that is free or holds the same bytes: an upgrade that fails at every start
+    makes one backup, and one of a restored store leaves the older backup as it is."""
+    path, number = target, 1
+    while path.is_file() and not filecmp.cmp(path, copy, shallow=False):
+        number += 1
+        path = target.with_suffix(f".{number}.bak")
+    return path
 
 
 def _no_room(error: OSError | sqlite3.Error, folder: Path) -> OSError | None:

@@ -27,6 +27,14 @@ def add(tx: Connection, kind: RecordKind, columns: Mapping[str, Any]) -> int | N
     return found[0][0] if found else None
 
 
+def is_unused(tx: Connection, kind: RecordKind) -> bool:
+    """Whether the table of this kind never had a row: then the ids of a file can be kept."""
+    name = kind.table.name
+    if raw_sql.rows(tx, f"SELECT 1 FROM {name} LIMIT 1"):
+        return False
+    return not raw_sql.rows(tx, "SELECT seq FROM sqlite_sequence WHERE name = ?", name)
+
+
 def _stored(name: str, value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)

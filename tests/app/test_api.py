@@ -143,8 +143,10 @@ Reply
     add(piece: str) -> None
     discard() -> None
     done -> tuple[Change, ...]
+    end_late() -> None
     read(timeout: float | None = None) -> str
     received -> str
+    seconds_left() -> float | None
     stop() -> None
 Jobs
     backfill(*, batch: int = 100, progress: Callable[[Progress], None] | None = None) ->

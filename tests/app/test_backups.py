@@ -105,6 +105,28 @@ def test_a_backup_overwrites_nothing(closed: Path, tmp_path: Path) -> None:
     assert other.read_text() == "mine"
 
 
+def test_two_backups_that_are_made_at_once_are_both_made(closed: Path) -> None:
+    pad(closed / FILE)
+    inner = []
+
+    def make_another(_progress) -> None:
+        if not inner:
+            inner.append(Backups(closed).create())
+
+    outer = Backups(closed).create(progress=make_another)
+    assert {one.file for one in Backups(closed).list()} == {outer.file, inner[0].file}
+    assert outer.file != inner[0].file and (outer.problem, inner[0].problem) == (None, None)
+    assert not list(closed.glob("*.tmp"))
+
+
+def test_a_file_that_gets_the_name_meanwhile_is_not_overwritten(closed: Path, tmp_path) -> None:
+    pad(closed / FILE)
+    target = tmp_path / "mine.bak"
+    with pytest.raises(InputError, match="exists and was not changed"):
+        Backups(closed).create(target, progress=lambda _: target.write_text("mine"))
+    assert target.read_text() == "mine" and not list(tmp_path.glob("*.tmp"))
+
+
 def test_without_a_store_there_is_nothing_to_back_up(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="no store in"):
         Backups(tmp_path).create()
@@ -268,6 +290,12 @@ def _other(path: Path) -> None:
     change(path, "CREATE TABLE songs (name)")
 
 
+def _bare(path: Path) -> None:
+    path.unlink()
+    revision = f"INSERT INTO alembic_version VALUES ('{schema.HEAD}')"
+    change(path, "CREATE TABLE alembic_version (version_num)", revision)
+
+
 def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -279,6 +307,7 @@ def _cut(path: Path) -> None:
         (_junk, StoreError, "damaged or no backup"),
         (_other, SchemaError, "something else.*songs"),
         (_cut, StoreError, "damaged"),
+        (_bare, SchemaError, "no backup of memchat"),
         (lambda path: path.write_bytes(b""), SchemaError, "no backup of memchat: it is empty"),
         (lambda path: path.unlink(), NotFound, "memchat backup list"),
     ],

@@ -7,8 +7,12 @@ import re
 
 import pytest
 
+from memchat import MemChat
+from memchat.config import Settings
 from memchat.errors import InputError
-from tests.support import transfer
+from memchat.store import unembedded
+from memchat.testing import ScriptedModel
+from tests.support import private, transfer
 from tests.support.answers import answer, fact
 
 
@@ -80,6 +84,28 @@ def test_what_is_imported_is_found_and_proved(file, mc) -> None:
     assert mc.repair() == []
 
 
+def test_jobs_make_the_search_texts_of_conversations_after_the_import(file, mc) -> None:
+    """Finding the secrets in each message takes too long while others wait to write."""
+    ana = mc.user("ana")
+    ana.import_file(file)
+    with private.database(mc).read() as tx:
+        assert unembedded.sessions_to_index(tx)
+    assert ana.search("asthma").hits[0].kind == "message"  # found by its words
+    mc.jobs.run(user="ana", kinds=["embed", "index"])
+    with private.database(mc).read() as tx:
+        assert unembedded.sessions_to_index(tx) == []
+    assert mc.repair() == []
+
+
+def test_without_an_embedding_model_the_import_makes_them(file, tmp_path, clock) -> None:
+    settings = Settings(home=tmp_path / "none", embed_model="none")
+    with MemChat(settings=settings, chat_model=ScriptedModel(), clock=clock) as mc:
+        mc.user("ana").import_file(file)
+        with private.database(mc).read() as tx:
+            assert unembedded.sessions_to_index(tx) == []
+        assert mc.repair() == []
+
+
 def test_a_conversation_that_was_not_read_is_read_after_the_import(file, mc, extract_model) -> None:
     extract_model.replies.append(answer(fact("I have not been read yet", "note", "been read")))
     ana = mc.user("ana")
@@ -116,6 +142,21 @@ def test_what_waits_for_its_purge_stays_deleted(ana, own_file) -> None:
     ana.memories.delete(tea.id, hold=60)
     assert ana.import_file(own_file).forgotten == 1
     assert "tea" not in {m.key for m in ana.memories.list()}
+
+
+def test_what_was_forgotten_in_one_app_stays_away_where_it_held_in_every_app(ana, own_file) -> None:
+    (tea,) = [m for m in ana.memories.list() if m.key == "tea"]
+    ana.memories.update(tea.id, all_apps=False)
+    ana.memories.delete(tea.id)
+    assert ana.import_file(own_file).forgotten == 1
+    assert "tea" not in {m.key for m in ana.memories.list()}
+
+
+def test_a_memory_that_was_moved_to_one_app_is_not_doubled_for_all(ana, own_file) -> None:
+    (tea,) = [m for m in ana.memories.list() if m.key == "tea"]
+    ana.memories.update(tea.id, all_apps=False)
+    before = list(ana.export())
+    assert not ana.import_file(own_file).added and list(ana.export()) == before
 
 
 def test_an_edited_memory_is_not_doubled_by_its_former_wording(ana, own_file) -> None:
@@ -158,6 +199,64 @@ def test_switches_of_apps_that_are_here_stay_as_they_are(ana, mc, own_file) -> N
     mc.user("ana", app="work").set_memory(True)
     ana.import_file(own_file)
     assert mc.user("ana", app="work").memory_switch().on
+
+
+def go_on(elsewhere, own_file, said: str):
+    """The same person on another machine, who resumes the conversation about asthma there."""
+    mc, clock, extract_model = elsewhere
+    person = mc.user("ana")
+    person.import_file(own_file)
+    extract_model.replies.append(answer())  # the conversation that was not read yet
+    mc.jobs.run()
+    clock.advance(seconds=9 * 3600)
+    talk = next(s for s in person.sessions.list() if s.message_count == 2)
+    extract_model.replies.append(answer(fact(said, "inhaler", "blue")))
+    with person.chat(resume=talk.id) as chat:
+        chat.send(said).read()
+    mc.jobs.run()
+    return person
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    with transfer.store(tmp_path / "elsewhere") as opened:
+        yield opened
+
+
+def test_a_conversation_that_went_on_elsewhere_goes_on_here(ana, own_file, elsewhere, tmp_path):
+    there = go_on(elsewhere, own_file, "My inhaler is blue")
+    file = there.export_file(tmp_path / "grown.jsonl").file
+    done = ana.import_file(file)
+    assert (done.added["message"], done.added.get("session")) == (2, None)
+    (talk,) = [s for s in ana.sessions.list() if s.message_count == 4]
+    said = [m.content for m in ana.sessions.messages(talk.id)]
+    assert said[2:] == ["My inhaler is blue", "Fine."]
+    (blue,) = [m for m in ana.memories.list() if m.key == "inhaler"]
+    assert [proof.quote for proof in ana.memories.evidence(blue.id)] == ["My inhaler is blue"]
+    assert talk.status == "extracted"
+    before = list(ana.export())
+    assert not ana.import_file(file).added and list(ana.export()) == before
+
+
+def test_messages_that_were_deleted_at_the_end_of_a_conversation_stay_away(ana, own_file) -> None:
+    talk = next(s for s in ana.sessions.list() if s.message_count == 2)
+    last = ana.sessions.messages(talk.id)[-1]
+    ana.sessions.delete_message(last.id)
+    assert "message" not in ana.import_file(own_file).added
+    assert last.id not in {m.id for m in ana.sessions.messages(talk.id)}
+
+
+def test_what_was_forgotten_here_is_blanked_where_a_conversation_goes_on(
+    ana, own_file, elsewhere, clock, tmp_path
+) -> None:
+    there = go_on(elsewhere, own_file, "My inhaler is blue")
+    file = there.export_file(tmp_path / "grown.jsonl").file
+    clock.advance(days=2)
+    inhaler = ana.memories.add("other", "inhaler", "blue")
+    ana.memories.delete(inhaler.id)
+    assert ana.import_file(file).forgotten == 1
+    assert "blue" not in json.dumps(list(ana.export()))
 
 
 # --- files that are not as they were written
@@ -231,8 +330,13 @@ def test_a_file_that_was_cut_off_is_not_imported(file, mc) -> None:
         ("memory", "seen_count", -1, "its seen_count is not between"),
         ("memory", "key", None, "it has no key"),
         ("memory", "app", "elsewhere", "its app has no record before it"),
-        ("memory", "value", "password: hunter2hunter2", "secret|password"),
         ("event", "new", {"value": "\ud83d"}, "half a character"),
+        ("event", "new", {"value": 5}, "is not a text"),
+        ("event", "old", {"value": "Porto"}, "a value without memory_type or key"),
+        ("event", "new", {"replaced_by": [1]}, "replaced_by that is not a whole number"),
+        ("event", "new", {"starts_at": "soon"}, "its new is not of the form"),
+        ("event", "detail", {"score": float("nan")}, "a number or a depth that cannot be stored"),
+        ("event", "app", "elsewhere", "its app has no record before it"),
         ("event", "memory_id", 999, "its memory 999 has no record before it"),
         ("message", "role", "system", "its role must be one of"),
         ("message", "session_id", 999, "does not stand behind the record of its session"),
@@ -260,6 +364,16 @@ def test_a_record_that_could_not_be_entered_is_refused_with_its_line(
     assert json.loads(lines[first.line - 1])["record"] == kind
     assert re.search(why, first.reason)
     assert done.added["session"] >= 4
+
+
+def test_a_secret_that_was_kept_is_not_lost_and_comes_back_as_sensitive(ana, mc, tmp_path) -> None:
+    door = ana.memories.add("fact", "door_code", "code: 4821#", keep_secret=True)
+    ana.memories.update(door.id, sensitive=False)
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    bo = mc.user("bo")
+    assert not bo.import_file(file).refused
+    (back,) = [m for m in bo.memories.list() if m.key == door.key]
+    assert (back.value, back.sensitive) == ("code: 4821#", True)
 
 
 def test_a_record_that_stands_twice_is_stored_once(file, mc) -> None:

@@ -2,18 +2,52 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from memchat import InputError, MemChat, ProviderError
-from memchat.testing import ScriptedModel
+from memchat.testing import ScriptedModel, ScriptedStream
 from memchat.types import ChatMessage
 from tests.support import private
+from tests.support.store import Opener
 
 SECONDS = 0.05
+
+
+class Halting(ScriptedModel):
+    """Says "One ", waits until it may go on, and then goes on, for ever or so many times."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.halted = threading.Event()
+        self.goes_on = threading.Event()
+        self.pieces: int | None = None
+
+    def stream(self, messages: Sequence[ChatMessage], tools: Sequence[Any] = ()) -> ScriptedStream:
+        return HaltingStream(self, messages, "One ")
+
+
+class HaltingStream(ScriptedStream):
+    def __init__(self, model: Halting, messages: Sequence[ChatMessage], reply: str) -> None:
+        super().__init__(model, messages, reply)
+        self._halting = model
+
+    def __iter__(self) -> Iterator[str]:
+        yield from super().__iter__()
+        self._halting.halted.set()
+        self._halting.goes_on.wait(60)
+        for number in itertools.count():
+            if number == self._halting.pieces:
+                return
+            yield "."
+
+
 NO_TIMES = [-1, 0, math.nan, "soon", 1e12]
 VERBS: dict[str, Callable[[MemChat, object], object]] = {
     "add": lambda mc, time: mc.user("ana").add("I live in Lisbon", timeout=time),
@@ -42,6 +76,13 @@ def slow(answer_late: threading.Event) -> Callable[[list[ChatMessage]], str]:
         return "Late."
 
     return reply
+
+
+@pytest.fixture
+def halting() -> Iterator[Halting]:
+    model = Halting()
+    yield model
+    model.goes_on.set()
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -81,10 +122,85 @@ def test_after_a_reply_that_ended_at_its_time_the_rest_of_it_is_thrown_away(
         reply = chat.send("Hello")
         reply.read(timeout=SECONDS)
         answer_late.set()
-        assert reply.read() == "", "it waits for the end of the reply's thread"
+        assert reply.read() == ""
         assert chat.send("And now?", timeout=30).read() == "Fine."
     said = mc.user("ana").sessions.messages(1)
     assert [m.content for m in said] == ["Hello", "And now?", "Fine."]
+
+
+def said(mc: MemChat) -> list[tuple[str, str]]:
+    return [(m.content, m.status) for m in mc.user("ana").sessions.messages(1)]
+
+
+def test_what_came_in_time_is_kept_before_the_reading_of_the_reply_returns(
+    open_store: Opener, halting: Halting
+) -> None:
+    chat = open_store(chat_model=halting).user("ana").chat()
+    reply = chat.send("Hello", timeout=30)
+    next(iter(reply))  # the time it takes to begin is not what is tested
+    assert reply.read(timeout=SECONDS) == "One "
+    assert reply.message_id is not None
+    assert said(open_store()) == [("Hello", "complete"), ("One ", "partial")]
+
+
+def test_a_model_that_never_stops_is_ended_at_its_time(
+    open_store: Opener, halting: Halting
+) -> None:
+    chat = open_store(chat_model=halting).user("ana").chat()
+    reply = chat.send("Hello")
+    next(iter(reply))
+    halting.goes_on.set()
+    assert reply.read(timeout=SECONDS).startswith("One .")
+    assert reply.cut == "The reply was ended after 0.05 s, the time it was given."
+
+
+def test_a_reply_that_is_stopped_from_elsewhere_ends_at_once_and_stands_before_what_is_said_next(
+    open_store: Opener, halting: Halting
+) -> None:
+    mc = open_store(chat_model=halting)
+    chat = mc.user("ana").chat()
+    reply = chat.send("Hello")
+    reader = threading.Thread(target=reply.read)
+    reader.start()
+    assert halting.halted.wait(30)
+    chat.send("And now?")
+    reader.join(30)
+    assert not reader.is_alive(), "the model is silent still"
+    assert said(mc) == [("Hello", "complete"), ("One ", "partial"), ("And now?", "complete")]
+
+
+def test_two_threads_may_read_one_reply_and_each_returns_the_whole(
+    open_store: Opener, halting: Halting
+) -> None:
+    halting.pieces = 3
+    reply = open_store(chat_model=halting).user("ana").chat().send("Hello")
+    with ThreadPoolExecutor(2) as pool:
+        readers = [pool.submit(reply.read)]
+        assert halting.halted.wait(30)
+        readers.append(pool.submit(reply.read))
+        halting.goes_on.set()
+        texts = {reader.result(30) for reader in readers}
+    assert texts == {"One ..."}
+
+
+def test_a_second_reader_s_time_holds_while_another_waits_without_one(
+    open_store: Opener, halting: Halting
+) -> None:
+    reply = open_store(chat_model=halting).user("ana").chat().send("Hello")
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(reply.read)
+        assert halting.halted.wait(30)
+        assert reply.read(timeout=SECONDS) == "One " == first.result(30)
+    assert reply.cut == "The reply was ended after 0.05 s, the time it was given."
+
+
+def test_an_error_of_a_model_is_the_same_with_a_time_as_without(
+    mc: MemChat, chat_model: ScriptedModel
+) -> None:
+    for time in (None, 30):
+        chat_model.replies.appendleft(ZeroDivisionError("a bug"))
+        with pytest.raises(ZeroDivisionError, match="a bug"):
+            mc.user("ana").answer("Where do I live?", timeout=time)
 
 
 def test_a_reply_that_comes_in_time_is_as_without_one(mc: MemChat) -> None:

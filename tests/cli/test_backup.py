@@ -53,7 +53,7 @@ def test_backups_are_made_listed_and_deleted(run: Run, backup: Path, home: Path,
     assert "no backups to delete" in run("backup", "prune", "--keep", "1").err
     typed("y\n")
     assert "deleted 1 backup" in run("backup", "prune").err
-    assert {path.name for path in home.iterdir()} == {FILE}
+    assert {path.name for path in home.iterdir()} == {FILE, "memchat.log"}
     assert "memchat backup create" in run("backup", "list").err
 
 

@@ -74,7 +74,7 @@ READERS = {
 }
 OTHERS = {"demo", "ui", "config", "completion", "services fetch"}
 OTHERS |= {"keys set", "keys list", "keys remove"}
-OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe"}
+OTHERS |= {"backup create", "backup list", "backup prune", "restore", "wipe", "export", "import"}
 """The first two have a store or a process of their own, the others none or a test of their own."""
 ROOM = [0, 8_192, 40_960, 131_072]
 """What is left on the disk: none, less than SQLite needs to open a store, just that, and some."""
@@ -283,6 +283,25 @@ def test_a_backup_or_restore_that_finds_no_room_leaves_the_store_as_it_was(tiny:
     assert [backup.file for backup in backups.list()] == [made.file]
     with MemChat(tiny.home) as mc:
         assert [m.value for m in mc.user(**ANA).memories.list()] == ["Porto"]
+
+
+def test_an_export_or_import_that_finds_no_room_leaves_no_half_file_and_no_half_store(
+    tiny: Tiny, tmp_path: Path
+) -> None:
+    with MemChat(tiny.home) as mc, MemChat(tmp_path / "other") as other:
+        for number in range(40):
+            other.user(**ANA).memories.add("fact", f"plan {number}", "a long walk " * 20)
+        other.user(**ANA).export_file(tmp_path / "whole.jsonl")
+        tiny.fill(16_384)
+        with pytest.raises(StoreFull):
+            other.user(**ANA).export_file(tiny.home / "part.jsonl")
+        with pytest.raises(StoreFull):
+            mc.user(**ANA).import_file(tmp_path / "whole.jsonl")
+        tiny.free()
+        assert not list(tiny.home.glob("part.jsonl*"))
+        assert mc.user(**ANA).memories.count() == 0
+        mc.user(**ANA).import_file(tmp_path / "whole.jsonl")
+        assert mc.user(**ANA).memories.count() == 40
 
 
 @contextmanager

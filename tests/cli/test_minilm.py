@@ -68,7 +68,9 @@ def test_the_first_chat_offers_the_weights_once_and_remembers_a_no(
     first.leave()
     assert account.files() == [DECLINED]
     second = Terminal(first_start, "chat")
-    assert QUESTION not in second.until("> ")
+    greeting = second.until("> ")
+    assert QUESTION not in greeting
+    assert "(its weights are missing)" in " ".join(greeting.split())
     second.type("\r")
     second.leave()
     assert second.exit_code == 0

@@ -177,7 +177,7 @@ def test_a_named_file_is_used_for_one_command_and_leaves_the_environment_as_it_w
     code, out, err = run("--env-file", ".env", "config")
     assert code == 0
     assert err.splitlines() == ["ignored in .env, as memchat knows no such names: PAGER"]
-    assert [line.split()[1:3] for line in out.splitlines() if "budget" in line] == [["901", ".env"]]
+    assert [line.split()[1:3] for line in out.splitlines() if "BUDGET" in line] == [["901", ".env"]]
     assert "OPENAI_API_KEY is set in .env" in out
     assert dict(os.environ) == before
     assert "901" not in run("config")[1]

@@ -13,6 +13,7 @@ import pytest
 
 from memchat.errors import ConfigError, ProviderError
 from memchat.memory.extraction import candidate
+from memchat.providers.background_stream import BackgroundStream
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.provider_errors import ContextOverflow
 from memchat.types import ChatMessage
@@ -305,7 +306,7 @@ def test_closing_a_stream_ends_it_at_once_though_the_provider_is_silent(
     server: WireServer, step: Hang | Pieces
 ) -> None:
     server.script(step)
-    stream = chat_of(server, timeout=300).stream(HELLO)
+    stream = BackgroundStream(chat_of(server, timeout=300).stream(HELLO))
     came: list[str] = []
     reader = threading.Thread(target=lambda: came.extend(stream))
     reader.start()
@@ -315,6 +316,20 @@ def test_closing_a_stream_ends_it_at_once_though_the_provider_is_silent(
     reader.join(60)
     assert not reader.is_alive()
     assert not stream.whole
+
+
+def test_a_stream_closed_before_its_first_word_cuts_the_connection_that_comes(
+    server: WireServer,
+) -> None:
+    server.script(Endless())
+    stream = chat_of(server, timeout=10).stream(HELLO)
+    asking = threading.Thread(target=lambda: list(stream))
+    asking.start()
+    while not server.requests:
+        assert asking.is_alive()
+    stream.close()
+    asking.join(60)
+    assert server.client_left.wait(60)
 
 
 def test_leaving_a_stream_cuts_the_connection(server: WireServer) -> None:

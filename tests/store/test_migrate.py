@@ -163,6 +163,25 @@ def test_a_process_that_comes_second_leaves_the_first_one_s_backup_as_it_is(
     assert sorted(files(home)) == [FILE, BACKUP]
 
 
+def test_the_backup_of_an_earlier_upgrade_is_not_overwritten_by_that_of_a_restored_store(
+    home: Path, next_version
+) -> None:
+    restored = (home / FILE).read_bytes()
+    with closing(sqlite3.connect(home / FILE)) as db, db:
+        db.execute("UPDATE memories SET value = 'later'")
+    next_version(NEXT, SECOND)
+    Database(home).close()
+    first = (home / BACKUP).read_bytes()
+    for _ in range(2):
+        (home / FILE).write_bytes(restored)
+        with closing(Database(home)) as database:
+            assert database.backup == home / f"{FILE}.{HEAD}.2.bak"
+    assert (home / BACKUP).read_bytes() == first
+    values = ask(home / f"{FILE}.{HEAD}.2.bak", "SELECT DISTINCT value FROM memories")
+    assert values != [("later",)]
+    assert sorted(files(home)) == [FILE, f"{FILE}.{HEAD}.2.bak", BACKUP]
+
+
 def test_an_upgrade_that_fails_leaves_the_rows_as_they_were(home: Path, next_version) -> None:
     dump = (
         ask(home / FILE, "SELECT * FROM memories"),

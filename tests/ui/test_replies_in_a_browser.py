@@ -187,7 +187,7 @@ def test_a_reply_is_drawn_as_it_was_written_and_copied_whole(browser: Any, serve
     assert cells == ["left", "center", "right"]
     assert reply.locator("math").count() == 2
     link = reply.get_by_role("link", name="link")
-    assert link.get_attribute("rel") == "noopener noreferrer nofollow"
+    assert link.get_attribute("rel") == "noopener noreferrer"
     assert link.get_attribute("target") == "_blank"
     text = reply.inner_text()
     assert "It costs $5 to $10 at 10:30:20, from git@github.com:org/repo." in text

@@ -9,7 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.ui import hostile
-from ui.reply_html import LONGEST, MATH_ATTRIBUTES, copy_button, reply_html
+from ui import reply_html as module
+from ui.reply_html import LONGEST, MATH_ATTRIBUTES, ComingReply, copy_button, reply_html
 
 PIECES = [
     "![a](b)",
@@ -146,6 +147,30 @@ def test_a_link_says_where_it_leads_and_opens_apart() -> None:
     assert found.values("rel") == ["noopener noreferrer nofollow"]
     assert page("[a](/settings) [b](javascript:x) [c](data:text/html,x)").values("href") == []
     assert page("see https://example.org/a.").values("href") == ["https://example.org/a"]
+
+
+@given(
+    st.lists(st.sampled_from(["a ", "**b** ", "\n", "\n\n", "- c\n", "1. d\n", "> e\n", "# f\n"]))
+)
+def test_a_reply_drawn_as_it_comes_in_has_all_its_words(pieces: list[str]) -> None:
+    drawing, text = ComingReply(), ""
+    for piece in pieces:
+        text += piece
+        words = Page(drawing.html(text)).words.replace("▍", "")
+        assert "".join(words.split()) == "".join(page(text).words.split())
+
+
+def test_a_long_reply_that_comes_in_is_not_read_from_its_beginning_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawing, text, read = ComingReply(), "", []
+    reader = module._reader()
+    render = reader.render
+    monkeypatch.setattr(reader, "render", lambda given: read.append(len(given)) or render(given))
+    for n in range(100):
+        text += f"Paragraph {n}.\n\n"
+        drawing.html(text)
+    assert sum(read) < 5 * len(text)
 
 
 def test_a_very_long_reply_is_shown_as_plain_text() -> None:

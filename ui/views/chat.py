@@ -302,7 +302,7 @@ def _coming(talk: Talk) -> None:
     if turn is None or not turn.running:
         st.rerun()
     with st.container(key="answer-coming"), st.chat_message("assistant"):
-        st.html(reply_html(turn.text + " ▍" if turn.text else "*Thinking …*"))
+        st.html(turn.drawing.html(turn.text) if turn.text else reply_html("*Thinking …*"))
     with st.container(key="under-coming", horizontal=True):
         st.button("Stop", key="stop", on_click=turn.stop, shortcut="Esc")
 

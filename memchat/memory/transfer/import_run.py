@@ -8,7 +8,7 @@ forgotten there stays forgotten.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -23,7 +23,7 @@ from memchat.memory.transfer.known_memories import KnownMemories
 from memchat.memory.transfer.known_sessions import KnownSessions
 from memchat.memory.transfer.record_check import Values
 from memchat.memory.transfer.record_ids import RecordIds
-from memchat.store import apps, new_memory, record_kinds, record_rows
+from memchat.store import apps, new_memory, record_kinds, record_rows, sessions
 from memchat.store.record_kinds import RecordKind
 from memchat.store.schema import inbox, usage
 from memchat.types import EVERY_APP, Imported, RefusedRecord, Scope
@@ -54,7 +54,8 @@ class ImportRun:
     user: str
 
     def __post_init__(self) -> None:
-        apps.ids_of_user(self.ctx.tx, self.user)  # refuses a new name that cannot be seen
+        # This refuses a new name that cannot be seen.
+        self._homes = apps.ids_of_user(self.ctx.tx, self.user)
         self._shared = apps.shared_id(self.ctx.tx, self.user)
         self._ids = RecordIds(self.ctx.tx)
         self._memories = KnownMemories(self.ctx.tx)
@@ -166,20 +167,47 @@ class ImportRun:
                 self._ids.put(record_kinds.MESSAGE, turn["id"], same.get(turn["id"]))
             self._known["session"] += 1
             self._known["message"] += len(same)
+            self._continue_session(app_id, session_id, values, turns, same)
             return
-        read_to = values["extracted_to"] or 0
         new_id = self._add(record_kinds.SESSION, values | {"extracted_to": 0})
-        here = 0
+        read_to = self._add_turns(turns, values)
+        self._rows.add_session(new_id, app_id, read_to=read_to, summary=values["summary"])
+
+    def _continue_session(
+        self,
+        app_id: int,
+        session_id: int,
+        values: Values,
+        turns: Sequence[Values],
+        same: Mapping[int, int],
+    ) -> None:
+        """Add what was said in a known conversation after its last use here."""
+        found = self._sessions.newer(session_id, turns, same)
+        if found is None:
+            return
+        session, later = found
+        was_read = session.extracted_to >= max(same.values())
+        read_to = self._add_turns(later, values)
+        sessions.touch(self.ctx.tx, session_id, later[-1]["created_at"])
+        read_to = max(session.extracted_to, read_to if was_read else 0)
+        self._rows.add_session(session_id, app_id, read_to=read_to, summary=session.summary)
+
+    def _add_turns(self, turns: Sequence[Values], session: Values) -> int:
+        """Write messages; the id of the last that was read where they come from, or 0."""
+        read_to = 0
         for turn in turns:
             message_id = self._add(record_kinds.MESSAGE, turn)
-            here = message_id if turn["id"] <= read_to else here
-        self._rows.add_session(new_id, app_id, read_to=here, summary=values["summary"])
+            read_to = message_id if turn["id"] <= (session["extracted_to"] or 0) else read_to
+        return read_to
 
     def _memory(self, values: Values) -> None:
         self._ids.check_new(record_kinds.MEMORY, values["id"])
         app_id = self._app_id(values)
         sha1 = new_memory.sha1_of(values["memory_type"], values["key"], values["value"])
         found = self._memories.find(app_id, sha1)
+        if found is None and app_id in self._old_apps:
+            moved = self._memories.find_moved(self._homes, sha1, values["created_at"])
+            found = None if moved is None or moved in self._new["memory"] else (moved, False)
         if found is not None:
             memory_id, deleted = found
             self._ids.put(record_kinds.MEMORY, values["id"], None if deleted else memory_id)
@@ -188,7 +216,7 @@ class ImportRun:
             return
         forgotten = self._is_forgotten(app_id, values, values["said_at"])
         self._forgotten += forgotten
-        if forgotten and not self._new["session"]:
+        if forgotten and not (self._new["session"] or self._new["message"]):
             self._ids.put(record_kinds.MEMORY, values["id"], None)
             return
         replaced_by = values["replaced_by"]
@@ -198,7 +226,9 @@ class ImportRun:
         self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
 
     def _is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
-        scopes = [app_id] if self._shared is None else [app_id, self._shared]
+        # What holds in every app may have been moved into one before it was forgotten.
+        shared = [] if self._shared is None else [self._shared]
+        scopes = self._homes if app_id in shared else [app_id, *shared]
         return self._memories.is_forgotten(scopes, values["key"], values["value"], said_at)
 
     def _evidence(self, values: Values) -> None:
@@ -241,7 +271,8 @@ class ImportRun:
         return known or self._is_forgotten(app_id, values, values["created_at"])
 
     def _refusal(self, values: Values) -> None:
-        self._of_new_session(values["session_id"])
+        if self._ids.here("message", values["message_id"]) not in self._new["message"]:
+            self._of_new_session(values["session_id"])
         self._add(record_kinds.REFUSAL, values)
 
     def _receipt(self, values: Values) -> None:
@@ -286,7 +317,8 @@ class ImportRun:
         for name, referred in kind.refers.items():
             columns[name] = self._ids.here(referred, values[name])
         if "app" in columns:
-            columns["app_id"] = self._apps[columns.pop("app")]
+            columns["app_id"] = self._app_id(columns)
+            del columns["app"]
         in_file = columns.pop("id", None)
         kept = self._ids.kept(kind, in_file) if in_file is not None else None
         if kept is not None:

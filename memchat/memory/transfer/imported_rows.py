@@ -1,7 +1,7 @@
 """Completing imported rows: links, search texts, what replaces what, and queued work.
 
-Search texts and vectors are not part of an export; the texts are written here, and the vectors are
-queued.
+Search texts and vectors are not part of an export. The texts of memories are written here; those of
+conversations, in which secrets have to be found first, and all vectors are made afterwards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from sqlalchemy import select, update
 from memchat.memory.context import Context
 from memchat.memory.facts.in_force import said_order, values_of_key
 from memchat.memory.forgetting import purge, redaction
-from memchat.memory.recall import turn_texts
 from memchat.memory.transfer.record_ids import RecordIds
 from memchat.store import (
     apps,
@@ -24,7 +23,6 @@ from memchat.store import (
     memories,
     memory_changes,
     messages,
-    services,
     sessions,
 )
 from memchat.store.apps import ScopeIds
@@ -48,6 +46,8 @@ class ImportedRows:
     """How many conversations were queued to be read."""
     unembedded: int = 0
     """How many memories and conversations were queued to be embedded."""
+    _read: list[int] = field(default_factory=list)
+    """New conversations of which something was read, or that have a summary."""
     _sessions: dict[int, int] = field(default_factory=dict)
     _memories: dict[int, int] = field(default_factory=dict)
     """New rows, each with its scope row."""
@@ -58,10 +58,13 @@ class ImportedRows:
     def add_session(
         self, session_id: int, app_id: int, *, read_to: int, summary: str | None
     ) -> None:
-        """Note a new conversation, whose messages are all written, and up to where it was read."""
+        """Note a conversation that is new or goes on, whose messages are all written, and up to
+        where it was read."""
         self._sessions[session_id] = app_id
         row = update(session_rows).where(session_rows.c.id == session_id)
         self.ctx.tx.execute(row.values(extracted_to=read_to))
+        if read_to or summary:
+            self._read.append(session_id)
         if summary:
             keywords.write(self.ctx.tx, "sessions", session_id, app_id, summary)
         m = message_rows.c
@@ -128,13 +131,10 @@ class ImportedRows:
                 )
 
     def _index_sessions(self, embeds: bool) -> None:
-        service_id = services.in_use(self.ctx.tx)
-        for session_id, app_id in self._sessions.items():
-            turn_texts.write(self.ctx, session_id, service_id, {})
-            found = sessions.by_id(self.ctx.tx, session_id)
-            if embeds and found is not None and found[0].extracted_to:
-                jobs.enqueue(self.ctx.tx, "index", app_id, session_id, self.ctx.now)
-                self.unembedded += 1
+        """Queue what makes the search texts and vectors of the new conversations."""
+        for session_id in self._read if embeds else ():
+            jobs.enqueue(self.ctx.tx, "index", self._sessions[session_id], session_id, self.ctx.now)
+            self.unembedded += 1
 
     def _queue_unread(self) -> None:
         waiting = set(inbox.sessions_awaiting_second_look(self.ctx.tx, self.user))

@@ -33,6 +33,18 @@ class KnownMemories:
         edited = self._former(app_id).get(sha1)
         return None if edited is None else (edited, False)
 
+    def find_moved(self, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
+        """The id of the memory that says this in one of these scope rows and was made at this time:
+        it was moved there, from one app to all or back."""
+        m = memories.c
+        query = select(m.id).where(
+            m.sha1 == sha1,
+            m.app_id.in_(app_ids),
+            m.created_at == created_at,
+            m.inactive_reason.is_distinct_from(FORGOTTEN),
+        )
+        return self.tx.execute(query).scalar()
+
     def is_forgotten(self, app_ids: Sequence[int], key: str, value: str, said_at: datetime) -> bool:
         """Whether this fact was forgotten after it was said. Others that share words with a
         forgotten one are not."""

@@ -12,8 +12,9 @@ from sqlalchemy import Connection, select
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.memory.transfer.record_check import Values
 from memchat.store import messages
+from memchat.store import sessions as sessions_
 from memchat.store.schema import sessions
-from memchat.types import Message
+from memchat.types import Message, Session
 
 
 @dataclass(slots=True)
@@ -40,6 +41,22 @@ class KnownSessions:
                 there.remove(session_id)
                 return session_id, same
         return None
+
+    def newer(
+        self, session_id: int, turns: Sequence[Values], same: Mapping[int, int]
+    ) -> tuple[Session, list[Values]] | None:
+        """The conversation as it is here, and those of these messages with which it went on
+        elsewhere; None where there are none, it is open, or went on here too.
+
+        What is older than its last use here was here once, and was deleted.
+        """
+        found = sessions_.by_id(self.tx, session_id)
+        here = messages.ids_of(self.tx, session_id)
+        if found is None or found[0].ended_at is None or not here or here[-1] not in same.values():
+            return None
+        session = found[0]
+        later = [turn for turn in turns if turn["created_at"] > session.last_activity_at]
+        return (session, later) if later else None
 
     def _starts(self, app_id: int) -> dict[datetime, list[int]]:
         if app_id not in self._by_start:

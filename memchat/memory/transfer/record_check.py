@@ -24,6 +24,8 @@ LARGEST_ID = 2**53
 """Ids up to this are exact in every reader of JSON."""
 _YEARS = range(1000, 9000)
 _RELATIONS = ("new", "updates", "ends", "same", "beside")
+_SAID = ("memory_type", "key", "value")
+"""The fields of a memory's former state that say what it said."""
 _EVENTS = (
     "add", "repeat", "edit", "supersede", "merge", "expire", "end", "restore", "pin", "unpin",
     "move", "hide", "show",
@@ -65,7 +67,8 @@ def checked(record: Mapping[str, Any]) -> tuple[RecordKind, Values]:
 def _check_memory(values: Values) -> None:
     fact = manual.checked_fact(values["memory_type"], values["key"], values["value"])
     values["memory_type"], values["key"], values["value"] = fact
-    manual.is_secret(values["key"], values["value"], keep=values["sensitive"])
+    # It was kept where it comes from, perhaps by another version's rules: refusing would lose it.
+    values["sensitive"] |= manual.is_secret(values["key"], values["value"], keep=True)
     if values["active"] != (values["inactive_reason"] is None):
         raise InputError("it must have an inactive_reason exactly if it is not active")
 
@@ -85,7 +88,7 @@ def _value(kind: RecordKind, name: str, value: Any) -> Any:
     if isinstance(value, str):
         _check_text(name, value)
     elif isinstance(value, dict):
-        _check_text(name, json.dumps(value, ensure_ascii=False))
+        _check_object(name, value)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"its {name} is not a number")
     elif isinstance(value, int):
@@ -93,6 +96,27 @@ def _value(kind: RecordKind, name: str, value: Any) -> Any:
         if not least <= value <= LARGEST_ID:
             raise InputError(f"its {name} is not between {least} and {LARGEST_ID}")
     return value
+
+
+def _check_object(name: str, value: dict[str, Any]) -> None:
+    try:
+        words = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise InputError(f"its {name} holds a number or a depth that cannot be stored") from None
+    _check_text(name, words)
+    if name == "detail":
+        return
+    # What a memory said before is read again whenever it is forgotten or imported.
+    said = [field for field in _SAID if "value" in value or field in value]
+    if not all(isinstance(value[field], str) for field in said if field in value):
+        raise InputError(f"its {name} has a {' or '.join(_SAID)} that is not a text")
+    if not all(field in value for field in said):
+        raise InputError(f"its {name} has a value without {' or '.join(_SAID[:2])}")
+    if type(value.get("replaced_by")) not in (int, type(None)):
+        raise InputError(f"its {name} has a replaced_by that is not a whole number")
+    for day in ("expires_at", "starts_at"):
+        if value.get(day) is not None:
+            _day_or_time(name, value[day], date)
 
 
 def _day_or_time(name: str, value: Any, wanted: type) -> date:

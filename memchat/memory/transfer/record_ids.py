@@ -9,10 +9,8 @@ from typing import Any
 from sqlalchemy import Connection
 
 from memchat.errors import InputError
-from memchat.store import raw_sql, record_kinds
+from memchat.store import record_kinds, record_rows
 from memchat.store.record_kinds import RecordKind
-
-_NUMBERED = "SELECT seq FROM sqlite_sequence WHERE name = ?"
 
 
 class RecordIds:
@@ -23,7 +21,7 @@ class RecordIds:
     """
 
     def __init__(self, tx: Connection) -> None:
-        self._kept = {kind.name: _is_unused(tx, kind) for kind in record_kinds.EVERY}
+        self._kept = {kind.name: record_rows.is_unused(tx, kind) for kind in record_kinds.EVERY}
         self._here: defaultdict[str, dict[int, int | None]] = defaultdict(dict)
 
     def kept(self, kind: RecordKind, in_file: int) -> int | None:
@@ -52,10 +50,3 @@ class RecordIds:
     def is_left_out(self, kind: str, in_file: int | None) -> bool:
         """Whether the file has such a record and it was left out on purpose."""
         return in_file is not None and self._here[kind].get(in_file, 0) is None
-
-
-def _is_unused(tx: Connection, kind: RecordKind) -> bool:
-    name = kind.table.name
-    if raw_sql.rows(tx, f"SELECT 1 FROM {name} LIMIT 1"):
-        return False
-    return not raw_sql.rows(tx, _NUMBERED, name)

@@ -131,7 +131,7 @@ def opened(page: Any, url: str) -> Any:
 def settled(page: Any) -> Any:
     """The page, once its run is over."""
     page.locator(".stApp h1, .stApp h2, .stApp h3").first.wait_for()
-    # Not wait_for_function, which evaluates a string, as the page's policy forbids.
+    # By locators: the page's content security policy refuses what waits for a JavaScript text.
     page.locator(".stApp:not([data-test-script-state='running'])").wait_for()
     page.wait_for_timeout(400)
     return page
