@@ -31,6 +31,7 @@ from memchat.store import (
 )
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
+from memchat.types import Progress
 
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
@@ -88,8 +89,10 @@ def probe(
     chat: ChatModel,
     extract: ChatModel,
     embedding_space: Callable[[], tuple[EmbeddingSpace | None, str | None]],
+    progress: Callable[[Progress], None] | None = None,
 ) -> list[Check]:
-    """Ask each model one word over the network: what came back, one check for each model."""
+    """Ask each model one word over the network: what came back, one check for each model.
+    ``progress`` counts the models that were asked."""
     from memchat.providers.probe import ask_models
 
     space, reason = None, None
@@ -104,7 +107,7 @@ def probe(
             "problem" if one.failed else "ok",
             f"{' and '.join(one.uses)}: {one.result}",
         )
-        for one in ask_models(chat, extract, embedder)
+        for one in ask_models(chat, extract, embedder, progress)
     ]
     if embedder is None:
         checks.append(Check("probe", "note", f"embedding: no model was asked: {reason}"))

@@ -63,6 +63,15 @@ def person() -> User:
     return desk().mc.user(desk().user, app=app_name())
 
 
+def reopen(desk: Desk) -> None:
+    """Have the desk work with the settings as they are now, in every tab.
+
+    Raises ConfigError where they cannot be used; all stays as it was then.
+    """
+    desk.change(MemChat(settings=launch.settings()))
+    desk.tasks.pop("check", None)  # what it found is no longer so
+
+
 # Text
 
 

@@ -1,4 +1,4 @@
-"""What outlives one run of a page: the store, open conversations, replies that come in, the worker.
+"""What outlives one run of a page: the store, conversations, replies, long tasks, the worker.
 
 A page is run anew at every click, and is cut off when its tab closes. So a reply is read by a
 thread of its own, which pages look in on, and a conversation belongs to the desk and not to a tab:
@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from memchat.app import MemChat
 from memchat.chat import Chat, Reply
@@ -81,11 +82,14 @@ class Task:
     the middle of nothing."""
 
     def __init__(self, words: str, total: int, work: Callable[..., object]) -> None:
-        """``work`` is called with ``progress``, which it tells how many of ``total`` are done."""
+        """``work`` is called with ``progress``, which it tells how many of ``total`` are done, or
+        of how many where that was not known."""
         self.words = words
         self.total = total
         self.done = 0
         self.error: str | None = None
+        self.result: Any = None
+        """What the work gave, once it is done."""
         self._work = work
         self._thread = threading.Thread(target=self._run, name="memchat-task", daemon=True)
         self._thread.start()
@@ -107,7 +111,7 @@ class Task:
 
     def _run(self) -> None:
         try:
-            self._work(progress=self._note)
+            self.result = self._work(progress=self._note)
         except MemChatError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001
@@ -116,7 +120,7 @@ class Task:
             self.error = f"unexpected {type(error).__name__}; try again, or see memchat doctor"
 
     def _note(self, progress: Progress) -> None:
-        self.done = progress.done
+        self.done, self.total = progress.done, progress.total or self.total
 
 
 @dataclass(eq=False)
@@ -125,6 +129,8 @@ class Talk:
 
     chat: Chat
     app: str
+    mc: MemChat
+    """The store and models that the chat was opened with."""
     turn: Turn | None = None
     tabs: set[str] = field(default_factory=set)
     ends_at: datetime | None = None
@@ -147,10 +153,14 @@ class Desk:
     def __init__(self, mc: MemChat, user: str) -> None:
         self.mc = mc
         self.user = user
+        self.tasks: dict[str, Task] = {}
+        """What was begun on the settings page, by what it is; the last of each."""
         self._talks: list[Talk] = []
+        self._replaced: list[tuple[MemChat, datetime]] = []
+        """What ``mc`` was before, and since when it is replaced."""
         self._lock = threading.RLock()
         self._wake = threading.Event()
-        self._closed = False
+        self._closed = self._warm = False
         self._worker = threading.Thread(target=self._work, name="memchat-desk", daemon=True)
         self._worker.start()
 
@@ -159,7 +169,20 @@ class Desk:
         self._closed = True
         self._wake.set()
         self._worker.join(timeout=30)
-        self.mc.close()
+        for mc in (*(before for before, _ in self._replaced), self.mc):
+            mc.close()
+
+    def change(self, mc: MemChat) -> None:
+        """Work with other models from now on.
+
+        Replies that are coming in are finished by the old ones. A stored conversation goes on with
+        the new ones at its next message; an incognito one keeps its own to its end, as there is
+        nothing to open it from anew.
+        """
+        with self._lock:
+            self._replaced.append((self.mc, mc.now))
+            self.mc, self._warm = mc, False
+        self._wake.set()
 
     # Conversations
 
@@ -169,7 +192,7 @@ class Desk:
             talk = self.find(app, session_id) if session_id is not None else None
             if talk is None:
                 chat = self.mc.user(self.user, app=app).chat(incognito=incognito, resume=session_id)
-                talk = Talk(chat, app)
+                talk = Talk(chat, app, self.mc)
                 self._talks.append(talk)
             return talk
 
@@ -183,6 +206,7 @@ class Desk:
         """Send a message. One whose reply is still coming in is stopped by it."""
         with self._lock:
             self._settle(talk)
+            self._renew(talk)
             talk.turn = Turn(talk.chat.send(text))
             return talk.turn
 
@@ -190,6 +214,7 @@ class Desk:
         """Have the last message answered anew, or said in other words."""
         with self._lock:
             self._settle(talk)
+            self._renew(talk)
             talk.turn = Turn(talk.chat.redo(text), instead=text)
             return talk.turn
 
@@ -256,6 +281,14 @@ class Desk:
         if talk.turn is not None and talk.turn.running:
             talk.turn.stop()
 
+    def _renew(self, talk: Talk) -> None:
+        """Open a stored conversation anew where it was opened with models that were replaced."""
+        if talk.mc is self.mc or talk.session_id is None:
+            return
+        before, user = talk.chat, self.mc.user(self.user, app=talk.app)
+        talk.chat, talk.mc = user.chat(resume=talk.session_id), self.mc
+        before.abandon()
+
     # Behind the pages
 
     def sweep(self) -> None:
@@ -266,6 +299,21 @@ class Desk:
             except MemChatError as error:
                 log.warning("a conversation that was left did not end: %s", error)
 
+    def close_replaced(self) -> None:
+        """Close what ``mc`` was before, once no conversation, task or page can be using it."""
+        now, grace = self.mc.now, timedelta(seconds=GRACE_SECONDS)
+        with self._lock:
+            used = {id(talk.mc) for talk in self._talks}
+            busy = any(task.running for task in self.tasks.values())
+            idle = [
+                (mc, since)
+                for mc, since in self._replaced
+                if not busy and id(mc) not in used and now - since > grace
+            ]
+            self._replaced = [each for each in self._replaced if each not in idle]
+        for mc, _ in idle:
+            mc.close()
+
     def _left(self) -> list[Talk]:
         now = self.mc.now
         with self._lock:
@@ -274,9 +322,11 @@ class Desk:
             return [talk for talk in left if not (talk.answering or talk.chat.reading)]
 
     def _work(self) -> None:
-        self.mc.warm()
         rest, fresh = 0.0, True
         while not self._closed:
+            if not self._warm:
+                self._warm = True
+                self.mc.warm()
             woken = self._wake.wait(TICK_SECONDS)
             self._wake.clear()
             if self._closed:
@@ -284,6 +334,7 @@ class Desk:
             rest = 0.0 if woken else max(rest - TICK_SECONDS, 0.0)
             try:
                 self.sweep()
+                self.close_replaced()
                 if rest == 0.0 and (fresh or self.mc.jobs.due(user=self.user)):
                     fresh = False  # at the first turn, also what another process left behind
                     done = self.mc.jobs.run(user=self.user)

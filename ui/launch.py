@@ -11,12 +11,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from memchat.config import Settings, load
 from memchat.config.names import KEY_NAMES, without_secrets
+from memchat.config.settings import HOME, VARIABLES
+from memchat.config.sources import EnvFile
 from memchat.errors import StoreError
 from ui import theme
 
@@ -27,16 +30,33 @@ PATIENCE = 60.0
 """Seconds that the browser waits for the server."""
 
 
-_started_with: Settings | None = None
+@dataclass(frozen=True, slots=True)
+class _Sources:
+    """What the settings come from besides the data folder's files, as it was at the start."""
+
+    environment: Mapping[str, str] = field(repr=False)
+    """With the keys, which ``os.environ`` holds no longer, and with whole paths: the server works
+    in another folder than it was started in."""
+    env_file: EnvFile | None
+
+    def read(self) -> Settings:
+        """The settings, with the data folder's files as they are now."""
+        found = load(self.environment, env_file=self.env_file)
+        return found.with_(keys=found.keys.kept(self.environment))
 
 
-def launch(user: str, port: int, settings: Settings, tell: Callable[[str], object]) -> None:
+_sources: _Sources | None = None
+
+
+def launch(
+    user: str, port: int, tell: Callable[[str], object], *, env_file: EnvFile | None = None
+) -> None:
     """Serve the app until it is stopped; ``tell`` is told where. Raises StoreError for a port that
     is taken."""
-    global _started_with
+    global _sources
     _check_free(port)
     os.environ[USER] = user
-    _started_with = _of_this_process_alone(settings)
+    _sources = _of_this_process_alone(env_file)
     _leave_the_working_folder()
     from ui import server
 
@@ -49,21 +69,21 @@ def launch(user: str, port: int, settings: Settings, tell: Callable[[str], objec
 
 
 def settings() -> Settings:
-    """The settings that the server was started with."""
-    return _started_with or load()
+    """The settings: those the server was started with, and the data folder's files as they are
+    now. Raises ConfigError where one of these cannot be used."""
+    return _sources.read() if _sources is not None else load()
 
 
-def _of_this_process_alone(settings: Settings) -> Settings:
-    """The settings with the environment's keys in them, which are taken out of the environment:
-    what Streamlit starts (git, for one) inherits it. Paths no longer hang on the working folder."""
-    kept = settings.with_(
-        keys=settings.keys.kept(),
-        home=settings.home.absolute(),
-        models=settings.models and settings.models.absolute(),
-    )
+def _of_this_process_alone(env_file: EnvFile | None) -> _Sources:
+    """The sources of the settings, with the environment's keys, which are taken out of the
+    environment: what Streamlit starts (git, for one) inherits it."""
+    found = load(env_file=env_file)
+    environment = dict(os.environ) | {HOME: str(found.home.absolute())}
+    if found.models is not None:
+        environment[VARIABLES["models"]] = str(found.models.absolute())
     for name in KEY_NAMES:
         os.environ.pop(name, None)
-    return kept
+    return _Sources(environment, env_file)
 
 
 def _leave_the_working_folder() -> None:

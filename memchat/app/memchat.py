@@ -15,7 +15,7 @@ from memchat.app.jobs import Jobs
 from memchat.app.services import Services
 from memchat.app.user import User
 from memchat.assembly import Assembly
-from memchat.types import Scope
+from memchat.types import Progress, Scope
 
 if TYPE_CHECKING:
     from memchat.doctor import Check
@@ -86,11 +86,14 @@ class MemChat:
         needed."""
         return self._assembly.database.backup
 
-    def doctor(self, *, probe: bool = False) -> list[Check]:
+    def doctor(
+        self, *, probe: bool = False, progress: Callable[[Progress], None] | None = None
+    ) -> list[Check]:
         """What is in use and why, and what is wrong, each with its remedy.
 
         With ``probe`` each model is asked one word over the network, and what came back is one
-        more check, named "probe". Waits for each as long as MEMCHAT_TIMEOUT says, at most.
+        more check, named "probe". Waits for each as long as MEMCHAT_TIMEOUT says, at most;
+        ``progress`` counts the models that were asked.
         """
         from memchat import doctor
 
@@ -104,7 +107,7 @@ class MemChat:
         )
         if probe:
             models = store.chat_model(), store.extract_model()
-            checks += doctor.probe(*models, store.embedding_space)
+            checks += doctor.probe(*models, store.embedding_space, progress)
         return checks
 
     def repair(self) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli.options import User, advise_move, settings
+from memchat.cli.options import ENV_FILE, User, advise_move, settings
 from memchat.errors import ConfigError
 
 
@@ -37,7 +37,7 @@ def ui(
     sys.path.insert(0, str(_folder()))
     launch = import_module("ui.launch").launch
     log.start(set_to)
-    launch(clean_name(user, "user"), port, set_to, tables.notice)
+    launch(clean_name(user, "user"), port, tables.notice, env_file=ENV_FILE.get())
 
 
 def _folder() -> Path:

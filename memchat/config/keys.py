@@ -65,10 +65,11 @@ class Keys:
         """The variables that are set, in the order of their providers."""
         return [name for names in KEYS.values() for name in names if self.origin(name)]
 
-    def kept(self) -> Keys:
-        """The same keys with a copy of the environment's, for when they are removed from it."""
-        found = {name: (self.value(name) or "", self.origin(name) or "") for name in self.names()}
-        return Keys(found)
+    def kept(self, environment: Mapping[str, str]) -> Keys:
+        """The same keys with a copy of those in ``environment``, for when they are removed from the
+        environment of this process."""
+        inside = {name: (environment[name], ENVIRONMENT) for name in KEY_NAMES & environment.keys()}
+        return Keys(self._given | {name: key for name, key in inside.items() if key[0]})
 
 
 def variable_of(name: str) -> str:

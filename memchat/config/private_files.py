@@ -22,6 +22,8 @@ from memchat import disk
 from memchat.errors import ConfigError, StoreError
 
 MOST_BYTES = 1_000_000
+LOCK = ".settings.toml.lock"
+"""The file that is locked while one of the others is changed; it stays empty."""
 
 
 def read(path: Path) -> dict[str, object]:
@@ -30,11 +32,16 @@ def read(path: Path) -> dict[str, object]:
     Raises ConfigError for a file that other accounts may read or change, or that is not TOML. No
     message contains a value of the file.
     """
+    return parsed(path, read_text(path))
+
+
+def read_text(path: Path) -> str:
+    """The file's text; empty where there is no file. Raises ConfigError as ``read`` does."""
     try:
         # Without O_NONBLOCK, opening a pipe would wait for a writer.
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return ""
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise ConfigError(
@@ -44,17 +51,42 @@ def read(path: Path) -> dict[str, object]:
         raise ConfigError(f"{path} cannot be read ({error.strerror})") from None
     with open(handle, "rb") as file:
         _check(path, os.fstat(handle))
-        return _parsed(path, file.read(MOST_BYTES + 1))
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ConfigError(f"{path} is larger than {MOST_BYTES:,} bytes and is not read")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not UTF-8 text; write it anew") from None
+
+
+def parsed(path: Path, text: str) -> dict[str, object]:
+    """The names and values in the text of the file. Raises ConfigError where it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        # The parser's message may quote the file, so only the line is shown.
+        place = re.search(r"line \d+", str(error))
+        where = f" ({place[0]})" if place else ""
+        raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None
 
 
 def write(path: Path, values: Mapping[str, str], heading: str) -> None:
-    """Replace the file atomically; it has mode 600 from the beginning."""
+    """Replace the file by these names and values, as ``write_text`` does."""
     lines = [f"# {heading}", *(f"{name} = {json.dumps(values[name])}" for name in sorted(values))]
+    write_text(path, "\n".join(lines) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace the file atomically; it has mode 600 from the beginning.
+
+    Raises StoreError where it cannot be written, StoreFull if the disk is full.
+    """
     new = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     try:
-        with open(os.open(new, flags, 0o600), "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+        with open(os.open(new, flags, 0o600), "w", encoding="utf-8", newline="") as file:
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         os.replace(new, path)
@@ -72,7 +104,9 @@ def changing(folder: Path) -> Iterator[None]:
     """Lock the folder's private files against changes by other processes; creates the folder."""
     try:
         disk.make_folder(folder)
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        # Not the folder itself: each open store holds a lock on that one until it is closed.
+        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        handle = os.open(folder / LOCK, flags, 0o600)
     except OSError as error:
         if disk.has_no_room(error):
             raise disk.full(str(folder), error) from error
@@ -97,20 +131,6 @@ def _check(path: Path, found: os.stat_result) -> None:
             f"{path} may be read or changed by others and is not read; run "
             f"chmod 600 {shlex.quote(str(path))}"
         )
-
-
-def _parsed(path: Path, content: bytes) -> dict[str, object]:
-    if len(content) > MOST_BYTES:
-        raise ConfigError(f"{path} is larger than {MOST_BYTES:,} bytes and is not read")
-    try:
-        return tomllib.loads(content.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not UTF-8 text; write it anew") from None
-    except tomllib.TOMLDecodeError as error:
-        # The parser's message may quote the file, so only the line is shown.
-        place = re.search(r"line \d+", str(error))
-        where = f" ({place[0]})" if place else ""
-        raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None
 
 
 def _sync(folder: Path) -> None:

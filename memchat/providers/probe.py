@@ -13,7 +13,7 @@ from memchat.providers.api_keys import redact
 from memchat.providers.litellm_chat import LiteLLMChat
 from memchat.providers.litellm_embedder import LiteLLMEmbedder
 from memchat.providers.litellm_setup import litellm
-from memchat.types import ChatMessage
+from memchat.types import ChatMessage, Progress
 
 QUESTION = "Answer with one word: hello"
 LONGEST = 40
@@ -31,21 +31,32 @@ class Probe:
     failed: bool = False
 
 
-def ask_models(chat: ChatModel, extract: ChatModel, embedder: Embedder | None) -> list[Probe]:
+def ask_models(
+    chat: ChatModel,
+    extract: ChatModel,
+    embedder: Embedder | None,
+    progress: Callable[[Progress], None] | None = None,
+) -> list[Probe]:
     """Ask each model once; one that has two uses is asked for both together.
 
     The offline stand-in has no provider to ask. Each may take as long as MEMCHAT_TIMEOUT says. The
     time includes the loading of a provider's library, a second or two for the first request.
+    ``progress`` counts the models that were asked.
     """
+    questions: dict[tuple[str, ...], Callable[[], str]]
     if chat.name == extract.name:
-        probes = [_probe(("chat", "extraction"), partial(_ask_chat, chat))]
+        questions = {("chat", "extraction"): partial(_ask_chat, chat)}
     else:
-        probes = [
-            _probe(("chat",), partial(_ask_chat, chat)),
-            _probe(("extraction",), partial(_ask_chat, extract)),
-        ]
+        questions = {("chat",): partial(_ask_chat, chat)}
+        questions["extraction",] = partial(_ask_chat, extract)
     if embedder is not None:
-        probes.append(_probe(("embedding",), partial(_ask_embedder, embedder)))
+        questions["embedding",] = partial(_ask_embedder, embedder)
+    began, probes = time.monotonic(), []
+    for uses, ask in questions.items():
+        probes.append(_probe(uses, ask))
+        if progress is not None:
+            seconds = time.monotonic() - began
+            progress(Progress(len(probes), len(questions), seconds, unit="models"))
     return probes
 
 

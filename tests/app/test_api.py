@@ -34,7 +34,8 @@ MemChat
     backup -> Path | None
     backups -> Backups
     close() -> None
-    doctor(*, probe: bool = False) -> list[Check]
+    doctor(*, probe: bool = False, progress: Callable[[Progress], None] | None = None) ->
+        list[Check]
     jobs -> Jobs
     models_line() -> str
     now -> datetime

@@ -53,7 +53,7 @@ def test_a_key_is_kept_in_a_file_that_this_account_alone_can_read(home: Path) ->
         os.umask(before)
     assert stat.S_IMODE((home / "keys.toml").stat().st_mode) == 0o600
     assert keys.read(home) == {"OPENAI_API_KEY": KEY}
-    assert [path.name for path in home.iterdir()] == ["keys.toml"]
+    assert {path.name for path in home.iterdir()} == {"keys.toml", ".settings.toml.lock"}
 
 
 def test_other_keys_stay_when_one_is_set_or_removed(home: Path) -> None:

@@ -21,8 +21,7 @@ SUGGESTIONS = (
     "Remember that I prefer short answers.",
     "Help me plan a quiet weekend.",
 )
-STAND_IN = """No model is set up, so a simple stand-in answers: it works with patterns, without
-understanding. Settings says how to choose a real one."""
+STAND_IN = "No model is set up: an offline stand-in answers, with patterns and no understanding."
 WHAT = {"added": "Remembered", "revived": "Remembered again", "superseded": "Changed"}
 WHAT |= {"ended": "No longer holds", "merged": "Merged with what was known"}
 
@@ -124,8 +123,7 @@ def _toggle() -> None:
 def _empty(*, incognito: bool) -> None:
     with st.container(key="empty-chat"):
         st.title("What is on your mind?", anchor=False)
-        for notice in _notices():
-            st.caption(notice)
+        _notices()
         suggestions = SUGGESTIONS[2:] if incognito else SUGGESTIONS
         st.pills(
             "Suggestions",
@@ -136,10 +134,15 @@ def _empty(*, incognito: bool) -> None:
         )
 
 
-def _notices() -> list[str]:
+def _notices() -> None:
     mc = ui.desk().mc
-    stand_in = [STAND_IN] if mc.settings.chat_model.startswith("offline/") else []
-    return [*map(ui.literal, mc.address_notices()), *stand_in]
+    for notice in mc.address_notices():
+        st.caption(ui.literal(notice))
+    if mc.settings.chat_model.startswith("offline/"):
+        with st.container(key="stand-in", horizontal=True, vertical_alignment="center"):
+            st.caption(STAND_IN, width="content")
+            if st.button("Choose a model", key="to-settings"):
+                st.switch_page("views/settings.py")
 
 
 # What is said

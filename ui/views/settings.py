@@ -1,4 +1,4 @@
-"""Settings: what is in use and why, the switches, the data, and how to wipe it."""
+"""Settings: the switches, models and keys, limits, the data, and how to wipe it."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ import streamlit as st
 
 from memchat.config import Settings
 from ui import components as ui
-from ui import sidebar
-
-MODELS = {
-    "chat_model": ("Answers", "MEMCHAT_CHAT_MODEL"),
-    "extract_model": ("Reads ended chats", "MEMCHAT_EXTRACT_MODEL"),
-    "embed_model": ("Finds by meaning", "MEMCHAT_EMBED_MODEL"),
-}
+from ui.settings import embedding, health, keys, models, transfer, wipe
 
 
 def page() -> None:
@@ -23,12 +17,15 @@ def page() -> None:
     desk = ui.desk()
     ui.heading("Settings", f"For {ui.literal(desk.user)}, on this machine alone.")
     ui.show_problem()
+    keys.show()
+    models.show()
+    embedding.show()
+    health.show()
     _switches()
-    _models(desk.mc.settings)
     _limits(desk.mc.settings)
     _data(desk.mc.settings.home)
-    _health()
-    _wipe()
+    transfer.show()
+    wipe.show()
     st.subheader("About", anchor=False)
     st.write(
         f"memchat {version('memchat')}, open source under Apache-2.0. Nothing is sent anywhere but "
@@ -79,26 +76,6 @@ def _app_switch() -> None:
 # What is in use
 
 
-def _models(settings: Settings) -> None:
-    st.subheader("Models", anchor=False)
-    for name, (what, variable) in MODELS.items():
-        why = settings.why.get(name, "default")
-        note = f"set by {variable}" if why == variable else f"{why}; {variable} names another"
-        _setting(what, getattr(settings, name), note)
-    for line in ui.desk().mc.address_notices():
-        st.warning(ui.literal(line))
-    known = settings.keys.names()
-    st.caption(
-        (
-            "Keys that are set: " + ", ".join(map(ui.literal, known)) + ". "
-            if known
-            else "No provider's key is set. "
-        )
-        + "Keys are read from the environment, or kept with “memchat keys set” in a file that this "
-        "account alone can read. They are never shown."
-    )
-
-
 def _setting(what: str, value: str, note: str) -> None:
     with st.container(key=f"setting-{what.replace(' ', '-')}"):
         words = f"{what}: **{ui.literal(value)}**"
@@ -135,56 +112,6 @@ def _data(home: Path) -> None:
         "Index (can be made again)": sum(p.stat().st_size for p in index.rglob("*") if p.is_file()),
     }
     st.caption(" · ".join(f"{name}: {size / 1e6:,.1f} MB" for name, size in sizes.items()))
-
-
-def _health() -> None:
-    st.subheader("Health", anchor=False)
-    state = st.session_state
-    if st.button("Check now", key="doctor"):
-        with st.spinner("Checking …"):
-            ui.attempt(lambda: state.update(checks=ui.desk().mc.doctor()))
-    for check in state.get("checks", ()):
-        mark = {"ok": "✓", "problem": "✗"}.get(check.state, "·")
-        st.markdown(f"{mark} **{ui.literal(check.name)}**: {ui.literal(check.detail)}")
-        if check.remedy:
-            st.caption(f"→ {ui.literal(check.remedy)}")
-
-
-# Wiping
-
-
-def _wipe() -> None:
-    st.subheader("Wipe everything", anchor=False)
-    st.write(
-        "Every memory, chat and figure of yours in every app leaves this disk. It cannot be undone."
-    )
-    st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
-    if st.session_state.get("wiping"):
-        _confirm()
-
-
-def _ask(wiping: bool = False) -> None:
-    st.session_state["wiping"] = wiping
-
-
-@st.dialog("Wipe everything?", on_dismiss=_ask)
-def _confirm() -> None:
-    user = ui.desk().user
-    typed = st.text_input(f"Type your name, {ui.literal(user)}, to agree", key="wipe-name")
-    with st.container(horizontal=True):
-        sure = st.button(
-            "Wipe everything", key="wipe-yes", type="primary", disabled=typed.strip() != user
-        )
-        if st.button("Cancel", key="wipe-no", on_click=_ask):
-            st.rerun()
-    if sure and typed.strip() == user:
-        _ask()
-        ui.desk().drop_all()
-        if ui.attempt(lambda: ui.person().delete_all()):
-            st.session_state.update(talk=None, here=None, taught=None, audited=None)
-            sidebar.go(None)
-            st.toast("Everything is gone.")
-        st.rerun()
 
 
 page()

@@ -1,0 +1,52 @@
+"""The settings page in a real browser: a file comes down, and goes back up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from memchat import MemChat
+from memchat.config import Settings, keys
+from tests.support.ui.browser import Server, chromium, findings, needs_browser, opened, settled
+
+pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
+KEY = "only-for-this-test"
+
+
+def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "store", embed_model="none")
+    with MemChat(settings=settings) as mc:
+        mc.user("ana").memories.add("profile", "city", "Lisbon")
+    with Server(tmp_path) as server, chromium() as browser:
+        page = opened(browser.new_page(), server.url)
+        page.get_by_role("button", name="Choose a model").click()
+        page.get_by_role("heading", name="Settings").wait_for()
+        page.get_by_label("Key", exact=True).fill(KEY)
+        page.get_by_role("button", name="Keep this key").click()
+        page.get_by_text("GEMINI_API_KEY is kept.").wait_for()
+        settled(page)
+        assert list(keys.read(tmp_path / "store").values()) == [KEY]
+        assert page.get_by_label("Key", exact=True).input_value() == ""
+        assert KEY not in page.content()
+        assert findings(page) == []
+
+        with page.expect_download() as coming:
+            page.get_by_role("button", name="Export everything").click()
+        file = tmp_path / coming.value.suggested_filename
+        coming.value.save_as(file)
+        assert json.loads(file.read_text().splitlines()[0])["user"] == "ana"
+
+        page.get_by_role("button", name="Wipe everything …").click()
+        page.get_by_label("Type your name").fill("ana")
+        page.get_by_label("Type your name").press("Enter")
+        page.get_by_role("button", name="Wipe everything", exact=True).click()
+        page.get_by_text("Everything is gone.").wait_for()
+        settled(page)
+        page.locator("input[type=file]").set_input_files(file)
+        settled(page)
+        page.get_by_role("button", name="Import", exact=True).click()
+        page.get_by_text("Imported: 1 memory.").wait_for()
+    with MemChat(settings=settings) as mc:
+        assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]

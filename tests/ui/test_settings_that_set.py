@@ -1,0 +1,191 @@
+"""The settings page changes models, keys and the embedding service, and tests them."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from memchat import MemChat
+from memchat.config import keys
+from tests.support.chat_providers import KEY
+from tests.support.ui.tab import app, press, say, text, until
+from tests.support.wire import Fail, OpenAIServer, Say
+from ui import components
+from ui.desk import Desk
+from ui.settings.transfer import exported
+
+HEADING = "# mine\n"
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> dict[str, str]:
+    """None is named in the environment: the file in the data folder counts."""
+    file = tmp_path / "store" / "settings.toml"
+    file.parent.mkdir()
+    file.write_text(f'{HEADING}MEMCHAT_EMBED_MODEL = "none"\n')
+    file.chmod(0o600)
+    return {"MEMCHAT_EMBED_MODEL": ""}
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[OpenAIServer]:
+    with OpenAIServer() as found:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{found.url}/v1")
+        yield found
+
+
+def kept(mc: MemChat) -> str:
+    return (mc.settings.home / "settings.toml").read_text()
+
+
+def enter_key(at: AppTest, provider: str, key: str) -> None:
+    at.selectbox(key="key-provider").set_value(provider)
+    at.text_input(key="key-value").set_value(key)
+    press(at, "keep-key")
+
+
+def test_the_first_start_leads_from_the_stand_in_to_the_settings(desk: Desk) -> None:
+    at = app()
+    assert "an offline stand-in answers" in text(at)
+    press(at, "to-settings")
+    assert at.title[0].value == "Settings"
+
+
+def test_a_key_is_kept_and_used_from_the_next_message_and_never_shown(
+    desk: Desk, server: OpenAIServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "memchat")
+    talk = app()
+    say(talk, "Hello")
+    at = app("settings")
+    enter_key(at, "openai", KEY)
+    assert "From now on openai/gpt-4.1-mini answers." in at.success[0].value.replace("\\", "")
+    file = desk.mc.settings.home / keys.FILE
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert keys.read(desk.mc.settings.home) == {"OPENAI_API_KEY": KEY}
+    at.run()
+    assert at.text_input(key="key-value").value == ""
+    assert KEY not in text(at) + repr(vars(at.session_state._state)) + caplog.text
+    assert "OPENAI_API_KEY** :small[:gray[from keys.toml" in text(at)
+    server.script(Say("Bom dia."))
+    say(talk, "And now?")
+    assert "Bom dia." in text(talk)
+    assert server.requests[-1].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_key_that_cannot_be_one_is_refused_beside_its_field_without_being_shown(
+    desk: Desk,
+) -> None:
+    at = app("settings")
+    enter_key(at, "groq", "two words")
+    assert "GROQ_API_KEY is no key" in text(at)
+    assert "two words" not in text(at)
+    assert at.selectbox(key="key-provider").value == "groq"
+    assert keys.read(desk.mc.settings.home) == {}
+
+
+def test_a_key_is_removed_and_the_stand_in_answers_again(desk: Desk) -> None:
+    at = app("settings")
+    enter_key(at, "groq", "gsk-one-word")
+    assert desk.mc.settings.chat_model.startswith("groq/")
+    press(at, "remove-GROQ_API_KEY")
+    assert keys.read(desk.mc.settings.home) == {}
+    assert desk.mc.settings.chat_model == "offline/chat"
+
+
+def test_chosen_models_are_kept_beside_what_the_person_wrote_and_used_at_once(desk: Desk) -> None:
+    at = app("settings")
+    at.selectbox(key="set-chat_model").set_value("openai/gpt-4.1-mini")
+    press(at, "use-models")
+    assert kept(desk.mc).startswith(f'{HEADING}MEMCHAT_EMBED_MODEL = "none"\n')
+    assert desk.mc.settings.chat_model == "openai/gpt-4.1-mini"
+    assert "OPENAI_API_KEY is not set; enter it under Keys." in text(at)
+    at.selectbox(key="set-chat_model").set_value("")
+    press(at, "use-models")
+    assert "CHAT_MODEL" not in kept(desk.mc)
+    assert desk.mc.settings.chat_model == "offline/chat"
+
+
+def test_a_model_without_a_provider_is_refused_and_nothing_changes(desk: Desk) -> None:
+    file = desk.mc.settings.home / "settings.toml"
+    file.write_text('MEMCHAT_CHAT_MODEL = "gpt5"\n')
+    components.reopen(desk)
+    at = app("settings")
+    before = kept(desk.mc)
+    press(at, "use-models")
+    assert "The model gpt5 names no provider; write provider/model" in text(at)
+    assert kept(desk.mc) == before
+
+
+def test_what_the_environment_sets_is_not_offered_for_change(
+    monkeypatch: pytest.MonkeyPatch, desk: Desk
+) -> None:
+    monkeypatch.setenv("MEMCHAT_CHAT_MODEL", "offline/chat")
+    at = app("settings")
+    at.selectbox(key="set-extract_model").set_value("offline/extract")
+    press(at, "use-models")
+    assert "set-chat_model" not in [field.key for field in at.selectbox]
+    assert "Set by MEMCHAT_CHAT_MODEL in the environment; change it there." in text(at)
+    assert at.selectbox(key="set-extract_model").value == "offline/extract"
+
+
+def test_the_connection_is_tested_and_the_remedy_told(desk: Desk, server: OpenAIServer) -> None:
+    at = app("settings")
+    enter_key(at, "openai", KEY)
+    server.script(Say("Hello"), Fail(401, "no such key"))
+    press(at, "probe")
+    until(at, lambda: "✓ **Connection" in text(at))
+    assert 'openai/gpt-4.1-mini answered "Hello"' in text(at)
+    assert "✗ **Connection**: extraction: " in text(at)
+    assert KEY not in text(at)
+
+
+def test_the_embedding_service_is_changed_with_progress_and_stays_so(
+    desk: Desk, server: OpenAIServer
+) -> None:
+    server.dimensions = 1536
+    desk.mc.user("ana").memories.add("profile", "city", "Lisbon")
+    at = app("settings")
+    enter_key(at, "openai", KEY)
+    assert "by their words only" in text(at)
+    at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
+    press(at, "change-embedding")
+    until(at, lambda: "openai/text-embedding-3-small is in use; 1 text embedded" in text(at))
+    assert "In use: openai/text-embedding-3-small, 1 vector." in text(at).replace("*", "")
+    assert kept(desk.mc) == f'{HEADING}MEMCHAT_EMBED_MODEL = "openai/text-embedding-3-small"\n'
+    assert desk.mc.settings.embed_model == "openai/text-embedding-3-small"
+    at.selectbox(key="set-embed_model").set_value("none").run()
+    press(at, "change-embedding")
+    until(at, lambda: "found by their words only from now on" in text(at))
+    assert desk.mc.settings.embed_model == "none"
+
+
+def test_a_service_that_needs_a_key_is_not_changed_to_without_it(desk: Desk) -> None:
+    at = app("settings")
+    at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
+    press(at, "change-embedding")
+    assert "OPENAI_API_KEY is not set; enter it under Keys first" in text(at)
+    assert not desk.tasks
+
+
+def test_what_was_exported_is_imported_after_everything_was_deleted(desk: Desk) -> None:
+    ana = desk.mc.user("ana")
+    ana.memories.add("profile", "city", "Lisbon")
+    lines = exported(ana)
+    assert json.loads(lines.splitlines()[0])["format"] == "memchat export"
+    ana.delete_all()
+    at = app("settings")
+    assert at.get("download_button")[0].disabled
+    at.file_uploader(key="upload").set_value(("mine.jsonl", lines, "application/jsonl")).run()
+    press(at, "import")
+    until(at, lambda: "Imported: 1 memory." in text(at))
+    assert [m.value for m in ana.memories.list()] == ["Lisbon"]
+    at.file_uploader(key="upload").set_value(("mine.jsonl", lines[:-30], "text/plain")).run()
+    press(at, "import")
+    until(at, lambda: "nothing was imported" in text(at))
+    assert "ine.jsonl was cut off" in text(at)

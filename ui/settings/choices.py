@@ -1,0 +1,57 @@
+"""Which models the person chose, and changing that in the settings file and in the running app."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from memchat.config import Settings
+from memchat.config.names import KEYS, provider_of
+from memchat.config.settings import VARIABLES
+from memchat.config.settings_file import set_settings
+from memchat.config.sources import FILE
+from memchat.errors import InputError
+from ui import components as ui
+from ui.desk import Desk
+
+BY_DEFAULT = ""
+"""The choice that names no model."""
+
+
+def write(desk: Desk, changes: Mapping[str, str | None]) -> None:
+    """Write these variables into settings.toml, and work with them from now on.
+
+    Raises ConfigError where that cannot be done.
+    """
+    set_settings(desk.mc.settings.home, changes)
+    ui.reopen(desk)
+
+
+def fixed_by(settings: Settings, setting: str) -> str | None:
+    """Why this page cannot change a setting: it is set where settings.toml does not count."""
+    origin = settings.origins.get(VARIABLES[setting], FILE)
+    where = "the environment" if origin == "environment" else origin
+    return None if origin == FILE else f"set by {VARIABLES[setting]} in {where}; change it there"
+
+
+def named(settings: Settings, setting: str) -> str:
+    """The model that the person named, or that none is named."""
+    is_set = VARIABLES[setting] in settings.origins
+    return getattr(settings, setting) if is_set else BY_DEFAULT
+
+
+def model_name(text: str | None) -> str:
+    """A model's name as it was typed. Raises InputError where it cannot be one."""
+    name = (text or "").strip()
+    if name and (not name.isprintable() or " " in name):
+        raise InputError("a model's name is one word without spaces, such as openai/gpt-4.1-mini")
+    if name not in ("", "none", "minilm") and not provider_of(name):
+        raise InputError(
+            f"the model {name} names no provider; write provider/model, such as openai/{name}"
+        )
+    return name
+
+
+def lacking_key(settings: Settings, model: str) -> str | None:
+    """The key that a model needs and that is not set."""
+    names = KEYS.get(provider_of(model), ())
+    return names[0] if names and settings.keys.first(names) is None else None

@@ -1,0 +1,109 @@
+"""Everything that is kept of the person as a file, and back."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import streamlit as st
+
+from memchat.app import User
+from memchat.errors import InputError, StoreError
+from memchat.types import Imported, Progress
+from ui import components as ui
+from ui.settings import tasks
+
+TASK = "import"
+NOUNS = {
+    "memory": ("memory", "memories"),
+    "session": ("conversation", "conversations"),
+    "message": ("message", "messages"),
+}
+LINES = 20
+"""Refused lines that are listed, at most."""
+
+
+def show() -> None:
+    """Draw it."""
+    desk, person = ui.desk(), ui.person()
+    st.markdown("**Export and import**")
+    st.download_button(
+        "Export everything",
+        partial(exported, person),
+        file_name=f"memchat-{desk.mc.now.astimezone(desk.mc.settings.zone):%Y-%m-%d}.jsonl",
+        mime="application/jsonl",
+        key="export",
+        on_click="ignore",
+        disabled=not person.apps.list(),
+    )
+    st.caption(
+        "Memories with their history, conversations, the inbox, and what replies were given, of "
+        "every app; no keys and no settings. Nothing in the file is encrypted."
+    )
+    upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
+    st.button(
+        "Import",
+        key="import",
+        on_click=_begin,
+        args=(person,),
+        disabled=upload is None or tasks.running(TASK),
+    )
+    task = tasks.ended(TASK)
+    if task is not None and task.error is None:
+        _tell(task.result)
+    st.caption(
+        "What is here already stays as it is, and what was forgotten here stays away. All of a "
+        "file is imported or, where it is broken, nothing."
+    )
+
+
+def exported(person: User) -> bytes:
+    """The export in JSON lines."""
+    with tempfile.TemporaryDirectory(prefix="memchat-") as folder:
+        return person.export_file(Path(folder) / "export.jsonl").file.read_bytes()
+
+
+def _begin(person: User) -> None:
+    upload = st.session_state["upload"]
+    if upload is not None:
+        work = partial(imported, person, upload.name, upload.getvalue())
+        tasks.begin(TASK, "Importing", work)
+
+
+def imported(
+    person: User, name: str, content: bytes, *, progress: Callable[[Progress], None]
+) -> Imported:
+    """Import what was uploaded. Raises InputError for a file that is no whole export."""
+    with tempfile.TemporaryDirectory(prefix="memchat-") as folder:
+        file = Path(folder) / "import.jsonl"
+        try:
+            file.write_bytes(content)
+            return person.import_file(file, progress=progress)
+        except InputError as error:
+            # The person knows the file by the name it has where they keep it.
+            raise InputError(str(error).replace(str(file), name)) from None
+        except OSError as error:
+            raise StoreError(f"{name} cannot be kept while it is read ({error.strerror})") from None
+
+
+def _tell(done: Imported) -> None:
+    st.success(f"Imported: {_told(done.added)}.")
+    notes = []
+    if done.known:
+        notes.append(f"Here already, and left as they are: {_told(done.known)}.")
+    if done.forgotten:
+        notes.append(f"Forgotten here, and left out: {_told({'memory': done.forgotten})}.")
+    if done.unread:
+        notes.append(f"{ui.plural(done.unread, 'conversation')} will be read for memories.")
+    notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:LINES]]
+    if len(done.refused) > LINES:
+        notes.append(f"{len(done.refused):,} lines were refused in all.")
+    for note in notes:
+        st.caption(ui.literal(note))
+
+
+def _told(records: Mapping[str, int]) -> str:
+    told = [ui.plural(records[kind], *nouns) for kind, nouns in NOUNS.items() if records.get(kind)]
+    return ", ".join(told) or "nothing"

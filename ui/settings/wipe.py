@@ -1,0 +1,43 @@
+"""Deleting everything that is kept of the person."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from ui import components as ui
+from ui import sidebar
+
+
+def show() -> None:
+    """Draw it."""
+    st.subheader("Wipe everything", anchor=False)
+    st.write(
+        "Every memory, chat and figure of yours in every app leaves this disk. It cannot be undone."
+    )
+    st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
+    if st.session_state.get("wiping"):
+        _confirm()
+
+
+def _ask(wiping: bool = False) -> None:
+    st.session_state["wiping"] = wiping
+
+
+@st.dialog("Wipe everything?", on_dismiss=_ask)
+def _confirm() -> None:
+    user = ui.desk().user
+    typed = st.text_input(f"Type your name, {ui.literal(user)}, to agree", key="wipe-name")
+    with st.container(horizontal=True):
+        sure = st.button(
+            "Wipe everything", key="wipe-yes", type="primary", disabled=typed.strip() != user
+        )
+        if st.button("Cancel", key="wipe-no", on_click=_ask):
+            st.rerun()
+    if sure and typed.strip() == user:
+        _ask()
+        ui.desk().drop_all()
+        if ui.attempt(lambda: ui.person().delete_all()):
+            st.session_state.update(talk=None, here=None, taught=None, audited=None)
+            sidebar.go(None)
+            st.toast("Everything is gone.")
+        st.rerun()
