@@ -49,6 +49,7 @@ def send(text: str) -> bool:
 
 def _follow(talk: Talk, text: str) -> None:
     turn = ui.desk().say(talk, text)
+    st.session_state["mark"] = None
     if talk.session_id is not None:
         st.session_state["here"], st.session_state["talk"] = talk.session_id, None
     turn.wait(WAIT_SECONDS)

@@ -18,32 +18,48 @@ STREAM_SECONDS = 0.15
 def show(talk: Talk | None, turns: list[Message], *, answering: bool) -> None:
     """Draw the last turns, and what went wrong with the latest."""
     state = st.session_state
-    shown = state.get("shown") or SHOWN
     mark = state.get("mark")
-    places = [n for n, turn in enumerate(turns) if turn.id == mark]
-    if places:
-        shown = max(shown, len(turns) - places[0])
-    if len(turns) > shown:
+    first, end = _window(turns, mark)
+    if first:
+        shown = end - first
         st.button(
-            f"Show earlier messages ({len(turns) - shown:,} more)",
+            f"Show earlier messages ({first:,} more)",
             key="earlier",
             on_click=lambda: state.update(shown=shown + SHOWN),
         )
-    first = max(len(turns) - shown, 0)
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
-    for n, turn in enumerate(turns[first:], first):
+    for n, turn in enumerate(turns[first:end], first):
+        marked = "-marked" if turn.id == mark else ""
         if turn.role == "user":
-            _said(turn, n, last=n == asked and not answering, marked=turn.id == mark)
+            _said(turn, n, last=n == asked and not answering, marked=marked)
         else:
             last = n == len(turns) - 1 and not answering
-            _answer(talk, turn, n, last=last)
-    if not answering:
+            _answer(talk, turn, n, last=last, marked=marked)
+    if end < len(turns):
+        st.button(
+            f"Show the latest messages ({len(turns) - end:,} more)",
+            key="latest",
+            on_click=lambda: state.update(mark=None, shown=None),
+        )
+    elif not answering:
         _trouble(talk, turns, asked)
 
 
-def _said(turn: Message, n: int, *, last: bool, marked: bool) -> None:
+def _window(turns: list[Message], mark: int | None) -> tuple[int, int]:
+    """The first turn that is drawn, and the one behind the last: the latest, or those around the
+    message that was looked for."""
+    shown = st.session_state.get("shown") or SHOWN
+    end = len(turns)
+    place = next((n for n, turn in enumerate(turns) if turn.id == mark), end)
+    if place < end - shown:
+        end = place + SHOWN // 2
+    return max(end - shown, 0), end
+
+
+def _said(turn: Message, n: int, *, last: bool, marked: str) -> None:
+    """``marked`` ends the key of the message that was looked for."""
     editing = st.session_state.get("editing") == n
-    with st.container(key=f"said-{n}"):
+    with st.container(key=f"said-{n}{marked}"):
         if marked:
             st.caption("→ the message that was looked for")
         if editing:
@@ -73,8 +89,8 @@ def _cut(talk: Talk | None, turn: Message) -> str | None:
     return reply.cut if reply is not None and (reply.message_id or 0) == turn.id else None
 
 
-def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool) -> None:
-    with st.container(key=f"answer-{n}"), st.chat_message("assistant"):
+def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: str) -> None:
+    with st.container(key=f"answer-{n}{marked}"), st.chat_message("assistant"):
         memory_reply.show(turn)
         if turn.status == "partial":
             cut = _cut(talk, turn) if last else None

@@ -357,7 +357,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
             for _ in range(60):
                 page.keyboard.press("Tab")
                 at = page.evaluate(FOCUSED)
-                if at.strip() == name:
+                if at.partition(":")[0].strip() == name:  # a row's button also names its memory
                     return
             raise AssertionError(f"{name} cannot be reached")
 

@@ -82,7 +82,8 @@ def _header(session: Session | None, turns: list[Message], *, incognito: bool) -
         title = sidebar.title_of(session, turns[0].content if turns else "")
     if incognito:
         title = "Incognito chat"
-    with st.container(key="head", horizontal=True, vertical_alignment="center"):
+    key = "head-incognito" if incognito else "head"
+    with st.container(key=key, horizontal=True, vertical_alignment="center"):
         st.subheader(ui.literal(ui.shorten(title, 60)), anchor=False, width="stretch")
         if not incognito:
             _switch()

@@ -131,11 +131,18 @@ def opened(page: Any, url: str) -> Any:
 def settled(page: Any) -> Any:
     """The page, once its run is over."""
     page.locator(".stApp h1, .stApp h2, .stApp h3").first.wait_for()
-    page.wait_for_function(
-        "document.querySelector('.stApp')?.dataset.testScriptState !== 'running'"
-    )
+    becomes(page, "document.querySelector('.stApp')?.dataset.testScriptState !== 'running'")
     page.wait_for_timeout(400)
     return page
+
+
+def becomes(page: Any, script: str, value: object = True) -> None:
+    """Wait until a script has this value in the page. Playwright's own way runs it with ``eval``,
+    which the page forbids."""
+    end = time.monotonic() + WAIT / 1000
+    while page.evaluate(script) != value:
+        assert time.monotonic() < end, page.evaluate(script)
+        page.wait_for_timeout(50)
 
 
 def say(page: Any, words: str) -> None:
