@@ -97,5 +97,7 @@ def _states(session_ids: list[int]) -> list[tuple[str, bool]]:
 
 
 def _is_left(session_id: int) -> bool:
-    talk = ui.desk().find(ui.app_name(), session_id)
-    return talk is not None and talk.ends_at is not None
+    """Whether nobody comes back to a chat; one whose tab reloads waits a while."""
+    desk = ui.desk()
+    talk = desk.find(ui.app_name(), session_id)
+    return talk is not None and talk.ends_at is not None and talk.ends_at <= desk.mc.now
