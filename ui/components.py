@@ -142,13 +142,14 @@ def empty(title: str, text: str, key: str) -> None:
         st.write(text)
 
 
-def attempt(work: Callable[[], Any]) -> bool:
-    """Do something; an error is shown with what to do about it. Whether it went well."""
+def attempt(work: Callable[[], Any], *, at: str = "") -> bool:
+    """Do something; an error is shown with what to do about it, in the place ``at``, or else above
+    the page. Whether it went well."""
     try:
         work()
     except MemChatError as error:
         st.session_state["secret"] = error.kind if isinstance(error, SecretError) else None
-        problem(str(error))
+        problem(str(error), at=at)
         return False
     st.session_state["secret"] = None
     return True
@@ -160,15 +161,16 @@ def anyway() -> bool:
     return bool(kind) and st.checkbox(f"This looks like a {kind}. Keep it anyway.", key="anyway")
 
 
-def problem(text: str) -> None:
-    """Keep an error on the page until the next thing is done."""
-    st.session_state["problem"] = text
+def problem(text: str, *, at: str = "") -> None:
+    """Keep an error on the page, in the place ``at``, until the next thing is done."""
+    st.session_state["problem"] = (at, text)
 
 
-def show_problem() -> None:
-    """The last error, once."""
-    text = st.session_state.pop("problem", None)
-    if text:
+def show_problem(at: str = "") -> None:
+    """The last error, once, if this is its place."""
+    place, text = st.session_state.get("problem", (at, ""))
+    if place == at and text:
+        del st.session_state["problem"]
         st.error(sentence(text))
 
 

@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from memchat.types import Refusal
 from ui import components as ui
 
 
-def show(session_id: int) -> None:
-    """Under a conversation: what was proposed from it and not kept."""
-    refusals = ui.person().inbox.refusals(session_id=session_id)
+def show(refusals: Sequence[Refusal]) -> None:
+    """What was proposed from a conversation and not kept, line by line."""
     told = [refusal for refusal in refusals if not refusal.repeats]
+    for refusal in told:
+        _one(refusal)
     repeats = len(refusals) - len(told)
-    if not refusals:
-        return
-    with st.expander(f"Not kept ({len(refusals)})", key=f"not-kept-{session_id}"):
-        for refusal in told:
-            _one(refusal)
-        if repeats:
-            known = "1 that only repeats" if repeats == 1 else f"{repeats} that only repeat"
-            st.caption(f"{'And ' if told else ''}{known} what is known.")
+    if repeats:
+        known = "1 that only repeats" if repeats == 1 else f"{repeats} that only repeat"
+        st.caption(f"{'And ' if told else ''}{known} what is known.")
 
 
 def _one(refusal: Refusal) -> None:
     reason = ui.literal(refusal.reason)
-    with st.container(horizontal=True, vertical_alignment="center"):
+    row = f"row-refused-{refusal.id}"
+    with st.container(key=row, horizontal=True, vertical_alignment="center"):
         if not refusal.proposes:
-            st.markdown(reason)
+            st.markdown(f"Not kept: {reason}", width="stretch")
             return
         words = refusal.proposes.replace("_", " ")
-        st.markdown(f"**{ui.literal(words)}**: {reason}", width="stretch")
+        st.markdown(f"Not kept: **{ui.literal(words)}**: {reason}", width="stretch")
         st.button(
             "Keep it anyway",
+            type="tertiary",
             key=f"keep-refused-{refusal.id}",
             on_click=_keep,
             args=(refusal.id,),

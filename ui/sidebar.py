@@ -7,12 +7,12 @@ import streamlit as st
 from memchat.errors import ScopeError
 from memchat.types import Session, clean_name
 from ui import components as ui
+from ui import reading
 from ui.desk import Talk
 
 LISTED = 30
 TAUGHT = 8
 """Memories that are named before a chat is deleted with them."""
-STATES = {"failed": "not read", "pending": "being read"}
 
 
 def arrive() -> None:
@@ -115,12 +115,18 @@ def _talks(words: str) -> None:
         return
     talk = here()
     current = talk.session_id if talk else state["here"]
+    unread = reading.failures(found)
     with st.container(key="talks"):
         openings = sessions.first_words([session.id for session in found])
         for session in found:
-            _talk(session, openings.get(session.id, ""), here=session.id == current)
+            job = unread.get(session.id)
+            read = session.status == "pending" and job is None
+            _talk(session, openings.get(session.id, ""), here=session.id == current, read=read)
+            if job is not None:
+                reading.badge(session.id, job)
         if found.cursor:
             st.button("Show more", key="earlier-talks", on_click=_more, type="tertiary")
+        reading.watch(found)
 
 
 def _more() -> None:
@@ -132,10 +138,10 @@ def title_of(session: Session, opening: str) -> str:
     return session.title or ui.shorten(opening, 60) or "New chat"
 
 
-def _talk(session: Session, opening: str, *, here: bool) -> None:
+def _talk(session: Session, opening: str, *, here: bool, read: bool) -> None:
+    """One chat of the list; ``here``: it is shown; ``read``: it is being read for memories."""
     title = title_of(session, opening)
-    state = STATES.get(session.status)
-    label = ui.literal(ui.shorten(title)) + (f" · *{state}*" if state else "")
+    label = ui.literal(ui.shorten(title)) + (" · *being read*" if read else "")
     args = (session.id,)
     with st.container(key=f"talk-{'here-' if here else ''}{session.id}", horizontal=True):
         st.button(
@@ -163,15 +169,15 @@ def _choose(session_id: int | None = None) -> None:
 
 @st.dialog("This chat", on_dismiss=_choose)
 def _menu(session_id: int, title: str) -> None:
-    ui.show_problem()
     if st.session_state.get("deleting"):
         _delete(session_id, title)
         return
     st.text_input("Title", value=title, key=f"title-{session_id}", max_chars=80)
+    ui.show_problem("title")
     with st.container(horizontal=True):
         if st.button("Rename", key=f"rename-{session_id}", type="primary"):
             words = st.session_state[f"title-{session_id}"]
-            if ui.attempt(lambda: ui.person().sessions.rename(session_id, words)):
+            if ui.attempt(lambda: ui.person().sessions.rename(session_id, words), at="title"):
                 _choose()
             st.rerun()
         st.button("Delete this chat …", key=f"delete-{session_id}", on_click=_ask)

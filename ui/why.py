@@ -106,6 +106,7 @@ def _also(why: Why) -> None:
 def _amended(memory_id: int, n: int) -> None:
     memory = ui.person().memories.get(memory_id)
     st.text_input("New value", value=memory.value, key=f"amended-{memory_id}", max_chars=280)
+    ui.show_problem(f"amended-{memory_id}")
     ui.anyway()
     with st.container(horizontal=True):
         st.button("Save", key=f"save-{n}", type="primary", on_click=_save, args=(memory_id,))
@@ -146,7 +147,8 @@ def _save(memory_id: int) -> None:
     value = st.session_state[f"amended-{memory_id}"]
     anyway = st.session_state.get("anyway", False)
     update = ui.person().memories.update
-    if ui.attempt(lambda: update(memory_id, value=value, keep_secret=anyway)):
+    place = f"amended-{memory_id}"
+    if ui.attempt(lambda: update(memory_id, value=value, keep_secret=anyway), at=place):
         _amend(None)
 
 

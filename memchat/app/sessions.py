@@ -129,10 +129,11 @@ class Sessions(Room):
             self._found_session(tx, session_id)
             return of_session(tx, self._ids(tx).ids, session_id)
 
-    def unlearn(self, message_id: int) -> Undone:
+    def unlearn(self, message_id: int, *, memory_id: int | None = None) -> Undone:
         """Take back what a message taught, and leave its words; what that did.
 
-        As when it is deleted, but the message stays, and nothing is learnt from it again.
+        As when it is deleted, but the message stays, and the same is not learnt from it again.
+        With ``memory_id`` only what it did to that memory is taken back.
         """
         from memchat.memory.forgetting import purge
         from memchat.memory.forgetting.undo import ConversationUndo
@@ -140,7 +141,7 @@ class Sessions(Room):
         with self._database.write() as tx:
             turn = self._found_message(tx, message_id)
             ctx = self._context(tx)
-            done = ConversationUndo(ctx, {turn.id}).run()
+            done = ConversationUndo(ctx, {turn.id}, only=memory_id).run()
             stale = purge.forget(ctx, done.gone, keep_transcript=True)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)

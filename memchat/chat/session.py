@@ -95,6 +95,12 @@ class Chat:
         return self._reader.learned
 
     @property
+    def asking(self) -> bool:
+        """Whether the last reply ends with a question about forgetting, which a yes or a no
+        answers."""
+        return self._conversation.choice is not None
+
+    @property
     def failure(self) -> str | None:
         """Why the last reading did not succeed; it is queued and tried again."""
         return self._reader.failure

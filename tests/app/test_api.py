@@ -108,7 +108,7 @@ Sessions
     of_message(message_id: int) -> Session
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
-    unlearn(message_id: int) -> Undone
+    unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
     unmute(memory_id: int, session_id: int) -> Memory
     why(message_id: int | None = None) -> Why
 Inbox
@@ -126,6 +126,7 @@ Apps
     list() -> Sequence[AppInfo]
 Chat
     abandon() -> None
+    asking -> bool
     end(*, wait: bool = True) -> Learned | None
     failure -> str | None
     incognito -> bool

@@ -94,7 +94,7 @@ def test_the_way_from_the_first_word_to_forgetting_and_back(browser: Any, tmp_pa
         page.reload()
         page.locator("[class*=st-key-said-]").get_by_text("I live in Lisbon").wait_for()
         page.get_by_role("button", name="New chat").click()
-        page.get_by_text("Memory updated (2)").wait_for()
+        page.get_by_text("Remembered: city: Lisbon").first.wait_for()
         say(page, "Where do I live?")
         page.get_by_role("button", name="Why this answer").click()
         why = page.get_by_role("dialog")
@@ -358,7 +358,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
             for _ in range(60):
                 page.keyboard.press("Tab")
                 at = page.evaluate(FOCUSED)
-                if at.strip() == name:
+                if at.partition(":")[0].strip() == name:  # a row's button also names its memory
                     return
             raise AssertionError(f"{name} cannot be reached")
 
@@ -368,7 +368,7 @@ def test_the_keyboard_alone_goes_the_whole_way(browser: Any, tmp_path: Path) -> 
         page.get_by_role("button", name="Why this answer").wait_for()
         tab_to("New chat")
         page.keyboard.press("Enter")
-        page.get_by_text("Memory updated (1)").wait_for()
+        page.get_by_text("Remembered: city: Lisbon").first.wait_for()
         tab_to("Memories")
         page.keyboard.press("Enter")
         page.get_by_text("learnt in chat").wait_for()

@@ -7,7 +7,7 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import InboxItem, Memory
 from ui import components as ui
-from ui import sidebar
+from ui import decisions, sidebar
 
 SHOWN = 20
 
@@ -98,17 +98,17 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
     with st.container(horizontal=True):
         if ready and (ends or not item.masked):
             st.button(
-                _yes(item),
+                decisions.label(item),
                 key=f"accept-{item.id}",
                 type="primary",
-                on_click=_accept,
+                on_click=decisions.accept,
                 args=(item.id,),
                 shortcut="k" if first else None,
             )
         st.button(
             "Leave both" if item.related_id else "Reject",
             key=f"reject-{item.id}",
-            on_click=_reject,
+            on_click=decisions.reject,
             args=(item.id,),
             shortcut="x" if first else None,
         )
@@ -126,13 +126,6 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
             _open(item.message_id)
 
 
-def _yes(item: InboxItem) -> str:
-    """What the button does, as its label says."""
-    if item.memory_id is not None:
-        return "Replace it" if item.related_id else "It is over"
-    return {"updates": "Replace it", "ends": "It is over"}.get(item.relation, "Keep")
-
-
 def _edit(item: InboxItem) -> None:
     with st.form(f"decide-form-{item.id}", border=False):
         value = st.text_input(
@@ -141,12 +134,14 @@ def _edit(item: InboxItem) -> None:
             key=f"decided-{item.id}",
             max_chars=280,
         )
+        ui.show_problem(f"deciding-{item.id}")
         if item.masked:
             st.caption("A secret was hidden here. Write what is to be kept, if anything.")
         with st.container(horizontal=True):
             kept = st.form_submit_button("Keep", type="primary")
             left = st.form_submit_button("Cancel")
-    if kept and ui.attempt(lambda: ui.person().inbox.accept(item.id, value=value)):
+    place = f"deciding-{item.id}"
+    if kept and ui.attempt(lambda: ui.person().inbox.accept(item.id, value=value), at=place):
         ui.desk().wake()
         _decide(None)
     if left:
@@ -157,17 +152,6 @@ def _edit(item: InboxItem) -> None:
 
 def _decide(item_id: int | None) -> None:
     st.session_state["deciding"] = item_id
-
-
-def _accept(item_id: int) -> None:
-    if ui.attempt(lambda: ui.person().inbox.accept(item_id)):
-        ui.desk().wake()
-        st.toast("Done.")
-
-
-def _reject(item_id: int) -> None:
-    if ui.attempt(lambda: ui.person().inbox.reject(item_id)):
-        st.toast("Rejected. The same is not asked again.")
 
 
 def _open(message_id: int) -> None:

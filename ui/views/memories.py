@@ -364,7 +364,8 @@ def _form(memory: Memory) -> None:
                 expires_at=until,
                 all_apps=everywhere,
                 keep_secret=anyway,
-            )
+            ),
+            at=f"form-{memory.id}",
         )
         if changed:
             _change(None)
@@ -395,7 +396,8 @@ def _add() -> None:
                 expires_at=until,
                 all_apps=everywhere,
                 keep_secret=anyway,
-            )
+            ),
+            at="form-new",
         )
         desk.wake()
         st.session_state.update({"adding": not kept, "rows of": None})
@@ -428,6 +430,7 @@ def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool]:
         max_chars=280,
         height=80,
     )
+    ui.show_problem(f"form-{number}")
     left, right = st.columns(2, vertical_alignment="bottom")
     until = left.date_input(
         "Last day it holds (empty: no end)",

@@ -39,6 +39,8 @@ class ConversationUndo:
 
     ctx: Context
     message_ids: Collection[int]
+    only: int | None = None
+    """The one memory that is undone, of all that the messages taught; None for each of them."""
     gone: dict[int, Memory] = field(default_factory=dict)
     back: dict[int, Memory] = field(default_factory=dict)
     kept: dict[int, Memory] = field(default_factory=dict)
@@ -46,11 +48,17 @@ class ConversationUndo:
     def run(self) -> Undone:
         """Undo all of it; the memories that are gone, restored and kept."""
         for memory_id in evidence.proved_memories(self.ctx.tx, list(self.message_ids)):
+            if self.only not in (None, memory_id):
+                continue
             memory = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
             if memory is not None:
                 stays = self._proved_since(memory_id, 0) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
-        past = events.of_messages(self.ctx.tx, self.message_ids)
+        past = [
+            event
+            for event in events.of_messages(self.ctx.tx, self.message_ids)
+            if self.only in (None, event.memory_id, event.related_id)
+        ]
         slots = self._single_valued_keys({*self.gone, *self.kept, *(e.memory_id for e in past)})
         for event in reversed(past):
             if event.memory_id not in self.gone and self._undo(event):

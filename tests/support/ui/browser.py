@@ -137,6 +137,15 @@ def settled(page: Any) -> Any:
     return page
 
 
+def becomes(page: Any, script: str, value: object = True) -> None:
+    """Wait until a script has this value in the page. Playwright's own way runs it with ``eval``,
+    which the page forbids."""
+    end = time.monotonic() + WAIT / 1000
+    while page.evaluate(script) != value:
+        assert time.monotonic() < end, page.evaluate(script)
+        page.wait_for_timeout(50)
+
+
 def say(page: Any, words: str) -> None:
     """Write a message and send it."""
     box = page.get_by_test_id("stChatInputTextArea")

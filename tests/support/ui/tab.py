@@ -67,6 +67,11 @@ def say(at: AppTest, words: str) -> None:
     until(at, lambda: len(buttons(at, "why-")) > before)
 
 
+def lines(at: AppTest) -> list[str]:
+    """What the parts of the page say that can be unfolded, while they are folded."""
+    return [part.label.replace("\\", "") for part in at.expander]
+
+
 def buttons(at: AppTest, start: str) -> list[str]:
     """The keys of the buttons that begin like this."""
     return [b.key for b in at.button if b.key and b.key.startswith(start)]

@@ -1,0 +1,144 @@
+"""Where a person is: in a long chat, in a list, in an editor, with words that are not sent yet."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memchat import MemChat
+from memchat.config import Settings
+from tests.support.ui.browser import Server, becomes, chromium, needs_browser, opened, say, settled
+
+pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
+MORE = """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
+INSERT INTO messages (session_id, role, content, created_at, status, memory)
+SELECT 1, iif(i % 2, 'assistant', 'user'), 'Turn ' || i, created_at, 'complete', 0
+FROM n, (SELECT created_at FROM messages LIMIT 1)"""
+WRITTEN = "document.querySelector('[data-testid=stChatInputTextArea]')?.value"
+FOCUSED = "document.activeElement.closest('[class*=st-key-{}]') !== null"
+SEEN = """e => { const box = e.getBoundingClientRect();
+  return box.top >= 0 && box.bottom <= innerHeight; }"""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A store with a chat of 1,000 turns whose first one taught something, and 25 memories."""
+    home: Path = tmp_path_factory.mktemp("place")
+    settings = Settings(
+        home=home / "store",
+        embed_model="none",
+        chat_model="offline/chat",
+        extract_model="offline/extract",
+    )
+    with MemChat(settings=settings) as mc:
+        ana = mc.user("ana", app="default")
+        with ana.chat() as talk:
+            talk.send("I live in Lisbon.").read()
+        for n in range(25):
+            ana.memories.add("fact", "island", f"number {n}")
+    store = sqlite3.connect(home / "store" / "memchat.db")
+    store.execute(MORE)
+    store.commit()
+    store.close()
+    with Server(home) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    found = browser.new_page()
+    yield found
+    found.close()
+
+
+def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
+    page: Any, server: Server
+) -> None:
+    opened(page, server.url + "memories")
+    page.get_by_label("Search memories").fill("Lisbon")
+    page.get_by_label("Search memories").press("Enter")
+    row = page.locator("[class*=st-key-row-]").filter(has_text="Lisbon")
+    row.get_by_role("button", name="Details").click()
+    page.get_by_role("button", name="Open that message").click()
+    marked = page.locator("[class*=st-key-said-][class*=-marked]")
+    marked.get_by_text("I live in Lisbon.").wait_for()
+    page.wait_for_timeout(1500)
+    assert marked.evaluate(SEEN)
+    assert marked.get_by_test_id("stChatMessage").evaluate(
+        "e => getComputedStyle(e).outlineStyle"
+    ) == ("solid")
+    page.get_by_role("button", name="Show the latest messages").click()
+    page.get_by_text("Turn 998", exact=True).wait_for()
+
+
+def test_a_button_leads_down_and_sending_scrolls_to_the_new_turn(page: Any, server: Server) -> None:
+    opened(page, server.url + "?c=1")
+    down = page.get_by_role("button", name="To the latest message")
+    page.get_by_text("Turn 998", exact=True).hover()
+    for words in ("A message.", "Another message."):
+        page.mouse.wheel(0, -2500)
+        down.wait_for()
+        say(page, words)
+        new = page.locator("[class*=st-key-said-]").get_by_text(words, exact=True)
+        new.wait_for()
+        becomes(page, "document.querySelector('#memchat-down').hidden")
+        settled(page)
+        assert new.evaluate(SEEN)
+    page.mouse.wheel(0, -2500)
+    down.click()
+    down.wait_for(state="hidden")
+    assert new.evaluate(SEEN)
+
+
+def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
+    page: Any, server: Server
+) -> None:
+    opened(page, server.url)
+    box = page.get_by_test_id("stChatInputTextArea")
+    box.fill("half a thought")
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("heading", name="Memories").wait_for()
+    page.get_by_role("link", name="Chat", exact=True).click()
+    becomes(page, WRITTEN, "half a thought")
+    page.get_by_role("button", name="Incognito").click()
+    page.get_by_text("No memory is used").wait_for()
+    becomes(page, WRITTEN, "")
+    box.fill("zanzibarquark")
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("heading", name="Memories").wait_for()
+    page.get_by_role("link", name="Chat", exact=True).click()
+    becomes(page, WRITTEN, "zanzibarquark")
+    kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
+    assert "zanzibarquark" not in kept
+
+
+def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) -> None:
+    opened(page, server.url + "memories")
+    page.get_by_role("button", name="Edit: island number 24").focus()
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("value-"))
+    settled(page).keyboard.press("Escape")
+    becomes(page, FOCUSED.format("change-"))
+    page.get_by_role("button", name="Forget: island number 24").focus()
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("unforget-"))
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("forget-"))
+
+
+def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) -> None:
+    opened(page, server.url + "memories")
+    page.get_by_role("button", name="Next").click()
+    page.get_by_text("Page 2 of 2").wait_for()
+    settled(page)
+    assert page.locator("h1").evaluate(SEEN)
