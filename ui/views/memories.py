@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import date
 from typing import cast
 
 import streamlit as st
@@ -10,7 +9,7 @@ import streamlit as st
 from memchat.config.model_defaults import WORDS_ONLY
 from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
 from ui import components as ui
-from ui import forgetting, memory_details
+from ui import forgetting, memory_details, memory_form
 
 PAGE = 20
 STATUSES = {
@@ -60,9 +59,9 @@ def _filters() -> Wanted:
             label_visibility="collapsed",
             persist_state="session",
         )
-        st.button("Add", key="add", type="primary", on_click=_adding)
+        st.button("Add", key="add", type="primary", on_click=memory_form.begin_adding)
     if st.session_state.get("adding"):
-        _add()
+        memory_form.add_form()
     types = st.pills(
         "Type",
         MEMORY_TYPES,
@@ -263,7 +262,7 @@ def _row(memory: Memory, job: Job | None) -> None:
             args=(memory.id,),
         )
         if state.get("changing") == memory.id:
-            _form(memory)
+            memory_form.edit_form(memory)
             return
         faded = ":gray[{}]" if memory.inactive_reason else "{}"
         words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
@@ -283,7 +282,7 @@ def _row(memory: Memory, job: Job | None) -> None:
             "Edit",
             key=f"change-{memory.id}",
             type="tertiary",
-            on_click=_change,
+            on_click=memory_form.change,
             args=(memory.id,),
         )
         if st.button("Details", key=f"details-{memory.id}", type="tertiary"):
@@ -341,106 +340,6 @@ def _retry(job_id: int) -> None:
 
 def _pin(memory_id: int, on: bool) -> None:
     ui.attempt(lambda: ui.person().memories.pin(memory_id, on=on))
-
-
-def _change(memory_id: int | None) -> None:
-    st.session_state["changing"] = memory_id
-
-
-def _form(memory: Memory) -> None:
-    with st.form(f"form-{memory.id}", border=False):
-        fields, anyway = _fields(memory), ui.anyway()
-        with st.container(horizontal=True):
-            saved = st.form_submit_button("Save", type="primary")
-            left = st.form_submit_button("Cancel")
-    if saved:
-        kind, key, value, until, everywhere = fields
-        changed = ui.attempt(
-            lambda: ui.person().memories.update(
-                memory.id,
-                type=kind,
-                key=key,
-                value=value,
-                expires_at=until,
-                all_apps=everywhere,
-                keep_secret=anyway,
-            ),
-            at=f"form-{memory.id}",
-        )
-        if changed:
-            _change(None)
-    if left:
-        st.session_state["secret"] = None
-        _change(None)
-    if saved or left:
-        st.rerun()
-
-
-def _adding() -> None:
-    st.session_state["adding"] = True
-
-
-def _add() -> None:
-    with st.form("add-form"):
-        (kind, key, value, until, everywhere), anyway = _fields(None), ui.anyway()
-        with st.container(horizontal=True):
-            saved = st.form_submit_button("Keep", type="primary")
-            left = st.form_submit_button("Cancel")
-    if saved:
-        desk = ui.desk()
-        kept = ui.attempt(
-            lambda: ui.person().memories.add(
-                kind,
-                key,
-                value,
-                expires_at=until,
-                all_apps=everywhere,
-                keep_secret=anyway,
-            ),
-            at="form-new",
-        )
-        desk.wake()
-        st.session_state.update({"adding": not kept, "rows of": None})
-    if left:
-        st.session_state.update(adding=False, secret=None)
-    if saved or left:
-        st.rerun()
-
-
-def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool]:
-    number = memory.id if memory else "new"
-    left, right = st.columns([1, 2])
-    kind = left.selectbox(
-        "Type",
-        MEMORY_TYPES,
-        index=MEMORY_TYPES.index(memory.memory_type if memory else "fact"),
-        format_func=lambda kind: ui.TYPES[kind],
-        key=f"type-{number}",
-    )
-    key = right.text_input(
-        "Key",
-        value=memory.key if memory else "",
-        key=f"key-{number}",
-        placeholder="e.g. favourite tea",
-    )
-    value = st.text_area(
-        "Value",
-        value=memory.value if memory else "",
-        key=f"value-{number}",
-        max_chars=280,
-        height=80,
-    )
-    ui.show_problem(f"form-{number}")
-    left, right = st.columns(2, vertical_alignment="bottom")
-    until = left.date_input(
-        "Last day it holds (empty: no end)",
-        value=memory.expires_at if memory else None,
-        key=f"until-{number}",
-    )
-    everywhere = right.checkbox(
-        "In every app", value=bool(memory and not memory.app), key=f"everywhere-{number}"
-    )
-    return kind, key, value, until, everywhere
 
 
 def _pages(total: int) -> None:
