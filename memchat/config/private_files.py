@@ -23,7 +23,7 @@ from memchat.errors import ConfigError, StoreError
 
 MOST_BYTES = 1_000_000
 LOCK = ".settings.toml.lock"
-"""The file that is locked while one of the others is changed; it stays empty."""
+"""The file that is locked while one of the others is changed. It is empty, and gone afterwards."""
 
 
 def read(path: Path) -> dict[str, object]:
@@ -102,19 +102,30 @@ def write_text(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def changing(folder: Path) -> Iterator[None]:
     """Lock the folder's private files against changes by other processes; creates the folder."""
+    # Not the folder itself: each open store holds a lock on that one until it is closed.
+    path = folder / LOCK
     try:
         disk.make_folder(folder)
-        # Not the folder itself: each open store holds a lock on that one until it is closed.
-        flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
-        handle = os.open(folder / LOCK, flags, 0o600)
+        handle = _locked(path)
     except OSError as error:
         if disk.has_no_room(error):
             raise disk.full(str(folder), error) from error
         raise StoreError(f"the folder {folder} cannot be used ({error.strerror})") from error
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
+        path.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _locked(path: Path) -> int:
+    """The lock file, open and locked. Who held it before has removed it: then it is made again."""
+    while True:
+        handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(handle), path.lstat()):
+                return handle
         os.close(handle)
 
 

@@ -8,6 +8,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,15 @@ def test_a_key_is_kept_in_a_file_that_this_account_alone_can_read(home: Path) ->
         os.umask(before)
     assert stat.S_IMODE((home / "keys.toml").stat().st_mode) == 0o600
     assert keys.read(home) == {"OPENAI_API_KEY": KEY}
-    assert {path.name for path in home.iterdir()} == {"keys.toml", ".settings.toml.lock"}
+    assert [path.name for path in home.iterdir()] == ["keys.toml"]
+
+
+def test_keys_that_are_set_at_once_are_all_kept(home: Path) -> None:
+    names = ["OPENAI_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY", "MISTRAL_API_KEY"]
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda name: keys.set_key(home, name, KEY), names * 25))
+    assert keys.read(home).keys() == {*names}
+    assert [path.name for path in home.iterdir()] == ["keys.toml"]
 
 
 def test_other_keys_stay_when_one_is_set_or_removed(home: Path) -> None:
