@@ -171,5 +171,6 @@ def test_one_store_serves_async_code(busy) -> None:
     async def everybody() -> list[str]:
         return await asyncio.gather(*(ask(number) for number in range(CALLS)))
 
-    texts = asyncio.run(everybody())
+    with ThreadPoolExecutor(1) as pool:  # here litellm may have left an event loop
+        texts = pool.submit(asyncio.run, everybody()).result()
     assert all(f"a boat of {number} m" in text for number, text in enumerate(texts))
