@@ -29,6 +29,12 @@ def count_messages(tx: Connection, app_ids: Sequence[int]) -> int:
     return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
+def count_memories(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many memories there are in these scope rows."""
+    sql = f"SELECT count(*) FROM memories WHERE app_id {_IN}"
+    return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
+
+
 def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
     """The ids of messages that are not indexed, or not completely, and may hold a word with one of
     these beginnings: those excluded from search, and long replies."""

@@ -392,6 +392,7 @@ def test_tombstones_cues_and_other_mentions(tx, own) -> None:
     messages.exclude(tx, [said])
     assert own in mentions.related_app_ids(tx, own)
     assert mentions.count_messages(tx, [own]) == 1
+    assert mentions.count_memories(tx, [own]) == 1
     assert mentions.partly_indexed(tx, [own], ["lisb"]) == [said]
     assert mentions.titles_and_summaries(tx, [own])[0][:2] == (session_id, "Trip")
     assert mentions.unindexed_memories(tx, [own]) == []

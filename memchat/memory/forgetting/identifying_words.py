@@ -31,8 +31,8 @@ _SHORT = 3
 """Up to so many words a value may be a bare name, whose first capital means something."""
 _FEW, _FEW_SHARE = 10, 0.02
 _NAMED, _NAMED_SHARE = 20, 0.5
-"""In so many of the messages, and in such a share of them, a word is not common yet: of the plain
-ones, and of names."""
+"""In so many of the messages or memories, and in such a share of them, a word is not common yet: of
+the plain ones, and of names."""
 _PREFIX = 3
 
 
@@ -90,18 +90,23 @@ class IdentifyingWords:
 def identifying_words(
     tx: Connection, app_ids: Sequence[int], values: Iterable[str]
 ) -> IdentifyingWords:
-    """The words that identify any of these values among the messages of these scopes."""
-    total = mentions.count_messages(tx, app_ids)
-    few = max(_FEW, _FEW_SHARE * total)
-    named = max(_NAMED, _NAMED_SHARE * total)
+    """The words that identify any of these values among the messages and memories of these
+    scopes."""
+    said = mentions.count_messages(tx, app_ids)
+    stored = mentions.count_memories(tx, app_ids)
+
+    def rare(word: str, few: int, share: float) -> bool:
+        most = max(few, int(share * stored))
+        if keywords.is_held_by_more(tx, "memories", app_ids, word, most):
+            return False
+        held = keywords.rows_holding_all(tx, "messages", app_ids, [word])
+        return len(held) <= max(few, share * said)
+
     groups: dict[tuple[str, ...], None] = {}
     for value in values:
         words, names = _words(value), _names(value)
-        held = {
-            word: len(keywords.rows_holding_all(tx, "messages", app_ids, [word])) for word in words
-        }
-        distinctive = [word for word in words if word in names and held[word] <= named]
-        distinctive = distinctive or [word for word in words if held[word] <= few]
+        distinctive = [word for word in words if word in names and rare(word, _NAMED, _NAMED_SHARE)]
+        distinctive = distinctive or [word for word in words if rare(word, _FEW, _FEW_SHARE)]
         groups |= dict.fromkeys((word,) for word in distinctive)
         if words and not distinctive:
             groups[tuple(sorted(words))] = None

@@ -390,3 +390,9 @@ def test_the_question_comes_last_so_that_a_yes_means_nothing_else(
     _, chat = forgets_in_chat(open_store, extract_model)
     said = chat.send("Yes. What is a good recipe for lentils?").read()
     assert said.index("Shall I go on?") < said.index("Blank all of these, too?")
+
+
+def test_a_word_that_many_memories_share_tells_nothing_of_one_of_them(mc) -> None:
+    ana = mc.user(**ANA)
+    each = [ana.memories.add("fact", f"shelf_{n}", f"box {n:03} in the cellar") for n in range(30)]
+    assert told(mc, each[0]) == []
