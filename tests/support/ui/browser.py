@@ -58,14 +58,23 @@ def chromium() -> Iterator[Any]:
 
 
 class Server:
-    """``memchat ui`` over a store, until the block ends."""
+    """``memchat ui`` over a store, until the block ends; or another ``command`` that serves a page,
+    and takes its port as the last word."""
 
-    def __init__(self, home: Path, *, user: str = "ana", grace: float = 120.0, **env: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        *,
+        user: str = "ana",
+        grace: float = 120.0,
+        command: list[str] | None = None,
+        **env: str,
+    ) -> None:
         self.home = home
         self.port = _free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
-        self._command = [sys.executable, "-c", START, str(grace)]
-        self._command += ["ui", "--user", user, "--port", str(self.port)]
+        app = [sys.executable, "-c", START, str(grace), "ui", "--user", user, "--port"]
+        self._command = [*(command or app), str(self.port)]
         named = {k: v for k, v in os.environ.items() if not k.endswith("_API_KEY")}
         self._env = named | {
             "MEMCHAT_HOME": str(home / "store"),
