@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import stat
+import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from tests.support.chat_providers import KEY
 from tests.support.ui.tab import app, press, say, text, until
 from tests.support.wire import Fail, OpenAIServer, Say
 from ui import components
-from ui.desk import Desk
+from ui.desk import Desk, Task
 from ui.settings.transfer import exported
 
 HEADING = "# mine\n"
@@ -163,6 +165,46 @@ def test_the_embedding_service_is_changed_with_progress_and_stays_so(
     press(at, "change-embedding")
     until(at, lambda: "found by their words only from now on" in text(at))
     assert desk.mc.settings.embed_model == "none"
+
+
+def test_texts_without_a_vector_are_given_theirs(desk: Desk, server: OpenAIServer) -> None:
+    server.dimensions = 1536
+    desk.mc.user("ana").memories.add("profile", "city", "Lisbon")
+    at = app("settings")
+    enter_key(at, "openai", KEY)
+    at.selectbox(key="set-embed_model").set_value("openai/text-embedding-3-small").run()
+    press(at, "change-embedding")
+    until(at, lambda: "1 text embedded" in text(at))
+    assert "make-vectors" not in [button.key for button in at.button]
+    with MemChat(settings=replace(desk.mc.settings, embed_model="none")) as by_words:
+        by_words.user("ana").memories.add("fact", "tea", "green, without sugar")
+    at.run()
+    assert "1 text without a vector of it yet" in text(at)
+    press(at, "make-vectors")
+    until(at, lambda: "1 text embedded." in text(at))
+    assert "2 vectors." in text(at)
+
+
+def test_what_was_drawn_before_a_task_ended_is_drawn_anew(desk: Desk) -> None:
+    def page() -> None:
+        import streamlit as st
+
+        from ui import components
+        from ui.settings import tasks
+
+        st.button("Begin", key="begin", disabled=tasks.running("task"))
+        task = components.desk().tasks["task"]
+        st.session_state["goes on"].set()
+        assert task.wait(10)
+        tasks.ended("task")
+
+    goes_on = threading.Event()
+    desk.tasks["task"] = Task("Waiting", 0, lambda **_: goes_on.wait(10))
+    at = AppTest.from_function(page)
+    at.session_state["goes on"] = goes_on
+    at.run()
+    assert not at.exception
+    assert not at.button(key="begin").disabled
 
 
 def test_a_service_that_needs_a_key_is_not_changed_to_without_it(desk: Desk) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from memchat import BackfillResult
 from memchat.config.model_defaults import MINILM, PROVIDERS, WORDS_ONLY, embedding_name
 from memchat.config.settings import VARIABLES
 from memchat.errors import ConfigError, MemChatError
@@ -27,26 +28,30 @@ NAMES = {MINILM: "minilm, on this machine (English)", WORDS_ONLY: "none: by word
 
 def show() -> None:
     """Draw it."""
-    mc = ui.desk().mc
+    mc, busy = ui.desk().mc, tasks.running(TASK)
     services = mc.services.list()
     st.subheader("Finding by meaning", anchor=False)
     st.markdown(_in_use(mc.settings.embed_model, services))
     fixed = choices.fixed_by(mc.settings, SETTING)
     coming = next((one for one in services if one.state == "coming"), None)
-    busy = tasks.running(TASK)
     if coming is not None and not busy:
         words = f"The change to {coming.name} was begun and is not finished."
         st.warning(f"{ui.literal(words)} {_lacking(coming)}")
         st.button("Go on with it", key="resume-embedding", on_click=_begin, args=(coming.name,))
+    used = next((one for one in services if one.state == "in use"), None)
+    if used is not None and used.lacking and coming is None:
+        st.button("Make these vectors", key="make-vectors", on_click=_fill, disabled=busy)
     if fixed:
         st.caption(ui.sentence(fixed))
-        return
-    _field(busy=busy)
+    else:
+        _field(busy=busy)
     if problem := st.session_state.pop("embedding problem", None):
         st.error(ui.sentence(problem))
     task = tasks.ended(TASK)
     if task is not None and task.error is None:
         _tell(task.result)
+    if fixed:
+        return
     st.caption(
         "A change makes the vectors of everything that is kept anew: a provider is sent all of "
         "it, and may charge for it. Search goes on with the old vectors until then. It may be "
@@ -105,6 +110,15 @@ def _begin(name: str) -> None:
     tasks.begin(TASK, f"Changing to {name}", partial(_work, ui.desk(), name))
 
 
+def _fill() -> None:
+    work = partial(_backfill, ui.desk())
+    tasks.begin(TASK, "Making vectors", work)
+
+
+def _backfill(desk: Desk, *, progress: Callable[[Progress], None]) -> BackfillResult:
+    return desk.mc.jobs.backfill(progress=progress)
+
+
 def _work(desk: Desk, name: str, *, progress: Callable[[Progress], None]) -> MigrationResult | None:
     """Change the store, then the settings: until then a restart goes on with the old service."""
     done = None
@@ -116,7 +130,10 @@ def _work(desk: Desk, name: str, *, progress: Callable[[Progress], None]) -> Mig
     return done
 
 
-def _tell(done: MigrationResult | None) -> None:
+def _tell(done: MigrationResult | BackfillResult | None) -> None:
+    if isinstance(done, BackfillResult):
+        _tell_backfill(done)
+        return
     if done is None:
         st.success("Memories are found by their words only from now on.")
         return
@@ -128,3 +145,13 @@ def _tell(done: MigrationResult | None) -> None:
     cost = f", ${done.cost_usd:.4f}" if done.cost_usd else ""
     texts = f"{ui.plural(done.embedded, 'text')} embedded{cost}"
     st.success(f"{ui.literal(done.service)} is in use; {texts}.")
+
+
+def _tell_backfill(done: BackfillResult) -> None:
+    made = ui.plural(done.done, "text")
+    if not done.left:
+        st.success(f"{made} embedded.")
+        return
+    reason = done.stopped or next((job.error_message for job in done.failed), None)
+    left = f"{made} embedded; {done.left:,} still have no vector, and are tried again later."
+    st.warning(ui.sentence(f"{left} {reason}" if reason else left))

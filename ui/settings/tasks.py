@@ -19,11 +19,17 @@ def begin(name: str, words: str, work: Callable[..., object]) -> None:
 
 
 def ended(name: str) -> Task | None:
-    """The last task of this name, once it is over; while it is under way its progress is drawn."""
+    """The last task of this name, once it is over; while it is under way its progress is drawn.
+
+    The page asks ``running`` before it draws what the task changes: where it ended meanwhile, all
+    of that is drawn anew.
+    """
     task = ui.desk().tasks.get(name)
     if task is not None and task.running:
         st.fragment(_bar, run_every=0.3)(task)
         return None
+    if st.session_state.get(f"{name} runs"):
+        st.rerun()
     if task is not None and task.error is not None:
         st.error(ui.sentence(task.error))
     return task
@@ -32,7 +38,9 @@ def ended(name: str) -> Task | None:
 def running(name: str) -> bool:
     """Whether the last task of this name is under way."""
     task = ui.desk().tasks.get(name)
-    return task is not None and task.running
+    found = task is not None and task.running
+    st.session_state[f"{name} runs"] = found
+    return found
 
 
 def _bar(task: Task) -> None:

@@ -48,7 +48,7 @@ def show() -> None:
         key="import",
         on_click=_begin,
         args=(person,),
-        disabled=upload is None or tasks.running(TASK),
+        disabled=tasks.running(TASK) or upload is None,
     )
     task = tasks.ended(TASK)
     if task is not None and task.error is None:
