@@ -55,6 +55,8 @@ def _filters() -> Wanted:
         search = st.text_input(
             "Search memories",
             key="search-memories",
+            type="search",
+            live=True,
             placeholder="Search memories",
             label_visibility="collapsed",
             persist_state="session",
