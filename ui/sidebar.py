@@ -115,6 +115,7 @@ def _talks() -> None:
         placeholder="Search chats",
         label_visibility="collapsed",
         live=True,
+        persist_state="session",
     )
     found = sessions.list(words, limit=state["listed"])
     if not found:

@@ -37,7 +37,7 @@ def places(query: str, text: str) -> list[tuple[int, int]]:
     letters = [_folded_letter(letter) for letter in text]
     whole = "".join(letters)
     origin = [at for at, letter in enumerate(letters) for _ in letter]
-    found = set()
+    found: set[int] = set()
     for word in folded(query).split():
         start = whole.find(word)
         while start >= 0:
