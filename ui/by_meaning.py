@@ -81,9 +81,12 @@ def _button(label: str, words: str, service: str) -> None:
 
 
 def _search(words: str) -> None:
-    recalled = ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
-    found = _Found(words, ui.app_name(), tuple(_memories(recalled)), recalled.degraded)
-    st.session_state["by meaning"] = found
+    def work() -> None:
+        recalled = ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
+        found = _Found(words, ui.app_name(), tuple(_memories(recalled)), recalled.degraded)
+        st.session_state["by meaning"] = found
+
+    ui.attempt(work)
 
 
 def _memories(recalled: Recalled) -> list[int]:

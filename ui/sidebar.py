@@ -7,7 +7,7 @@ import streamlit as st
 from memchat.errors import ScopeError
 from memchat.types import Message, Session, clean_name
 from ui import components as ui
-from ui import reading
+from ui import keyboard, reading
 from ui.desk import Talk
 from ui.marks import excerpt, marked
 
@@ -81,6 +81,7 @@ def show() -> None:
                 help="A chat that uses no memory and leaves nothing on this disk.",
             )
         _talks()
+        keyboard.button()
 
 
 def _apps() -> None:
