@@ -175,8 +175,9 @@ class Actions:
         page = self._page
         row = page.locator("[class*=st-key-row-]").first
         button = "[...document.querySelectorAll('button')].some(b => b.innerText === {!r})".format
-        self._take("pin", row.get_by_role("button", name="Pin", exact=True).click, button("Unpin"))
-        self._take("unpin", row.get_by_role("button", name="Unpin").click, button("Pin"))
+        pin = row.locator("[class*=st-key-pin-] button")
+        self._take("pin", pin.click, button("Unpin"))
+        self._take("unpin", pin.click, button("Pin"))
         dialog = "document.querySelector('[role=dialog]')?.innerText.includes('What happened')"
         self._take("open details", row.get_by_role("button", name="Details").click, dialog)
         closed = "document.querySelector('[role=dialog]') === null"
@@ -186,7 +187,7 @@ class Actions:
         gone = "document.querySelector('[class*=st-key-pick-]') === null"
         self._take("forget", row.get_by_role("button", name="Forget").click, gone)
         back = "document.querySelector('[class*=st-key-pick-]') !== null"
-        self._take("undo", page.get_by_role("button", name="Undo").click, back)
+        self._take("undo", page.locator(".st-key-undo-bar button").first.click, back)
 
     def _chat(self, n: int) -> None:
         page = self._page
