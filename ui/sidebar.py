@@ -5,12 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from memchat.errors import ScopeError
-from memchat.types import Session, clean_name
+from memchat.types import Message, Session, clean_name
 from ui import components as ui
-from ui import reading
+from ui import keyboard, reading
 from ui.desk import Talk
+from ui.marks import excerpt, marked
 
 LISTED = 30
+EXCERPT = 90
+"""Characters of a message that are shown where it was found."""
 TAUGHT = 8
 """Memories that are named before a chat is deleted with them."""
 
@@ -77,13 +80,8 @@ def show() -> None:
                 kwargs={"incognito": True},
                 help="A chat that uses no memory and leaves nothing on this disk.",
             )
-        words = st.text_input(
-            "Search chats",
-            key="search-chats",
-            placeholder="Search chats",
-            label_visibility="collapsed",
-        )
-        _talks(words)
+        _talks()
+        keyboard.button()
 
 
 def _apps() -> None:
@@ -107,26 +105,47 @@ def _apps() -> None:
         st.rerun()
 
 
-def _talks(words: str) -> None:
+@st.fragment
+def _talks() -> None:
+    """The chats, or those that a search finds while it is typed."""
     state, sessions = st.session_state, ui.person().sessions
+    words = st.text_input(
+        "Search chats",
+        key="search-chats",
+        type="search",
+        placeholder="Search chats",
+        label_visibility="collapsed",
+        live=True,
+        persist_state="session",
+    )
     found = sessions.list(words, limit=state["listed"])
     if not found:
-        st.caption("Nothing found." if words else "Your conversations will be listed here.")
+        st.caption(_none(words))
         return
     talk = here()
     current = talk.session_id if talk else state["here"]
     unread = reading.failures(found)
     with st.container(key="talks"):
-        openings = sessions.first_words([session.id for session in found])
+        ids = [session.id for session in found]
+        openings, said = sessions.first_words(ids), sessions.found_words(words, ids)
         for session in found:
             job = unread.get(session.id)
             read = session.status == "pending" and job is None
-            _talk(session, openings.get(session.id, ""), here=session.id == current, read=read)
+            title = title_of(session, openings.get(session.id, ""))
+            _talk(session, title, words, here=session.id == current, read=read)
+            if session.id in said:
+                _hit(said[session.id], words)
             if job is not None:
                 reading.badge(session.id, job)
         if found.cursor:
             st.button("Show more", key="earlier-talks", on_click=_more, type="tertiary")
         reading.watch(found)
+
+
+def _none(words: str) -> str:
+    if words.strip():
+        return f"No chat has “{ui.literal(ui.shorten(words))}” in its title or in one message."
+    return "Your conversations will be listed here."
 
 
 def _more() -> None:
@@ -138,10 +157,9 @@ def title_of(session: Session, opening: str) -> str:
     return session.title or ui.shorten(opening, 60) or "New chat"
 
 
-def _talk(session: Session, opening: str, *, here: bool, read: bool) -> None:
+def _talk(session: Session, title: str, words: str, *, here: bool, read: bool) -> None:
     """One chat of the list; ``here``: it is shown; ``read``: it is being read for memories."""
-    title = title_of(session, opening)
-    label = ui.literal(ui.shorten(title)) + (" · *being read*" if read else "")
+    label = marked(ui.shorten(title), words) + (" · *being read*" if read else "")
     args = (session.id,)
     with st.container(key=f"talk-{'here-' if here else ''}{session.id}", horizontal=True):
         st.button(
@@ -158,9 +176,23 @@ def _talk(session: Session, opening: str, *, here: bool, read: bool) -> None:
         _menu(session.id, title)
 
 
-def _open(session_id: int) -> None:
-    go(session_id)
+def _hit(message: Message, words: str) -> None:
+    """The message of a chat in which the words were found, which leads to it."""
+    st.button(
+        marked(excerpt(message.content, words, EXCERPT), words),
+        key=f"found-{message.id}",
+        type="tertiary",
+        width="stretch",
+        wrap=True,
+        on_click=_open,
+        args=(message.session_id, message.id),
+    )
+
+
+def _open(session_id: int, message_id: int | None = None) -> None:
+    go(session_id, message_id=message_id)
     st.session_state["to chat"] = True
+    st.rerun()  # the page, and not the list of chats alone
 
 
 def _choose(session_id: int | None = None) -> None:

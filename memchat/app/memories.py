@@ -307,20 +307,21 @@ class Memories(Room):
         return [found[i] for i in memory_ids if i in found]
 
     def browse(self, wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed:
-        """One numbered page of memories, filtered and sorted for a person to look through."""
+        """One numbered page of memories, filtered and sorted for a person to look through. In any
+        order pinned ones come first."""
         check_count(limit)
         check_count(offset, "offset")
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read() as tx:
-            ids, standing = self._ids(tx).ids, self._standing(tx)
-            part = Slice(limit, offset)
-            found = memory_lists.listed(tx, ids, wanted, standing, by=by, part=part)
-            total = memory_lists.counted(tx, ids, wanted, standing, by=by)
-            waiting = embedding_states.unfinished_jobs(tx, [m.id for m in found], self._clock())
-        return Browsed(tuple(found), total, waiting)
+            standing = self._standing(tx)
+            ids = memory_lists.ids(tx, self._ids(tx).ids, wanted, standing, by)
+            shown = ids[offset : offset + limit]
+            found = memory_lists.of_ids(tx, shown, standing)
+            waiting = embedding_states.unfinished_jobs(tx, shown, self._clock())
+        return Browsed(tuple(found), len(ids), waiting)
 
     def browse_ids(self, wanted: Wanted) -> Sequence[int]:
-        """The ids of all memories that ``browse`` shows on all its pages."""
+        """The ids of all memories that ``browse`` shows on all its pages, in their order."""
         by, wanted = self._in_days(EXPIRING_DAYS), _checked(wanted)
         with self._database.read() as tx:
             return memory_lists.ids(tx, self._ids(tx).ids, wanted, self._standing(tx), by)

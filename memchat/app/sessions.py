@@ -23,7 +23,8 @@ class Sessions(Room):
     def list(self, query: str = "", *, limit: int = 50, cursor: str | None = None) -> Page[Session]:
         """The conversations, the latest first.
 
-        With ``query`` those that have it, in any case, in their title or in what was said.
+        With ``query`` those that have all its words, whatever their case and accents, in their
+        title or in one message.
         ``cursor`` is that of the page before.
         """
         check_count(limit)
@@ -59,6 +60,16 @@ class Sessions(Room):
             own = self._ids(tx).own
             there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
             return messages.first_words(tx, there)
+
+    def found_words(self, query: str, session_ids: Sequence[int]) -> Mapping[int, Message]:
+        """Where ``list`` found its query in these conversations, by id: the last message with all
+        its words. Those that have them in their title alone are left out."""
+        if not query.strip():
+            return {}
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
+            return messages.last_with_words(tx, there, query)
 
     def rename(self, session_id: int, title: str) -> Session:
         """Give a conversation a title of the person's own; no later reading changes it."""

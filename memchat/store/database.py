@@ -21,6 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from memchat import disk, processes
 from memchat.errors import InputError, SchemaError, StoreError
+from memchat.language import word_search
 from memchat.store import schema
 from memchat.store.open_lock import OpenLock
 
@@ -249,6 +250,7 @@ def _on_connect(raw: Any, _record: ConnectionPoolEntry) -> None:
     # The page size applies to new files: 8 KiB hold five vectors of 384 numbers, 4 KiB only two.
     for pragma in ("page_size=8192", *pragmas):
         raw.execute(f"PRAGMA {pragma}")
+    raw.create_function("memchat_holds_all", -1, word_search.holds_all, deterministic=True)
     until = time.monotonic() + BUSY_SECONDS
     while not _in_wal(raw):
         # SQLite does not wait by itself while another process creates the same store.

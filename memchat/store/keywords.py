@@ -22,6 +22,7 @@ from typing import Literal
 
 from sqlalchemy import Connection
 
+from memchat.language.word_search import folded
 from memchat.store import raw_sql
 
 Kind = Literal["memories", "messages", "sessions"]
@@ -40,19 +41,11 @@ UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
-_MARKS = re.compile(
-    "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1-\u05c7\u0640\u064b-\u065f\u0670\ufe00-\ufe0f]"
-)
-"""Accents, vowel signs that Hebrew and Arabic mostly omit, and selectors of an emoji's form."""
 _ASIDE = re.compile(
     "[你我您他她吗呢吧嘛的了是在有]|什么|哪[里儿]?|谁|怎么|为什么|多少|几点|(?:です|ます|ました|でした)[かね]?|どこ|いつ|だれ|なに|なぜ"
     "|(?<=[\u30a1-\u30fa\u30fc\u3400-\u4dbf\u4e00-\u9fff])[はがをにでのともかへや]"
 )
 """Particles and question words of Chinese and Japanese, which are not searched for."""
-_STROKES = str.maketrans(
-    {"đ": "d", "ł": "l", "ø": "o", "ħ": "h", "ŧ": "t", "ı": "i", "æ": "ae", "œ": "oe"}
-)
-"""Letters that Unicode does not decompose, and the plain letters that people type for them."""
 _WORD_CATEGORIES = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nd", "Nl", "No", "Co", "Mn", "Mc"}
 """The Unicode categories of the characters in words; all others separate words."""
 _ASCII_BREAKS = re.compile("[^0-9A-Za-z]+")
@@ -309,10 +302,3 @@ def _asked(run: re.Match[str]) -> str:
 
 def _pairs(run: str) -> str:
     return " ".join(run[i : i + 2] for i in range(len(run) - 1))
-
-
-def folded(text: str) -> str:
-    """A text as the index compares it: without differences of case, width and accents."""
-    # Normalising turns mathematical letters into capitals, so case is folded first.
-    bare = _MARKS.sub("", unicodedata.normalize("NFKD", text.casefold()).casefold())
-    return unicodedata.normalize("NFC", bare.translate(_STROKES))

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, not_, or_, select
 
+from memchat.language.word_search import folded
 from memchat.store import embedding_states, raw_sql
 from memchat.store.apps import ScopeIds
 from memchat.store.memories import visible
@@ -112,8 +113,18 @@ def counted(
 def ids(
     tx: Connection, app_ids: Sequence[int], wanted: Wanted, now: ValuesInForce, by: date
 ) -> list[int]:
-    """The ids of all that ``listed`` would give without a limit."""
-    return list(tx.execute(_filtered(select(_m.id), app_ids, wanted, now, by)).scalars())
+    """The ids of all that ``listed`` would give without a limit; pinned ones come first."""
+    query = _filtered(select(_m.id), app_ids, wanted, now, by)
+    query = query.order_by(_m.pinned.desc(), *_ORDERS[wanted.sort], _m.id.desc())
+    return list(tx.execute(query).scalars())
+
+
+def of_ids(tx: Connection, memory_ids: Sequence[int], now: ValuesInForce) -> list[Memory]:
+    """These memories in this order, hidden ones too; unknown ones are left out."""
+    sql = f"{SELECT} WHERE m.id IN (SELECT value FROM json_each(?))"
+    rows = raw_sql.rows(tx, sql, raw_sql.json_list(memory_ids))
+    found = {row[0]: now.as_of_today(memory_of_text(row)) for row in rows}
+    return [found[i] for i in memory_ids if i in found]
 
 
 def or_over(wanted: Wanted) -> Wanted:
@@ -236,9 +247,8 @@ def _filtered(
     by: date | None = None,
 ) -> Select[Any]:
     query = query.where(_m.app_id.in_(app_ids), *_with_status(wanted.status, now, by))
-    for word in wanted.search.split():
-        found = (_m.key, _m.value)
-        query = query.where(or_(*(column.icontains(word, autoescape=True) for column in found)))
+    if words := folded(wanted.search).strip():
+        query = query.where(func.memchat_holds_all(words, _m.key, _m.value))
     if wanted.memory_types:
         query = query.where(_m.memory_type.in_(wanted.memory_types))
     if wanted.created_by:

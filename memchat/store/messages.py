@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
+from memchat.language.word_search import folded
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
 from memchat.store.schema import messages, sessions
@@ -159,6 +160,15 @@ def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) ->
     first = first.group_by(_m.session_id)
     query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
     return {row[0]: row[1] for row in tx.execute(query)}
+
+
+def last_with_words(tx: Connection, session_ids: Sequence[int], search: str) -> dict[int, Message]:
+    """The last message of each of these conversations that holds all words of a search, by the
+    conversation."""
+    held = func.memchat_holds_all(folded(search), _m.content)
+    last = select(func.max(_m.id)).where(_m.session_id.in_(session_ids), held)
+    query = select(messages).where(_m.id.in_(last.group_by(_m.session_id)))
+    return {row.session_id: from_row(Message, row) for row in tx.execute(query)}
 
 
 def ids_of(tx: Connection, session_id: int) -> list[int]:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     update,
 )
 
+from memchat.language.word_search import folded
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
 from memchat.store.schema import apps, jobs, messages, sessions
@@ -260,13 +261,13 @@ def listed(
     search: str = "",
 ) -> list[Session]:
     """Sessions of these scope rows, the latest active first; with ``after`` those behind that
-    place. With ``search`` only those with it in the title or a message."""
+    place. With ``search`` only those with all its words in the title or in one message."""
     query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
-    if search:
+    if words := folded(search).strip():
         said = select(messages.c.id).where(
-            messages.c.session_id == _s.id, messages.c.content.icontains(search, autoescape=True)
+            messages.c.session_id == _s.id, func.memchat_holds_all(words, messages.c.content)
         )
-        query = query.where(or_(_s.title.icontains(search, autoescape=True), said.exists()))
+        query = query.where(or_(func.memchat_holds_all(words, _s.title), said.exists()))
     if after is not None:
         same = and_(_s.last_activity_at == after.last_activity_at, _s.id < after.id)
         query = query.where(or_(_s.last_activity_at < after.last_activity_at, same))

@@ -13,7 +13,7 @@ class Wanted:
     """A filter and an order for a list of memories."""
 
     search: str = ""
-    """Each of these words must be in the key or the value."""
+    """Each of these words must be in the key or the value, whatever its case and accents."""
     memory_types: tuple[MemoryType, ...] = ()
     created_by: tuple[CreatedBy, ...] = ()
     status: str = "active"

@@ -100,6 +100,7 @@ Sessions
         Undone
     end(session_id: int) -> Session
     first_words(session_ids: Sequence[int]) -> Mapping[int, str]
+    found_words(query: str, session_ids: Sequence[int]) -> Mapping[int, Message]
     get(session_id: int) -> Session
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
     list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]

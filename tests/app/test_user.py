@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from memchat import ChatMessage, InputError
+from memchat import ChatMessage, InputError, Wanted
 from memchat.testing import ScriptedModel
 from tests.support.answers import answer, fact
 
@@ -110,6 +110,33 @@ def test_first_words_leave_out_unknown_sessions(mc) -> None:
     ana.sessions.delete(two)
     assert ana.sessions.first_words([one, two, other, 10**9]) == {one: "Hello"}
     assert mc.user("nobody").sessions.first_words([one]) == {}
+
+
+def test_sessions_are_found_by_words_in_any_order_whatever_their_accents(mc) -> None:
+    ana, bo = mc.user("ana"), mc.user("bo")
+    one, two = (ana.add(f"{w} em São Paulo", wait=False).session_id for w in ("Moro", "Adoro"))
+    other = bo.add("Moro em Sao Paulo", wait=False).session_id
+    ana.sessions.rename(two, "Where to live")
+    assert [s.id for s in ana.sessions.list("sao MORO")] == [one]
+    assert [s.id for s in ana.sessions.list("live where")] == [two]
+    assert ana.sessions.list("moro live") == []
+    found = ana.sessions.found_words("sao moro", [one, two, other, 10**9])
+    assert {i: message.content for i, message in found.items()} == {one: "Moro em São Paulo"}
+    assert ana.sessions.found_words(" ", [one]) == {}
+    assert mc.user("nobody").sessions.found_words("moro", [one]) == {}
+
+
+def test_pinned_memories_are_browsed_first_in_every_order(mc) -> None:
+    memories = mc.user("ana").memories
+    ids = [memories.add("fact", key, "thing").id for key in ("a", "b", "c")]
+    memories.pin(ids[1])
+    orders = ("newest", "oldest", "key", "most used", "least used", "ending first")
+    for order in orders:
+        wanted = Wanted(sort=order)
+        assert memories.browse(wanted).memories[0].id == ids[1], order
+        assert memories.browse_ids(wanted)[0] == ids[1], order
+    page = memories.browse(Wanted("THING", sort="key"), limit=1, offset=1)
+    assert [m.id for m in page.memories] == [ids[0]] and page.total == 3
 
 
 def test_delete_all_says_how_much_went(mc) -> None:

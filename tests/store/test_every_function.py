@@ -164,7 +164,11 @@ def test_lists_of_memories_are_filtered_sorted_and_counted(tx, own) -> None:
     assert found(Wanted(status="inactive")) == []
     assert found(memory_lists.or_over(Wanted(status="inactive"))) == [gone]
     assert found(Wanted(status="all", sort="oldest")) == [debt, gone, job, city]
-    assert set(memory_lists.ids(tx, [own], Wanted(), NOW, tomorrow)) == {city, job, debt}
+    assert memory_lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [debt, job, city]
+    memory_changes.pin(tx, city, own, BY_ANA, on=True)
+    assert memory_lists.ids(tx, [own], Wanted(), NOW, tomorrow) == [city, debt, job]
+    assert [m.id for m in memory_lists.of_ids(tx, [job, 99_999, city], NOW)] == [job, city]
+    memory_changes.pin(tx, city, own, BY_ANA, on=False)
     assert [m.id for m in memory_lists.pinned_first(tx, [own], NOW, 9)] == [city, job]
     assert {m.id for m in memory_lists.each_active(tx, own)} == {city, job, gone, debt}
     assert memory_lists.count_active(tx, [own]) == 4
@@ -289,6 +293,8 @@ def test_messages_are_indexed_rewritten_and_removed(tx, own) -> None:
     first, _, last = ids
     assert messages.ids_of(tx, session_id) == [m.id for m in messages.of_app(tx, own)] == ids
     assert messages.first_words(tx, [session_id], 6) == {session_id: "I live"}
+    assert messages.last_with_words(tx, [session_id], "LÍVE bon")[session_id].id == first
+    assert messages.last_with_words(tx, [session_id], "live bread") == {}
     assert set(messages.unread_texts(tx)) >= {"I live in Lisbon", "And I bake bread"}
     messages.index(tx, {first: "lives in Lisbon"}, session_id)
     messages.record_change(tx, session_id, [first])

@@ -13,7 +13,8 @@
   let timer = 0;
   const end = () => { if (running()) timer = setTimeout(end, 50); else delete root.dataset.asked; };
   const begin = () => { root.dataset.asked = ""; clearTimeout(timer); timer = setTimeout(end, 400); };
-  const chats = '.st-key-new button, .st-key-new-incognito button, [class*="st-key-open-"] button';
+  const chats = '.st-key-new button, .st-key-new-incognito button, [class*="st-key-open-"] button, ' +
+    '[class*="st-key-found-"] button';
   const fold = () => document.querySelector('[data-testid="stSidebarCollapseButton"] button')?.click();
   document.addEventListener("click", event => {
     if (event.target.closest(asks)) begin();

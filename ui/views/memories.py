@@ -6,10 +6,9 @@ from typing import cast
 
 import streamlit as st
 
-from memchat.config.model_defaults import WORDS_ONLY
-from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
+from memchat.types import MEMORY_TYPES, CreatedBy, Memory, Wanted
+from ui import by_meaning, forgetting, memory_form, memory_row
 from ui import components as ui
-from ui import forgetting, memory_details, memory_form
 
 PAGE = 20
 STATUSES = {
@@ -55,6 +54,8 @@ def _filters() -> Wanted:
         search = st.text_input(
             "Search memories",
             key="search-memories",
+            type="search",
+            live=True,
             placeholder="Search memories",
             label_visibility="collapsed",
             persist_state="session",
@@ -116,13 +117,16 @@ def _results(wanted: Wanted) -> None:
     there = {memory.id: memory for memory in found.memories}
     for memory_id in _in_place(wanted, list(there)):
         if memory_id in there:
-            _row(there[memory_id], found.unembedded.get(memory_id))
+            job = found.unembedded.get(memory_id)
+            memory_row.show(there[memory_id], wanted.search, job)
         else:
             _forgotten(memory_id)
     if found.total:
         _pages(found.total)
     else:
         _nothing(wanted)
+    if not state["page"]:
+        by_meaning.show(wanted)
 
 
 def _in_place(wanted: Wanted, ids: list[int]) -> list[int]:
@@ -168,7 +172,8 @@ def _nothing(wanted: Wanted) -> None:
             "memories",
         )
     else:
-        ui.empty("Nothing fits", "Try fewer words, or show all.", "memories")
+        title = "No memory has these words" if wanted.search else "Nothing fits"
+        ui.empty(title, "Try fewer words, or show all.", "memories")
 
 
 # Choosing many
@@ -217,11 +222,6 @@ def _choose_page(ids: list[int]) -> None:
         chosen.difference_update(ids)
 
 
-def _choose(memory_id: int) -> None:
-    chosen: set[int] = st.session_state["chosen"]
-    chosen.symmetric_difference_update({memory_id})
-
-
 def _ask(forgetting: bool = False) -> None:
     st.session_state["forgetting"] = forgetting
 
@@ -243,103 +243,7 @@ def _forget_many() -> None:
             st.rerun()
 
 
-# One memory
-
-
-def _row(memory: Memory, job: Job | None) -> None:
-    state = st.session_state
-    if memory.inactive_reason == "forgotten":
-        _restorable(memory)
-        return
-    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
-        name = f"pick-{memory.id}"
-        state[name] = memory.id in state["chosen"]
-        st.checkbox(
-            f"Select {memory.key}: {memory.value}",
-            key=name,
-            label_visibility="collapsed",
-            on_change=_choose,
-            args=(memory.id,),
-        )
-        if state.get("changing") == memory.id:
-            memory_form.edit_form(memory)
-            return
-        faded = ":gray[{}]" if memory.inactive_reason else "{}"
-        words = f"**{ui.literal(memory.key.replace('_', ' '))}**  {ui.literal(memory.value)}"
-        # One element and not two: what a page holds is what it takes to draw.
-        about = (":green[Pinned] · " if memory.pinned else "") + ui.described(memory)
-        about += " · sensitive" if memory.sensitive else ""
-        st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]", width="stretch")
-        if memory.active:
-            st.button(
-                "Unpin" if memory.pinned else "Pin",
-                key=f"pin-{memory.id}",
-                type="tertiary",
-                on_click=_pin,
-                args=(memory.id, not memory.pinned),
-            )
-        st.button(
-            "Edit",
-            key=f"change-{memory.id}",
-            type="tertiary",
-            on_click=memory_form.change,
-            args=(memory.id,),
-        )
-        if st.button("Details", key=f"details-{memory.id}", type="tertiary"):
-            memory_details.ask(memory.id)
-        st.button(
-            "Forget",
-            key=f"forget-{memory.id}",
-            type="tertiary",
-            on_click=forgetting.forget,
-            args=([memory.id],),
-        )
-    if job is not None:
-        _unembedded(job)
-    if state.get("details") == memory.id:
-        memory_details.show(memory.id)
-
-
-def _restorable(memory: Memory) -> None:
-    """A memory that is forgotten and not purged yet."""
-    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
-        st.markdown(f":gray[{ui.named(memory)}]", width="stretch")
-        st.button(
-            "Restore",
-            key=f"restore-{memory.id}",
-            type="tertiary",
-            on_click=_restore,
-            args=(memory.id,),
-        )
-
-
-def _restore(memory_id: int) -> None:
-    if forgetting.can_restore(memory_id):
-        forgetting.restore(memory_id)
-    else:
-        ui.attempt(lambda: ui.person().memories.restore(memory_id))
-
-
-def _unembedded(job: Job) -> None:
-    if job.error_message:
-        with st.container(
-            key=f"late-{job.target_id}", horizontal=True, vertical_alignment="center"
-        ):
-            st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
-            st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
-    elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
-        with st.container(key=f"late-{job.target_id}"):
-            st.caption("Waits to be embedded; found by its words meanwhile.")
-
-
-def _retry(job_id: int) -> None:
-    desk = ui.desk()
-    ui.attempt(lambda: desk.mc.jobs.retry(user=desk.user, job_id=job_id))
-    desk.wake()
-
-
-def _pin(memory_id: int, on: bool) -> None:
-    ui.attempt(lambda: ui.person().memories.pin(memory_id, on=on))
+# Pages
 
 
 def _pages(total: int) -> None:

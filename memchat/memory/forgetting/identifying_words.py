@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from memchat.language import text
 from memchat.language.markers import FUNCTION_WORDS
 from memchat.language.number_words import DATE_WORDS, NUMBER_WORDS
+from memchat.language.word_search import folded
 from memchat.memory.forgetting import redaction
 from memchat.store import keywords, mentions
 
@@ -66,13 +67,13 @@ class IdentifyingWords:
     def _similar_words(content: str, words: Sequence[str]) -> list[tuple[str, tuple[int, int]]]:
         """The folded words of a text that begin like any of these, with their places."""
         starts = {word[:_PREFIX] for word in words}
-        whole = keywords.folded(content)
+        whole = folded(content)
         if not any(start in whole for start in starts):
             return []
         if content.isascii():  # folded letter by letter
             runs = ((m[0], m.span()) for m in _WORD.finditer(whole))
         else:
-            runs = ((keywords.folded(m[0]), m.span()) for m in _WORD.finditer(content))
+            runs = ((folded(m[0]), m.span()) for m in _WORD.finditer(content))
         return [(word, span) for word, span in runs if word[:_PREFIX] in starts]
 
     @staticmethod
@@ -116,8 +117,8 @@ def identifying_words(
 def _words(value: str) -> list[str]:
     """The folded words of a value that may identify it; runs of scripts without spaces are one
     word."""
-    runs = keywords.UNSPACED.findall(keywords.folded(value))
-    spaced = keywords.UNSPACED.sub(" ", keywords.folded(value))
+    runs = keywords.UNSPACED.findall(folded(value))
+    spaced = keywords.UNSPACED.sub(" ", folded(value))
     said = [m[0] for m in _WORD.finditer(spaced)]
     kept = [
         word
@@ -133,7 +134,7 @@ def _words(value: str) -> list[str]:
 
 def _names(value: str) -> set[str]:
     short = len(value.split()) <= _SHORT
-    found = {keywords.folded(name) for name in text.names(value, from_start=short)}
+    found = {folded(name) for name in text.names(value, from_start=short)}
     return {word for name in found for word in _WORD.findall(name)}
 
 

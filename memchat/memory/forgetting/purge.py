@@ -17,6 +17,7 @@ from datetime import timedelta
 from sqlalchemy import Connection
 
 from memchat.language import text
+from memchat.language.word_search import folded
 from memchat.memory.context import Context
 from memchat.memory.forgetting import redaction, tombstone_marks
 from memchat.memory.recall import turn_texts
@@ -328,8 +329,8 @@ def _cue_contains(cue: str, words: Iterable[str]) -> bool:
 def _same_stem(every: Iterable[str], words: Iterable[str]) -> set[str]:
     """The cues that the search index treats as another form of any of these words."""
     # The index does not hold times and decimals ("day:2") as words.
-    wanted = {keywords.folded(word) for word in words if word.isalpha()}
-    said = {cue: keywords.folded(cue) for cue in every}
+    wanted = {folded(word) for word in words if word.isalpha()}
+    said = {cue: folded(cue) for cue in every}
     stems = keywords.stems(wanted.union(said.values()))
     forgotten = {stems.get(word, word) for word in wanted}
     return {cue for cue, word in said.items() if stems.get(word, word) in forgotten}

@@ -1,0 +1,129 @@
+"""What a search of the memories finds by meaning, beside those that hold its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from memchat.config.model_defaults import HASH, WORDS_ONLY, runs_locally
+from memchat.errors import NotFound
+from memchat.language.word_search import folded, holds_all
+from memchat.types import Memory, Recalled, Wanted
+from ui import components as ui
+from ui import memory_row
+
+MOST = 10
+"""Memories that are shown."""
+LOOKED_AT = 40
+"""Results of a search among which they are: it finds messages too, and those with the words."""
+PATIENCE_SECONDS = 5.0
+"""How long the embedding service is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What was found for these words of a person in an app."""
+
+    words: str
+    app: str
+    ids: tuple[int, ...]
+    degraded: str | None
+    """Why not all was searched by meaning, or None."""
+
+
+def show(wanted: Wanted) -> None:
+    """Draw it below the memories that hold the words.
+
+    A model on this machine is asked while one types. A remote one is asked only with a button,
+    since each question costs something and tells it the words.
+    """
+    if not wanted.search or wanted.status not in ("active", "all"):
+        return
+    service = _service()
+    if service == WORDS_ONLY:
+        st.caption("Only words are searched. To search by meaning, choose a service in Settings.")
+        return
+    found = _found(wanted.search)
+    if found is None and _on_this_machine(service):
+        _search(wanted.search)
+        found = _found(wanted.search)
+    if found is not None:
+        _list(found, wanted)
+    if found is None or found.degraded:
+        _button("Search by meaning" if found is None else "Search again", wanted.search, service)
+
+
+def _found(words: str) -> _Found | None:
+    """What was found for these words, if they were the last ones."""
+    last: _Found | None = st.session_state.get("by meaning")
+    same = last is not None and (last.words, last.app) == (words, ui.app_name())
+    return last if same else None
+
+
+def _service() -> str:
+    """The embedding service in use, or the one that will be."""
+    mc = ui.desk().mc
+    if mc.settings.embed_model == WORDS_ONLY:
+        return WORDS_ONLY
+    used = (one.name for one in mc.services.list() if one.state == "in use")
+    return next(used, mc.settings.embed_model)
+
+
+def _on_this_machine(service: str) -> bool:
+    return service == HASH or runs_locally(service)
+
+
+def _button(label: str, words: str, service: str) -> None:
+    sends = None if _on_this_machine(service) else f"Sends these words to {ui.literal(service)}."
+    key = "search-by-meaning"
+    st.button(label, key=key, help=sends, on_click=_search, args=(words,))
+
+
+def _search(words: str) -> None:
+    def work() -> None:
+        recalled = ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
+        found = _Found(words, ui.app_name(), tuple(_memories(recalled)), recalled.degraded)
+        st.session_state["by meaning"] = found
+
+    ui.attempt(work)
+
+
+def _memories(recalled: Recalled) -> list[int]:
+    """The ids of the memories that surely have to do with the words in meaning."""
+    return [
+        hit.memory.id
+        for hit in recalled.confident
+        if hit.memory is not None and hit.cosine is not None
+    ]
+
+
+def _list(found: _Found, wanted: Wanted) -> None:
+    if found.degraded:
+        st.caption(ui.sentence(found.degraded))
+    memories = [memory for memory in map(_memory, found.ids) if memory and _fits(memory, wanted)]
+    if not memories:
+        if not found.degraded:
+            st.caption("Nothing else was found by meaning.")
+        return
+    with st.container(key="by-meaning"):
+        st.subheader("By meaning", anchor=False)
+        for memory in memories[:MOST]:
+            memory_row.show(memory, wanted.search, choosable=False)
+
+
+def _memory(memory_id: int) -> Memory | None:
+    try:
+        return ui.person().memories.get(memory_id)
+    except NotFound:
+        return None  # it was forgotten since
+
+
+def _fits(memory: Memory, wanted: Wanted) -> bool:
+    """Whether it is not among those that hold the words, and passes the other filters."""
+    return (
+        not holds_all(folded(wanted.search), memory.key, memory.value)
+        and (memory.active or wanted.status == "all")
+        and memory.memory_type in (wanted.memory_types or (memory.memory_type,))
+        and memory.created_by in (wanted.created_by or (memory.created_by,))
+    )

@@ -1,0 +1,121 @@
+"""One memory in a list: its words, what it is, and what can be done with it."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from memchat.config.model_defaults import WORDS_ONLY
+from memchat.types import Job, Memory
+from ui import components as ui
+from ui import forgetting, memory_details, memory_form
+from ui.marks import marked
+
+
+def show(memory: Memory, search: str, job: Job | None = None, *, choosable: bool = True) -> None:
+    """Draw it, with the words of a search marked; ``job`` is that of a vector it has not got yet.
+    ``choosable``: it can be selected together with others."""
+    state = st.session_state
+    if memory.inactive_reason == "forgotten":
+        _restorable(memory, search)
+        return
+    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
+        if choosable:
+            _checkbox(memory)
+        if state.get("changing") == memory.id:
+            memory_form.edit_form(memory)
+            return
+        faded = ":gray[{}]" if memory.inactive_reason else "{}"
+        key = marked(memory.key.replace("_", " "), search)
+        words = f"**{key}**  {marked(memory.value, search)}"
+        # One element and not two: what a page holds is what it takes to draw.
+        about = (":green[Pinned] · " if memory.pinned else "") + ui.described(memory)
+        about += " · sensitive" if memory.sensitive else ""
+        st.markdown(f"{faded.format(words)}\n\n:small[:gray[{about}]]", width="stretch")
+        if memory.active:
+            st.button(
+                "Unpin" if memory.pinned else "Pin",
+                key=f"pin-{memory.id}",
+                type="tertiary",
+                on_click=_pin,
+                args=(memory.id, not memory.pinned),
+            )
+        st.button(
+            "Edit",
+            key=f"change-{memory.id}",
+            type="tertiary",
+            on_click=memory_form.change,
+            args=(memory.id,),
+        )
+        if st.button("Details", key=f"details-{memory.id}", type="tertiary"):
+            memory_details.ask(memory.id)
+        st.button(
+            "Forget",
+            key=f"forget-{memory.id}",
+            type="tertiary",
+            on_click=forgetting.forget,
+            args=([memory.id],),
+        )
+    if job is not None:
+        _unembedded(job)
+    if state.get("details") == memory.id:
+        memory_details.show(memory.id)
+
+
+def _checkbox(memory: Memory) -> None:
+    name = f"pick-{memory.id}"
+    st.session_state[name] = memory.id in st.session_state["chosen"]
+    st.checkbox(
+        f"Select {memory.key}: {memory.value}",
+        key=name,
+        label_visibility="collapsed",
+        on_change=_choose,
+        args=(memory.id,),
+    )
+
+
+def _choose(memory_id: int) -> None:
+    chosen: set[int] = st.session_state["chosen"]
+    chosen.symmetric_difference_update({memory_id})
+
+
+def _restorable(memory: Memory, search: str) -> None:
+    """A memory that is forgotten and not purged yet."""
+    with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
+        words = marked(f"{memory.key.replace('_', ' ')}: {memory.value}", search)
+        st.markdown(f":gray[{words}]", width="stretch")
+        st.button(
+            "Restore",
+            key=f"restore-{memory.id}",
+            type="tertiary",
+            on_click=_restore,
+            args=(memory.id,),
+        )
+
+
+def _restore(memory_id: int) -> None:
+    if forgetting.can_restore(memory_id):
+        forgetting.restore(memory_id)
+    else:
+        ui.attempt(lambda: ui.person().memories.restore(memory_id))
+
+
+def _unembedded(job: Job) -> None:
+    if job.error_message:
+        with st.container(
+            key=f"late-{job.target_id}", horizontal=True, vertical_alignment="center"
+        ):
+            st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
+            st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
+    elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
+        with st.container(key=f"late-{job.target_id}"):
+            st.caption("Waits to be embedded; found by its words meanwhile.")
+
+
+def _retry(job_id: int) -> None:
+    desk = ui.desk()
+    ui.attempt(lambda: desk.mc.jobs.retry(user=desk.user, job_id=job_id))
+    desk.wake()
+
+
+def _pin(memory_id: int, on: bool) -> None:
+    ui.attempt(lambda: ui.person().memories.pin(memory_id, on=on))

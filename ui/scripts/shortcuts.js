@@ -1,0 +1,67 @@
+// Single keys for what is done most (keyboard.py lists them). They do nothing while a person types
+// in a box or a dialog is open, nor together with Ctrl, Alt or Cmd, which belong to the browser. What
+// has a key names it when the pointer rests there.
+(() => {
+  if (window.memchatShortcuts) return;
+  window.memchatShortcuts = true;
+  const LONGEST = 4000; // milliseconds in which a box that was asked for may still be drawn
+  const NEW = ".st-key-new button";
+  const LIST = ".st-key-keyboard button";
+  const MESSAGE = '[data-testid="stChatInputTextArea"]';
+  const MEMORIES = ".st-key-search-memories input";
+  const CHATS = ".st-key-search-chats input";
+  const find = at => document.querySelector(at);
+  let wanted = null;
+  const look = () => {
+    if (wanted && Date.now() > wanted.until) wanted = null;
+    const box = wanted && find(wanted.at);
+    if (!box || box.disabled || box.getBoundingClientRect().width === 0) return;
+    wanted = null;
+    box.focus();
+    if (box.matches("textarea")) box.setSelectionRange(box.value.length, box.value.length);
+    else box.select();
+  };
+  const focus = at => { wanted = { at, until: Date.now() + LONGEST }; look(); };
+  const click = at => find(at)?.click();
+  const KEYS = {
+    n: () => { click(NEW); focus(MESSAGE); },
+    s: () => {
+      if (find(MEMORIES)) return focus(MEMORIES);
+      click('[data-testid="stExpandSidebarButton"]'); // there while the sidebar is folded
+      focus(CHATS);
+    },
+    m: () => {
+      if (!find(MESSAGE)) click('[data-testid="stSidebarNavLink"]');
+      focus(MESSAGE);
+    },
+    "?": () => click(LIST),
+  };
+  const BOXES = 'input:not([type="checkbox"]):not([type="radio"]), textarea, select, ' +
+    '[contenteditable="true"], [role="combobox"], [role="listbox"], [role="dialog"]';
+  // Where the keyboard writes another script, the key in the place of the Latin letter counts.
+  const letter = event => /^[\x21-\x7e]$/.test(event.key) ? event.key.toLowerCase()
+    : event.code.replace(/^Key/, "").toLowerCase();
+  document.addEventListener("keydown", event => {
+    const message = event.target.matches?.(MESSAGE);
+    if (event.key === "Escape" && message && !event.isComposing) event.target.blur();
+    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
+    if (event.target.closest?.(BOXES) || find('[role="dialog"]')) return;
+    const act = KEYS[letter(event)];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+  const NAMED = [[NEW, "n"], [CHATS, "s"], [MEMORIES, "s"], [MESSAGE, "m"], [LIST, "?"]];
+  const name = () => {
+    for (const [at, key] of NAMED) {
+      const found = find(at);
+      if (!found || found.getAttribute("aria-keyshortcuts") === key) continue;
+      found.setAttribute("aria-keyshortcuts", key);
+      found.title = `${found.placeholder ?? found.textContent.trim()} (${key.toUpperCase()})`;
+    }
+  };
+  new MutationObserver(() => { name(); look(); }).observe(document.body, {
+    childList: true, subtree: true, attributes: true, attributeFilter: ["aria-expanded"],
+  });
+  name();
+})();
