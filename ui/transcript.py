@@ -6,7 +6,7 @@ import streamlit as st
 
 from memchat.types import Message
 from ui import components as ui
-from ui import memory_reply, message, why
+from ui import long_message, memory_reply, message, why
 from ui.desk import Talk
 from ui.reply_html import copy_button, reply_html
 
@@ -73,7 +73,8 @@ def _said(turn: Message, n: int, *, last: bool, marked: str) -> None:
             st.caption("What only the old words taught is taken back.")
             return
         with st.chat_message("user"):
-            st.text(turn.content)
+            long_message.draw(turn, n)
+        long_message.ask(turn)
     if last:
         with st.container(key=f"edit-said-{n}", horizontal=True, horizontal_alignment="right"):
             st.button("Edit", key=f"edit-{n}", type="tertiary", on_click=_edit, args=(n,))
