@@ -9,8 +9,10 @@ import streamlit as st
 from memchat.types import LongMessage, Message
 from ui import components as ui
 
-DRAWN = 4_000
-"""Characters of a longer message that are drawn unless all of it is asked for."""
+LONG = 8_000
+"""Characters of a message that is drawn whole."""
+DRAWN = 2_000
+"""Characters that are drawn of a longer one, unless all of it is asked for."""
 HEIGHT = 480
 """Pixels in which the whole text scrolls."""
 
@@ -18,7 +20,7 @@ HEIGHT = 480
 def draw(turn: Message, n: int) -> None:
     """The text of a message, of a very long one the beginning."""
     text = turn.content
-    if len(text) <= 2 * DRAWN:
+    if len(text) <= LONG:
         st.text(text)
         return
     whole = st.session_state.get("whole") == n
@@ -35,7 +37,7 @@ def _show(n: int | None) -> None:
 
 def ask(turn: Message) -> None:
     """Ask what of a very long message is read for memories, or say it where that is chosen."""
-    if not turn.id or len(turn.content) <= DRAWN:
+    if not turn.id or len(turn.content) <= LONG:
         return
     long = _planned(turn)
     if long is None:

@@ -90,12 +90,23 @@ def _cut(talk: Talk | None, turn: Message) -> str | None:
     return reply.cut if reply is not None and (reply.message_id or 0) == turn.id else None
 
 
+def _dropped(talk: Talk | None, turn: Message) -> int:
+    """How many turns did not fit the model's window for the reply that came in last."""
+    reply = talk.turn.reply if talk is not None and talk.turn is not None else None
+    same = reply is not None and (reply.message_id or 0) == turn.id
+    return reply.dropped_turns if reply is not None and same else 0
+
+
 def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: str) -> None:
     with st.container(key=f"answer-{n}{marked}"), st.chat_message("assistant"):
         memory_reply.show(turn)
         if turn.status == "partial":
             cut = _cut(talk, turn) if last else None
             st.caption(cut or "Stopped before its end.")
+        if last and (dropped := _dropped(talk, turn)):
+            st.caption(
+                f"The model was sent this chat without its first {ui.plural(dropped, 'turn')}."
+            )
     if last and talk is not None and talk.chat.asking:
         memory_reply.answers(turn.content)
     with st.container(key=f"under-{n}", horizontal=True):

@@ -212,9 +212,11 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         return False
     if reply.cut:
         tables.notice(reply.cut)
-    if reply.shown.degraded and reply.shown.degraded not in told:
-        told.add(reply.shown.degraded)
-        tables.notice(reply.shown.degraded)
+    dropped = "the first turns no longer fit the model's window" if reply.dropped_turns else ""
+    for line in (dropped, reply.shown.degraded):
+        if line and line not in told:
+            told.add(line)
+            tables.notice(line)
     if used := tables.remembered(reply.shown):
         tables.notice(used)
     if done := _done(reply):
@@ -223,7 +225,7 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
 
 
 def _tell_long(person: Person, conversation: Chat) -> None:
-    """Say of a very long message what of it is read for memories, and how to have all of it read."""
+    """Say what of a very long message is read for memories, and how to have all of it read."""
     if conversation.session_id is None:
         return
     last = max((turn.id for turn in conversation.turns if turn.role == "user"), default=0)

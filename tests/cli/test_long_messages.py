@@ -30,6 +30,15 @@ def test_a_chat_says_what_is_read_and_how_to_have_all_read(told: Run) -> None:
     assert [m["value"] for m in told("memories", "list", "--json").json] == ["Otto", "Lisbon"]
 
 
+def test_a_chat_says_once_that_its_first_turns_no_longer_fit(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEMCHAT_CONTEXT", str(WINDOW))
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"{'Some word of the day. ' * 80}\n" * 6))
+    told = run("chat").err
+    assert told.count("the first turns no longer fit the model's window") == 1
+
+
 def test_read_all_has_all_of_it_read(told: Run) -> None:
     told("chat")
     done = told("sessions", "read-all", "3")

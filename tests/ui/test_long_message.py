@@ -6,7 +6,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support.long_text import WINDOW, long_text
-from tests.support.ui.tab import ANA, app, buttons, number, press, text, until
+from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
 from ui.long_message import DRAWN
 
 ASKED = "What of it is to be read for memories?"
@@ -60,6 +60,14 @@ def test_all_of_it_is_read_when_that_is_chosen_also_after_it_was_read(mc: MemCha
     assert "All of this message is read" in text(at) and buttons(at, "read-") == []
     until(at, lambda: mc.user(**ANA).sessions.get(int(here)).status == "extracted")
     assert "Zanzibar" in {m.value for m in mc.user(**ANA).memories.list(status="all")}
+
+
+def test_turns_that_no_longer_fit_the_model_are_named(mc: MemChat) -> None:
+    at = app()
+    say(at, "Some word of the day. " * 160)
+    assert "was sent this chat without" not in text(at)
+    say(at, "Some word of the day. " * 160)
+    assert "The model was sent this chat without its first 2 turns." in text(at)
 
 
 def test_an_incognito_paste_is_not_asked_about(mc: MemChat) -> None:
