@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from memchat.types import Insights as Insights
     from memchat.types import Job as Job
     from memchat.types import Learned as Learned
+    from memchat.types import LongMessage as LongMessage
     from memchat.types import Memory as Memory
     from memchat.types import MemoryChanges as MemoryChanges
     from memchat.types import MemorySwitch as MemorySwitch
@@ -121,9 +122,10 @@ _HOMES = {
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence Finding Given Hit Imported InboxItem Insights Job Learned Memory MemoryChanges "
-        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RefusedRecord "
-        "RestorePlan Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted Why "
+        "Evidence Finding Given Hit Imported InboxItem Insights Job Learned LongMessage Memory "
+        "MemoryChanges MemorySwitch Message Place PluginInfo Progress Recalled Refusal "
+        "RefusedRecord RestorePlan Scope Service ServiceInfo Session Undone Usage UsageTotal "
+        "Wanted Why "
     ),
 }
 """The public names, by the module that defines them."""

@@ -6,7 +6,7 @@ import streamlit as st
 
 from memchat.types import Message
 from ui import components as ui
-from ui import memory_reply, message, why
+from ui import long_message, memory_reply, message, why
 from ui.desk import Talk
 from ui.reply_html import copy_button, reply_html
 
@@ -73,7 +73,8 @@ def _said(turn: Message, n: int, *, last: bool, marked: str) -> None:
             st.caption("What only the old words taught is taken back.")
             return
         with st.chat_message("user"):
-            st.text(turn.content)
+            long_message.draw(turn, n)
+        long_message.ask(turn)
     if last:
         with st.container(key=f"edit-said-{n}", horizontal=True, horizontal_alignment="right"):
             st.button("Edit", key=f"edit-{n}", type="tertiary", on_click=_edit, args=(n,))
@@ -89,12 +90,23 @@ def _cut(talk: Talk | None, turn: Message) -> str | None:
     return reply.cut if reply is not None and (reply.message_id or 0) == turn.id else None
 
 
+def _dropped(talk: Talk | None, turn: Message) -> int:
+    """How many turns did not fit the model's window for the reply that came in last."""
+    reply = talk.turn.reply if talk is not None and talk.turn is not None else None
+    same = reply is not None and (reply.message_id or 0) == turn.id
+    return reply.dropped_turns if reply is not None and same else 0
+
+
 def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: str) -> None:
     with st.container(key=f"answer-{n}{marked}"), st.chat_message("assistant"):
         memory_reply.show(turn)
         if turn.status == "partial":
             cut = _cut(talk, turn) if last else None
             st.caption(cut or "Stopped before its end.")
+        if last and (dropped := _dropped(talk, turn)):
+            st.caption(
+                f"The model was sent this chat without its first {ui.plural(dropped, 'turn')}."
+            )
     if last and talk is not None and talk.chat.asking:
         memory_reply.answers(turn.content)
     with st.container(key=f"under-{n}", horizontal=True):

@@ -29,6 +29,8 @@ class AddedConversation:
     """The caller's own name of the conversation."""
     at: datetime | None
     """When the messages were said; None for now."""
+    read_all: bool
+    """Whether all of a very long message is read."""
 
     def store(self) -> Learned:
         """Store what is new in one transaction and queue its reading; nothing where memory is off.
@@ -61,7 +63,7 @@ class AddedConversation:
                 sessions.reopen(tx, session_id, "", now, at)
             for place in turns.new:
                 role, words = self.incoming.turns[place]
-                messages.add(tx, session_id, role, words, at)
+                messages.add(tx, session_id, role, words, at, read_all=self.read_all)
             if self.session is not None:
                 external_sessions.put(tx, own, self.session, session_id, turns.hashes)
             found = sessions.by_id(tx, session_id)
@@ -85,6 +87,7 @@ class AddedConversation:
             title=first.title,
             summary=first.summary,
             skipped=first.skipped,
+            shortened=first.shortened,
         )
 
     def _compare(self, tx: Connection, own: int) -> tuple[int | None, KnownTurns]:

@@ -11,8 +11,8 @@ from memchat.app.arguments import check_count
 from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
-from memchat.store import messages, muted, prompts, receipts, sessions
-from memchat.types import Change, Hit, Memory, Message, Session, Undone, Why, one_line
+from memchat.store import apps, jobs, messages, muted, prompts, receipts, sessions
+from memchat.types import Change, Hit, LongMessage, Memory, Message, Session, Undone, Why, one_line
 
 TITLE_LIMIT = 80
 
@@ -91,6 +91,39 @@ class Sessions(Room):
             refuse_held(tx, session_id, now)
             close_session(tx, found, now)
             return self._found_session(tx, session_id)
+
+    def long_messages(self, session_id: int) -> Sequence[LongMessage]:
+        """The messages of a conversation that are so long that only their beginning and end are
+        read for memories, unless all of one is asked for, with what that takes.
+
+        Messages from which nothing is to be learned are left out. Raises NotFound outside the
+        scope.
+        """
+        from memchat.memory.extraction import long_messages, windows
+
+        with self._database.read() as tx:
+            self._found_session(tx, session_id)
+            turns = messages.of_session(tx, session_id, learnable=True)
+            whole = messages.to_read_whole(tx, session_id)
+        turns = [turn for turn in turns if len(turn.content) > windows.NEVER_LONG]
+        if not turns:
+            return []
+        model = self._assembly.extract_model()
+        return long_messages.found(turns, whole, model, self._assembly.prompts)
+
+    def read_all(self, message_id: int) -> Session:
+        """Have all of a very long message read for memories, not only its beginning and end.
+
+        It is read when its conversation ends; where that was read already, the message and those
+        after it are queued to be read again. Raises NotFound outside the scope.
+        """
+        with self._database.write() as tx:
+            session = self._found_session(tx, self._found_message(tx, message_id).session_id)
+            if message_id not in messages.to_read_whole(tx, session.id):
+                messages.read_all(tx, message_id)
+                sessions.mark_unread(tx, session.id, message_id)
+                self._queue_reading(tx, session)
+            return self._found_session(tx, session.id)
 
     def delete(
         self, session_id: int, *, keep_memories: bool = False, dry_run: bool = False
@@ -195,6 +228,12 @@ class Sessions(Room):
             memory = self._found_memory(tx, memory_id)
             muted.unmute(tx, self._found_session(tx, session_id).id, memory_id)
         return memory
+
+    def _queue_reading(self, tx: Connection, session: Session) -> None:
+        ids, now = self._ids(tx), self._clock()
+        over = session.ended_at is not None
+        if over and ids.own is not None and apps.memory_switch(tx, self._scope).on:
+            jobs.enqueue(tx, "extract", ids.own, session.id, now)
 
     @contextmanager
     def _trial(self, dry_run: bool) -> Iterator[Connection]:

@@ -87,6 +87,7 @@ class User(Room):
         at: datetime | None = None,
         wait: bool = True,
         timeout: float | None = None,
+        read_all: bool = False,
     ) -> Learned:
         """Learn from a conversation of your own chat loop.
 
@@ -96,7 +97,9 @@ class User(Room):
         out, and counted in the result. ``session`` is your name of the conversation: the same name
         continues it, and turns that were added before are skipped, whether you give the whole
         conversation each time or only what is new. Without it each call is a conversation of its
-        own. ``at`` is when the messages were said, an aware time; now, if not given.
+        own. ``at`` is when the messages were said, an aware time; now, if not given. Of a very long
+        message only the beginning and the end are read, as ``shortened`` in the result says; with
+        ``read_all`` all of it.
 
         The conversation is on disk before a model is asked. With ``wait`` it is then read, and the
         result has what that taught; ``timeout`` bounds the waiting, in seconds, and the reading
@@ -113,7 +116,7 @@ class User(Room):
 
         timeout = checked_timeout(timeout)
         incoming = Incoming.of(messages)
-        added = AddedConversation(self._assembly, self._scope, incoming, session, at)
+        added = AddedConversation(self._assembly, self._scope, incoming, session, at, read_all)
         stored = added.store()
         if not wait or stored.queued is None:
             return stored

@@ -117,17 +117,18 @@ class Chat:
             lines.append(STAND_IN)
         return "\n".join(lines) or None
 
-    def send(self, text: str, *, timeout: float | None = None) -> Reply:
+    def send(self, text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply:
         """Say something; iterate the reply for its pieces, or ``read`` all of it.
 
         ``timeout`` is how many seconds the reply may take from when you begin to wait for it; then
-        it is stopped, and ``Reply.cut`` says so. Raises InputError for a blank text or a bad
-        ``timeout``, StoreError when it cannot be written. What a provider does wrong is raised from
-        the reply; the message is stored all the same.
+        it is stopped, and ``Reply.cut`` says so. Of a very long text only the beginning and the end
+        are read for memories, with ``read_all`` all of it. Raises InputError for a blank text or a
+        bad ``timeout``, StoreError when it cannot be written. What a provider does wrong is raised
+        from the reply; the message is stored all the same.
         """
         content, timeout = message_text(text), checked_timeout(timeout)
         self._stop_reply()
-        self._reply = self._turn(timeout=timeout).send(content)
+        self._reply = self._turn(timeout=timeout).send(content, read_all=read_all)
         return self._reply
 
     def redo(self, text: str | None = None, *, timeout: float | None = None) -> Reply:

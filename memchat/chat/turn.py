@@ -62,8 +62,9 @@ class Turn:
         self._prompt: Prompt | None = None
         self._memory = conversation.memory
 
-    def send(self, text: str) -> Reply:
-        """Store the message and begin its reply. Raises StoreError where it cannot be stored."""
+    def send(self, text: str, *, read_all: bool = False) -> Reply:
+        """Store the message and begin its reply. ``read_all``: all of it is read for memories,
+        however long. Raises StoreError where it cannot be stored."""
         conversation = self._conversation
         self._choice, conversation.choice = conversation.choice, None
         if self._choice is not None:
@@ -74,7 +75,8 @@ class Turn:
         only_command = not rest or (
             self._command is not None and self._command.whole and self._command.kind != "remember"
         )
-        self._store_message(text, learnable=self._memory.on and not only_command)
+        learnable = self._memory.on and not only_command
+        self._store_message(text, learnable=learnable, read_all=read_all)
         return self._begin_reply(text)
 
     def resend(self) -> Reply:
@@ -88,7 +90,7 @@ class Turn:
         self._command = parse.command(text)
         return self._begin_reply(text)
 
-    def _store_message(self, text: str, *, learnable: bool) -> None:
+    def _store_message(self, text: str, *, learnable: bool, read_all: bool) -> None:
         conversation, now = self._conversation, self._parts.clock()
         if conversation.incognito:
             conversation.turns.append(Message(0, 0, "user", text, now))
@@ -101,7 +103,9 @@ class Turn:
                 session_id = self._lease.begin(tx, own, now)
             else:
                 self._lease.take(tx, session_id, now)
-            self._message_id = messages.add(tx, session_id, "user", text, now, memory=learnable)
+            self._message_id = messages.add(
+                tx, session_id, "user", text, now, memory=learnable, read_all=read_all
+            )
             conversation.load(tx, session_id)
         # Only now is it stored: on a full disk it is the end of the transaction that fails.
         conversation.session_id = session_id

@@ -79,7 +79,7 @@ def chat(
         conversation = person.chat(incognito=incognito, resume=resume)
         try:
             _greet(mc, person, conversation, first_time=first_time)
-            answered = _talk(conversation)
+            answered = _talk(person, conversation)
             _end(person, conversation, began)
         finally:
             # However it ended, nothing that was said stays in an open session.
@@ -181,12 +181,13 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
         tables.notice(f"App {person.scope.app}. An empty line ends the conversation.")
 
 
-def _talk(conversation: Chat) -> bool:
+def _talk(person: Person, conversation: Chat) -> bool:
     """Turn after turn until the person is done; whether every turn was answered."""
     answered, told = True, set[str]()
     try:
         while (text := next_message()).strip().lower() not in GOODBYES:
             answered = _turn(conversation, text, told) and answered
+            _tell_long(person, conversation)
     except (EOFError, KeyboardInterrupt):
         if tables.on_terminal():
             print()
@@ -211,14 +212,31 @@ def _turn(conversation: Chat, text: str, told: set[str]) -> bool:
         return False
     if reply.cut:
         tables.notice(reply.cut)
-    if reply.shown.degraded and reply.shown.degraded not in told:
-        told.add(reply.shown.degraded)
-        tables.notice(reply.shown.degraded)
+    dropped = "the first turns no longer fit the model's window" if reply.dropped_turns else ""
+    for line in (dropped, reply.shown.degraded):
+        if line and line not in told:
+            told.add(line)
+            tables.notice(line)
     if used := tables.remembered(reply.shown):
         tables.notice(used)
     if done := _done(reply):
         tables.notice(done)
     return True
+
+
+def _tell_long(person: Person, conversation: Chat) -> None:
+    """Say what of a very long message is read for memories, and how to have all of it read."""
+    if conversation.session_id is None:
+        return
+    last = max((turn.id for turn in conversation.turns if turn.role == "user"), default=0)
+    for message in person.sessions.long_messages(conversation.session_id):
+        if message.message_id == last and not message.read_all:
+            read_all = tables.command("sessions read-all", person.scope.app)
+            tables.notice(
+                f"The message is very long ({message.characters:,} characters): for memories only "
+                f"its beginning and end are read. To have all of it read ({message.effort}): "
+                f"{read_all} {last}"
+            )
 
 
 def _done(reply: Reply) -> str:

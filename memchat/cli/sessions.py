@@ -134,6 +134,45 @@ def end(session_id: Id, user: User, app: App = "default", as_json: Json = False)
 
 
 @app.command()
+def read_all(
+    message_id: Annotated[
+        int,
+        typer.Argument(
+            metavar="MESSAGE_ID",
+            help="The message's number, as `sessions show` gives it.",
+            show_default=False,
+        ),
+    ],
+    user: User,
+    app: App = "default",
+    as_json: Json = False,
+) -> None:
+    """Have all of a very long message read for memories, not only its beginning and end.
+
+    It is read when its conversation ends. Where that was read already, this message and those
+    after it are read again.
+    """
+    with open_store() as mc:
+        sessions = mc.user(user, app=app).sessions
+        session = sessions.of_message(message_id)
+        found = sessions.long_messages(session.id)
+        long = next((one for one in found if one.message_id == message_id), None)
+        if long is not None:
+            session = sessions.read_all(message_id)
+        if as_json:
+            tables.print_json(to_json(session))
+        elif long is None:
+            print(f"message {message_id} is not so long: it is read whole in any case")
+        elif session.status == "extracted":
+            print(f"all of message {message_id} was read already")
+        elif session.ended_at is None:
+            print(f"all of message {message_id} is read when its conversation ends ({long.effort})")
+        else:
+            print(f"all of message {message_id} is read next ({long.effort})")
+            tables.notice("`memchat jobs run` reads it now")
+
+
+@app.command()
 def rename(
     session_id: Id,
     title: Annotated[str, typer.Argument(metavar="TITLE", help="Its new title.")],

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -21,6 +23,7 @@ from memchat.jobs.backfill import Backfill, BackfillResult
 from memchat.jobs.embedding_run import BATCH, ClaimJobs, EmbeddingRun, Kind
 from memchat.jobs.job_failure import fail_job
 from memchat.jobs.jobs_done import JobsDone
+from memchat.jobs.reading import Reading
 from memchat.jobs.session_end import close_session
 from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.embedding.space import EmbeddingSpace
@@ -41,6 +44,8 @@ is sent to a model."""
 _NEED_EMBEDDER = {"embed", "index"}
 FORGET_BATCH = 100
 """The most memories purged in one transaction, as other writers wait until it ends."""
+READINGS_AT_ONCE = 8
+"""Conversations that are read in turn; each comes round again long before its lease runs out."""
 
 
 class Worker:
@@ -80,15 +85,12 @@ class Worker:
         done = JobsDone() if done is None else done
         self._release_dead_workers()
         if "forget" in kinds:
-            while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
-                self._forget(claimed, done)
-                purge.scrub(self._database)
+            self._forget_due(user, target_id, done)
         if "extract" in kinds:
-            while claimed := self._claim("extract", user, target_id):
-                self._extract(claimed[0], self._learner.learn, done)
+            self._read(user, target_id, done, forget="forget" in kinds)
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
-                self._extract(claimed[0], self._learner.look_late, done)
+                self._look_again(claimed[0], done)
         if "embed" in kinds:
             self._embed("embed", done, user, target_id)
         if "index" in kinds:
@@ -197,6 +199,11 @@ class Worker:
             job_holders.release_dead(tx)
             jobs.fail_crashing_jobs(tx, self._clock(), self._settings.retry_minutes)
 
+    def _forget_due(self, user: str | None, target_id: int | None, done: JobsDone) -> None:
+        while claimed := self._claim("forget", user, target_id, FORGET_BATCH):
+            self._forget(claimed, done)
+            purge.scrub(self._database)
+
     def _forget(self, claimed: Sequence[Claim], done: JobsDone) -> None:
         try:
             self._purge(claimed)
@@ -227,30 +234,70 @@ class Worker:
                     self._drop_vectors(tx, other_mentions.blank(ctx, claim.app_id, chosen))
             jobs.finish_all(tx, claimed, ctx.now)
 
-    def _extract(self, claimed: Claim, extract: Callable[[Claim], Learned], done: JobsDone) -> None:
-        """Extract the memories of a conversation, or check those that wait for a second look."""
+    def _read(
+        self, user: str | None, target_id: int | None, done: JobsDone, *, forget: bool
+    ) -> None:
+        """Read conversations. At each pause of a long one the next is read, so that it keeps no
+        other waiting; with ``forget`` what is to be forgotten by then is purged first."""
+        under_way: deque[Reading] = deque()
+        paused = False
         try:
-            learned = extract(claimed)
-            done.learned.append(learned)
-            done.done += 1
-            changes = len(learned.changes)
-            log.info(
-                "%s: job %d done, session %d: %d changes",
-                extract.__name__,
-                claimed.id,
-                claimed.target_id,
-                changes,
-            )
-        except MemChatError as error:
-            self._failed([claimed], error, done)
-        except Exception as error:  # noqa: BLE001
-            # A bug: recorded with the job, so that the session is tried again.
-            log.error("job %s failed: %s", claimed.id, origin(error))
-            self._failed([claimed], error, done)
+            while True:
+                if len(under_way) < READINGS_AT_ONCE:
+                    claimed = self._claim("extract", user, target_id)
+                    under_way += [Reading(claim, self._learner.learn(claim)) for claim in claimed]
+                if not under_way:
+                    return
+                if paused:
+                    under_way.rotate(-1)
+                reading = under_way[0]
+                paused = self._do(reading.claim, "learn", reading.go_on, done)
+                if not paused:
+                    under_way.popleft()
+                elif forget:
+                    self._forget_due(user, target_id, done)
+        except BaseException:
+            for reading in under_way:
+                reading.windows.close()
+            with self._database.write() as tx:
+                jobs.release(tx, [reading.claim for reading in under_way])
+            raise
+
+    def _look_again(self, claimed: Claim, done: JobsDone) -> None:
+        """Check the memories of a conversation that wait for a second look."""
+        try:
+            self._do(claimed, "look_late", partial(self._learner.look_late, claimed), done)
         except BaseException:
             with self._database.write() as tx:
                 jobs.release(tx, [claimed])
             raise
+
+    def _do(
+        self, claimed: Claim, name: str, work: Callable[[], Learned | None], done: JobsDone
+    ) -> bool:
+        """Do a part of a job that may teach something; whether more of it is to be done."""
+        try:
+            learned = work()
+        except MemChatError as error:
+            self._failed([claimed], error, done)
+            return False
+        except Exception as error:  # noqa: BLE001
+            # A bug: recorded with the job, so that the session is tried again.
+            log.error("job %s failed: %s", claimed.id, origin(error))
+            self._failed([claimed], error, done)
+            return False
+        if learned is None:
+            return True
+        done.learned.append(learned)
+        done.done += 1
+        log.info(
+            "%s: job %d done, session %d: %d changes",
+            name,
+            claimed.id,
+            claimed.target_id,
+            len(learned.changes),
+        )
+        return False
 
     def _embed(self, kind: Kind, done: JobsDone, user: str | None, target_id: int | None) -> None:
         """Run the embedding jobs that are due, if there is an embedding model."""

@@ -26,16 +26,18 @@ def add(
     now: datetime,
     status: str = "complete",
     memory: bool = True,
+    *,
+    read_all: bool = False,
 ) -> int:
     """Store one message with its keyword row; returns its id.
 
     ``memory`` says whether memory was on when it was sent. Otherwise nothing is learned from it,
-    and search never finds it.
+    and search never finds it. ``read_all`` says whether all of it is to be read, however long.
     """
     values = {"role": role, "content": content, "created_at": now, "status": status}
     message_id: int = tx.execute(
         insert(messages)
-        .values(session_id=session_id, memory=int(memory), **values)
+        .values(session_id=session_id, memory=int(memory), read_all=int(read_all), **values)
         .returning(_m.id)
     ).scalar_one()
     if memory:
@@ -151,6 +153,17 @@ def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> l
     if learnable:
         query = query.where(_m.memory == 1)
     return [from_row(Message, row) for row in tx.execute(query)]
+
+
+def read_all(tx: Connection, message_id: int) -> None:
+    """Store that all of a message is to be read, however long it is."""
+    tx.execute(update(messages).where(_m.id == message_id).values(read_all=1))
+
+
+def to_read_whole(tx: Connection, session_id: int) -> frozenset[int]:
+    """The ids of the messages of a conversation of which all is to be read, however long."""
+    query = select(_m.id).where(_m.session_id == session_id, _m.read_all == 1)
+    return frozenset(tx.execute(query).scalars())
 
 
 def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:

@@ -147,6 +147,12 @@ def mark_extracted(
         _summarise(tx, session_id, summary)
 
 
+def mark_unread(tx: Connection, session_id: int, message_id: int) -> None:
+    """Store that a message and those after it are to be read, also if they were read before."""
+    before = func.min(_s.extracted_to, message_id - 1)
+    tx.execute(update(sessions).where(_s.id == session_id).values(extracted_to=before))
+
+
 def rename(tx: Connection, session_id: int, title: str) -> None:
     """Set the title, as a person gave it."""
     tx.execute(update(sessions).where(_s.id == session_id).values(title=title))

@@ -15,6 +15,7 @@ from memchat.types.inbox import InboxItem
 from memchat.types.insights import Insights
 from memchat.types.job import EmbeddingState, EmbeddingStatus, Job
 from memchat.types.learned import Change, Learned
+from memchat.types.long_message import LongMessage
 from memchat.types.memory import MEMORY_TYPES, CreatedBy, Memory, MemoryType
 from memchat.types.memory_changes import MemoryChanges
 from memchat.types.memory_page import Browsed, Wanted

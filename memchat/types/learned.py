@@ -41,6 +41,9 @@ class Learned:
     """How many turns it skipped, as they were added before."""
     ignored: int = 0
     """How many messages and parts it left out: of another role, or without text."""
+    shortened: int = 0
+    """How many very long messages were read only at their beginning and end; ``read_all`` has all
+    of one read."""
 
     def count(self, *kinds: str) -> int:
         """How many changes are of one of these kinds."""

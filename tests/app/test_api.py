@@ -18,12 +18,12 @@ NAMES = """
 Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
 ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder
 EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported
-Inbox InboxItem InputError Insights Job Jobs JobsDone Learned MemChat MemChatError Memories
-Memory MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place
-PluginInfo Progress PromptContext ProviderError Recalled Refusal RefusedRecord Reply RestorePlan
-SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
-Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
-Why
+Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError
+Memories Memory MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NotFound Page
+Place PluginInfo Progress PromptContext ProviderError Recalled Refusal RefusedRecord Reply
+RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services
+Session Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User
+Wanted Why
 """
 VERBS = """
 MemChat
@@ -45,7 +45,7 @@ MemChat
     warm() -> None
 User
     add(messages: Messages, *, session: str | None = None, at: datetime | None = None, wait:
-        bool = True, timeout: float | None = None) -> Learned
+        bool = True, timeout: float | None = None, read_all: bool = False) -> Learned
     answer(prompt: str, *, timeout: float | None = None) -> Answer
     apps -> Apps
     audit() -> Audit
@@ -104,9 +104,11 @@ Sessions
     get(session_id: int) -> Session
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
     list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]
+    long_messages(session_id: int) -> Sequence[LongMessage]
     messages(session_id: int) -> Sequence[Message]
     mute(memory_id: int, session_id: int) -> Memory
     of_message(message_id: int) -> Session
+    read_all(message_id: int) -> Session
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
@@ -138,7 +140,7 @@ Chat
     reading -> bool
     redo(text: str | None = None, *, timeout: float | None = None) -> Reply
     scope -> Scope
-    send(text: str, *, timeout: float | None = None) -> Reply
+    send(text: str, *, timeout: float | None = None, read_all: bool = False) -> Reply
     session_id -> int | None
     turns -> tuple[Message, ...]
 Reply

@@ -44,6 +44,7 @@ WRITERS = {
     "memories clear": "--yes",
     "sessions keep": "1",
     "sessions end": "1",
+    "sessions read-all": "1",
     "sessions rename": "1 Home",
     "sessions delete": "1 --yes",
     "apps on": "",

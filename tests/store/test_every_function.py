@@ -260,6 +260,9 @@ def test_sessions_open_end_and_keep_their_description(tx, own) -> None:
     sessions.reopen(tx, session_id, "host:2:2", LATER, LATER)
     sessions.mark_extracted(tx, session_id, 99_999, "Home", "She lives in Lisbon")
     assert sessions.description(tx, session_id) == ("Home", "She lives in Lisbon")
+    assert not sessions.has_unread_messages(tx, session_id)
+    sessions.mark_unread(tx, session_id, 1)
+    assert sessions.has_unread_messages(tx, session_id)
     sessions.set_summary_hash(tx, session_id, own, "h")
     assert sessions.summary_hash(tx, session_id) == "h"
     sessions.rename(tx, session_id, "Town")
@@ -295,6 +298,9 @@ def test_messages_are_indexed_rewritten_and_removed(tx, own) -> None:
     assert messages.first_words(tx, [session_id], 6) == {session_id: "I live"}
     assert messages.last_with_words(tx, [session_id], "LÍVE bon")[session_id].id == first
     assert messages.last_with_words(tx, [session_id], "live bread") == {}
+    assert messages.to_read_whole(tx, session_id) == set()
+    messages.read_all(tx, first)
+    assert messages.to_read_whole(tx, session_id) == {first}
     assert set(messages.unread_texts(tx)) >= {"I live in Lisbon", "And I bake bread"}
     messages.index(tx, {first: "lives in Lisbon"}, session_id)
     messages.record_change(tx, session_id, [first])

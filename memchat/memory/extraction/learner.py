@@ -11,7 +11,7 @@ to decide waits in the inbox for a job of its own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 
@@ -55,6 +55,8 @@ from memchat.types import Learned, Scope
 log = logging.getLogger(__name__)
 
 _SUMMARY_LIMIT = 600
+WINDOWS_AT_ONCE = 4
+"""Windows of one conversation that are read before others get their turn."""
 
 
 class Learner:
@@ -76,9 +78,10 @@ class Learner:
         self._model = model
         self._space = space
 
-    def learn(self, claim: Claim) -> Learned:
+    def learn(self, claim: Claim) -> Generator[None, None, Learned]:
         """Read what is new in the claimed session and put it into the store.
 
+        It pauses after every ``WINDOWS_AT_ONCE`` windows for the caller to do other work.
         Raises ProviderError or ExtractionError; then nothing was changed and it may be tried again.
         """
         reading, why_not = self._open(claim.target_id)
@@ -87,7 +90,9 @@ class Learner:
         model = self._model()
         extractor = Extractor(model, self._prompts, self._settings.zone)
         try:
-            for window in self._windows(reading, model):
+            for number, window in enumerate(self._windows(reading, model)):
+                if number and number % WINDOWS_AT_ONCE == 0:
+                    yield
                 self._extract_and_judge(extractor, reading, window)
                 self._renew(claim)
             self._refuse_forgotten(reading)
@@ -128,7 +133,10 @@ class Learner:
             if not any(m.role == "user" for m in turns[first:]):
                 return None, "nothing new was said"
             given = shown_memory_lines(tx, turns)
-        return SessionReading(session, app_id, turns, first, injected=given), None
+            whole = messages.to_read_whole(tx, session_id)
+        reading = SessionReading(session, app_id, turns, first, injected=given)
+        reading.to_read_whole = whole
+        return reading, None
 
     def _skip(self, claim: Claim, why_not: str | None) -> Learned:
         with self._database.write() as tx:
@@ -137,8 +145,14 @@ class Learner:
         return Learned(claim.target_id, skipped=why_not)
 
     def _windows(self, reading: SessionReading, model: ChatModel) -> list[Window]:
+        reading.shortened = {
+            turn.id
+            for turn in reading.turns[reading.first_unread :]
+            if turn.id not in reading.to_read_whole and windows.is_long(turn.content, model.window)
+        }
         turns = [replace(turn, content=self._masked(turn.content)) for turn in reading.turns]
-        return windows.cut(turns, reading.first_unread, model.window, self._settings.zone)
+        zone = self._settings.zone
+        return windows.cut(turns, reading.first_unread, model.window, zone, reading.shortened)
 
     def _extract_and_judge(
         self, extractor: Extractor, reading: SessionReading, window: Window
@@ -222,14 +236,16 @@ class Learner:
             cause = Cause(now, "model", "extracted", session_id)
             redaction.reindex(ctx, stripped, cause)
             title, summary = self._description(tx, reading, bool(altered))
-            sessions.mark_extracted(tx, session_id, reading.last_id, title, summary)
+            asked = messages.to_read_whole(tx, session_id)
+            sessions.mark_extracted(tx, session_id, reading.read_to(asked), title, summary)
             vectors.store(ctx, done.written)
             for spent in reading.usage:
                 usage.add(tx, own, session_id, spent, now)
             jobs.finish(tx, claim, now)
             self._requeue_unread(tx, claim)
             self._queue_second_look(tx, claim, reading)
-        return Learned(claim.target_id, tuple(done.changes), title, summary)
+        shortened = len(reading.shortened)
+        return Learned(claim.target_id, tuple(done.changes), title, summary, shortened=shortened)
 
     def _is_over(self, reading: SessionReading) -> bool:
         """Whether the conversation is complete; one that is read message by message may

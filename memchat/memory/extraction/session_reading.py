@@ -88,14 +88,20 @@ class SessionReading:
     """Short ids of facts that were not shown, and were found by the key of a proposal."""
     look_failed: bool = False
     """Whether the provider failed at the second look."""
+    to_read_whole: frozenset[int] = frozenset()
+    """Ids of the messages of which a person asked to have all read."""
+    shortened: set[int] = field(default_factory=set)
+    """Ids of the long messages of which only the beginning and the end are read."""
 
     @property
     def scope(self) -> Scope:
         return Scope(self.session.user, self.session.app)
 
-    @property
-    def last_id(self) -> int:
-        return self.turns[-1].id
+    def read_to(self, to_read_whole: frozenset[int]) -> int:
+        """The id up to which the session is read, where all of the messages ``to_read_whole`` is
+        asked for now: those that were asked for meanwhile are to be read again."""
+        again = to_read_whole - self.to_read_whole
+        return min([self.turns[-1].id, *(message_id - 1 for message_id in again)])
 
     def gate_turns(self) -> list[Turn]:
         """The turns as the gate takes them."""

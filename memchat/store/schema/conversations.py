@@ -76,6 +76,7 @@ messages = Table(
     time_column("created_at"),
     Column("search_text", Text),
     Column("text_hash", String(64)),
+    count_column("read_all"),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),

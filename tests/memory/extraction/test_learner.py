@@ -211,7 +211,7 @@ def test_one_huge_message_is_read_in_pieces_and_none_of_it_is_lost(open_store: O
         context_tokens=None,
         chat_model=ScriptedModel(["Fine."], window=10_000_000),
     )
-    talk(mc, "Some word. " * 6_000 + "I moved to Lisbon.")
+    talk(mc, "Some word. " * 3_000 + "I moved to Lisbon. " + "Some word. " * 1_000)
     assert [m.value for m in mc.user("ana").memories.list()] == ["Lisbon"]
 
 

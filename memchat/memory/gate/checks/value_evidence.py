@@ -6,6 +6,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from memchat.language.numbers import numbers
 from memchat.language.secrets import find_in_conversation, find_secrets, reveals
@@ -34,8 +35,10 @@ def check(case: Case) -> None:
     missing = sorted(numbers(value) - held - glued)  # the 3 of "PyO3" counts nothing
     if missing:
         case.reviews.append(f"you did not say {', '.join(missing)} there")
-    around = " \n".join((case.own_message_words(), case.cited_words(), known))
-    unsaid = sorted(name for name in _value_names(value) if not holds_word(around, name))
+    heard = (case.own_message_words(), f"{case.cited_words()} \n{known}")
+    unsaid = sorted(
+        name for name in _value_names(value) if not any(holds_word(text, name) for text in heard)
+    )
     if unsaid:
         case.reviews.append(f"you did not say the name {', '.join(unsaid)} there")
     if case.candidate.relation != "ends":
@@ -66,16 +69,20 @@ def _value_names(value: str) -> set[str]:
 
 def _check_words(case: Case, known: str) -> None:
     key = case.candidate.key.replace("_", " ")
-    around = " \n".join((case.user_text, case.quoted_words(), case.cited_words(), known, key))
+    beside = " \n".join((case.quoted_words(), case.cited_words(), known, key))
+    # Apart: what the user said is the same for every candidate, and is folded once for all.
+    heard = (case.user_text, beside)
     value = _UNSPACED.sub(" ", case.candidate.value)
-    added = [word for word in sorted(content_words(value)) if not holds_word(around, word)]
-    spoken = _bare(around) if added else ""
-    added = [word for word in added if not _inflects(_bare(word), spoken)]
-    added += sorted(set(_HAN.findall(fold(case.candidate.value).text)) - set(fold(around).text))
+    words = sorted(content_words(value))
+    added = [word for word in words if not any(holds_word(text, word) for text in heard)]
+    added = [word for word in added if not any(_inflects(_bare(word), _bare(t)) for t in heard)]
+    signs = set(_HAN.findall(fold(case.candidate.value).text))
+    added += sorted(sign for sign in signs if not any(sign in fold(text).text for text in heard))
     if added:
         case.signals.append("its value has words that nobody said")
 
 
+@lru_cache(maxsize=64)
 def _bare(text: str) -> str:
     plain = unicodedata.normalize("NFKD", fold(text).text)
     return "".join(c for c in plain if unicodedata.category(c) != "Mn")
