@@ -29,7 +29,7 @@ class _Found:
     app: str
     ids: tuple[int, ...]
     degraded: str | None
-    """Why not all was searched by meaning, or None."""
+    """Why nothing was searched by meaning, or None."""
 
 
 def show(wanted: Wanted) -> None:
@@ -83,7 +83,9 @@ def _button(label: str, words: str, service: str) -> None:
 def _search(words: str) -> None:
     def work() -> None:
         recalled = ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
-        found = _Found(words, ui.app_name(), tuple(_memories(recalled)), recalled.degraded)
+        vectors = any(hit.cosine is not None for hit in recalled.hits)
+        degraded = None if vectors else recalled.degraded
+        found = _Found(words, ui.app_name(), tuple(_memories(recalled)), degraded)
         st.session_state["by meaning"] = found
 
     ui.attempt(work)
@@ -109,7 +111,7 @@ def _list(found: _Found, wanted: Wanted) -> None:
     with st.container(key="by-meaning"):
         st.subheader("By meaning", anchor=False)
         for memory in memories[:MOST]:
-            memory_row.show(memory, wanted.search, choosable=False)
+            memory_row.show(memory, choosable=False)
 
 
 def _memory(memory_id: int) -> Memory | None:

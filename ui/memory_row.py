@@ -11,7 +11,9 @@ from ui import forgetting, memory_details, memory_form
 from ui.marks import marked
 
 
-def show(memory: Memory, search: str, job: Job | None = None, *, choosable: bool = True) -> None:
+def show(
+    memory: Memory, search: str = "", job: Job | None = None, *, choosable: bool = True
+) -> None:
     """Draw it, with the words of a search marked; ``job`` is that of a vector it has not got yet.
     ``choosable``: it can be selected together with others."""
     state = st.session_state
