@@ -36,8 +36,8 @@ def create(
     """
     from memchat.cli.progress import ProgressLine
 
-    with ProgressLine() as line:
-        made = _backups().create(file, progress=line.update)
+    with ProgressLine() as bar:
+        made = _backups().create(file, progress=bar.update)
     print(made.file)
     if file is not None:
         tables.notice(
@@ -124,8 +124,8 @@ def restore(
         yes=yes,
         why="this replaces the whole store",
     )
-    with ProgressLine() as line:
-        kept = backups.restore(file, keep_present=not no_backup, progress=line.update)
+    with ProgressLine() as bar:
+        kept = backups.restore(file, keep_present=not no_backup, progress=bar.update)
     tables.notice(f"restored {plan.backup.file}")
     if kept is not None:
         tables.notice(f"the store as it was before is {kept}")
