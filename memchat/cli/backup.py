@@ -36,11 +36,8 @@ def create(
     """
     from memchat.cli.progress import ProgressLine
 
-    bar = ProgressLine()
-    try:
+    with ProgressLine() as bar:
         made = _backups().create(file, progress=bar.update)
-    finally:
-        bar.end()
     print(made.file)
     if file is not None:
         tables.notice(
@@ -127,11 +124,8 @@ def restore(
         yes=yes,
         why="this replaces the whole store",
     )
-    bar = ProgressLine()
-    try:
+    with ProgressLine() as bar:
         kept = backups.restore(file, keep_present=not no_backup, progress=bar.update)
-    finally:
-        bar.end()
     tables.notice(f"restored {plan.backup.file}")
     if kept is not None:
         tables.notice(f"the store as it was before is {kept}")

@@ -10,7 +10,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memchat.errors import ProviderError, origin
+from memchat.errors import ConfigError, ProviderError, origin
 
 NAME = "memchat.log"
 OLDER = "memchat.log.1"
@@ -46,13 +46,20 @@ class LogFile(logging.Handler):
     """
 
     def __init__(self, folder: Path) -> None:
+        """Raises ConfigError if something that is no file is in the log's place."""
         super().__init__()
         self._path = folder.absolute() / NAME
+        if self._path.exists() and not self._path.is_file():
+            raise ConfigError(
+                f"{self._path} is no file, so no log can be written there; move it away, or set "
+                "MEMCHAT_LOG=off"
+            )
         self.setFormatter(WordlessFormatter())
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record. Where that cannot be done it is left out: the work goes on."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        flags |= os.O_NONBLOCK  # a pipe in its place would be waited for until somebody reads it
         with contextlib.suppress(OSError):
             handle = os.open(self._path, flags, 0o600)
             with open(handle, "a", encoding="utf-8", errors="replace") as file:

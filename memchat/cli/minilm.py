@@ -79,9 +79,6 @@ def _download(set_to: Settings) -> None:
     from memchat.cli.progress import ProgressLine
     from memchat.providers import factory
 
-    line = ProgressLine()
-    try:
+    with ProgressLine() as line:
         folder, _ = factory.download(set_to, set_to.embed_model, line.update)
-    finally:
-        line.end()
     tables.notice(f"The model is in {folder}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
+from typing import Self
 
 from memchat.cli.text_width import shorten
 from memchat.types import Progress
@@ -19,13 +20,24 @@ BAR = 24
 
 
 class ProgressLine:
-    """Shows ``Progress`` reports, not too often, and always the last one."""
+    """Shows ``Progress`` reports, not too often, and always the last one. It ends with its ``with``
+    block."""
 
     def __init__(self) -> None:
         self._terminal = sys.stderr.isatty()
         self._shown_at = 0.0
         self._open = False
         self._pending: Progress | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Show the last report and end the line."""
+        if self._pending is not None:
+            self._show(self._pending)
+        if self._open:
+            print(file=sys.stderr, flush=True)
 
     def update(self, progress: Progress) -> None:
         """Show this, unless there is nothing to do or a report was shown just before."""
@@ -35,13 +47,6 @@ class ProgressLine:
         between = EVERY_SECONDS if self._terminal else EVERY_SECONDS_IN_A_FILE
         if progress.pause is not None or time.monotonic() - self._shown_at >= between:
             self._show(progress)
-
-    def end(self) -> None:
-        """Show the last report and end the line."""
-        if self._pending is not None:
-            self._show(self._pending)
-        if self._open:
-            print(file=sys.stderr, flush=True)
 
     def _show(self, progress: Progress) -> None:
         self._pending, self._shown_at = None, time.monotonic()

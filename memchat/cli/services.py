@@ -92,14 +92,10 @@ def migrate(
     """
     from memchat.cli.progress import ProgressLine
 
-    line = ProgressLine()
-    with open_store() as mc:
-        try:
-            done = mc.services.migrate(
-                name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
-            )
-        finally:
-            line.end()
+    with open_store() as mc, ProgressLine() as line:
+        done = mc.services.migrate(
+            name, dimensions=dimensions, max_tokens=max_tokens, progress=line.update
+        )
     if as_json:
         tables.print_json(to_json(done))
     else:
@@ -136,12 +132,8 @@ def fetch(
     is_minilm = embedding_name(name) == MINILM
     if is_minilm:
         minilm.confirm_download(yes=yes)
-    line = ProgressLine()
-    with open_store() as mc:
-        try:
-            folder, size = mc.services.fetch(name, progress=line.update)
-        finally:
-            line.end()
+    with open_store() as mc, ProgressLine() as line:
+        folder, size = mc.services.fetch(name, progress=line.update)
     if as_json:
         tables.print_json({"model": name, "folder": str(folder), "bytes": size})
         return

@@ -56,15 +56,11 @@ def export(
     """
     from memchat.cli.progress import ProgressLine
 
-    line = ProgressLine()
-    with open_store() as mc:
+    with open_store() as mc, ProgressLine() as line:
         person = known_app(mc, user, app or DEFAULT_APP)
-        try:
-            done = person.export_file(
-                file, format=format.value, all_apps=app is None, progress=line.update
-            )
-        finally:
-            line.end()
+        done = person.export_file(
+            file, format=format.value, all_apps=app is None, progress=line.update
+        )
     if as_json:
         tables.print_json(to_json(done) | {"file": str(done.file)})
         return
@@ -86,12 +82,9 @@ def import_(
     """
     from memchat.cli.progress import ProgressLine
 
-    line = ProgressLine()
     with open_store() as mc:
-        try:
+        with ProgressLine() as line:
             done = mc.user(user).import_file(file, dry_run=dry_run, progress=line.update)
-        finally:
-            line.end()
         if as_json:
             tables.print_json(to_json(done))
         else:

@@ -64,11 +64,8 @@ def backfill(
         if cues:
             _fill_cues(mc, yes=yes)
         told = _stop_on_signals(mc)
-        line = ProgressLine()
-        try:
+        with ProgressLine() as line:
             result = mc.jobs.backfill(batch=batch, progress=line.update)
-        finally:
-            line.end()
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
         _print_failures(result)
         if told:

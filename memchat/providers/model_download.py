@@ -38,6 +38,7 @@ SILENT_SECONDS = 30.0
 """A connection that is silent for so long has failed."""
 PART = ".part"
 MB = 1_000_000
+EXAMPLES = "BAAI/bge-small-en-v1.5 or intfloat/multilingual-e5-large"
 _OTHERS = (*READ_BY, "config.json", "special_tokens_map.json", PROMPTS, POOLING)
 
 
@@ -58,6 +59,11 @@ def download(model: str, folder: Path, on_progress: Callable[[Progress], None]) 
     not exist then.
     """
     if not is_installed():
+        if "/" not in model:  # as every name of fastembed's has one
+            raise InputError(
+                f"there is no model {model} to fetch; name minilm or, once fastembed is installed, "
+                f"one of its models, such as {EXAMPLES}"
+            )
         raise ConfigError(NOT_INSTALLED)
     if folder.is_dir() and not missing_files(folder):
         return 0
@@ -174,7 +180,7 @@ def _known(model: str, folder: Path) -> tuple[str, list[str]]:
     if found is None or not found["sources"]["hf"]:
         raise InputError(
             f"fastembed does not know {model}; put its files into {folder}, or name one of its "
-            "own, such as BAAI/bge-small-en-v1.5 or intfloat/multilingual-e5-large"
+            f"own, such as {EXAMPLES}"
         )
     return found["sources"]["hf"], [found["model_file"], *found["additional_files"], *_OTHERS]
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
@@ -110,6 +111,12 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
         tx.execute(delete(inbox).where(_i.id == item_id))
     else:
         tx.execute(update(inbox).where(_i.id == item_id).values(status=status))
+
+
+def holds(tx: Connection, app_id: int, values: Mapping[str, Any]) -> bool:
+    """Whether a scope row has an item, decided or not, with these values by column."""
+    same = [_i[name].is_not_distinct_from(value) for name, value in values.items()]
+    return tx.execute(select(_i.id).where(_i.app_id == app_id, *same)).first() is not None
 
 
 def texts(tx: Connection, app_id: int) -> dict[int, str]:

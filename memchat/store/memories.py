@@ -7,6 +7,7 @@ its place gets its old row back.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from sqlalchemy import Connection, or_, select
 
@@ -52,6 +53,22 @@ def by_sha1(tx: Connection, app_ids: Sequence[int], sha1: str) -> Memory | None:
     found = raw_sql.rows(tx, f"{_IN_SCOPES} AND m.sha1 = ?", raw_sql.json_list(app_ids), sha1)
     rows = map(memory_of_text, found)
     return min(rows, key=lambda m: (not m.active, m.app == ""), default=None)
+
+
+def id_of(tx: Connection, app_id: int, sha1: str) -> tuple[int, bool] | None:
+    """The id of the memory of a scope row with this sha1, also of one that waits for its purge, and
+    whether it does; None if there is none."""
+    query = select(_m.id, _m.inactive_reason).where(_m.app_id == app_id, _m.sha1 == sha1)
+    row = tx.execute(query).first()
+    return None if row is None else (row.id, row.inactive_reason == FORGOTTEN)
+
+
+def made_at(tx: Connection, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
+    """The id of the memory of these scope rows with this sha1 that was made at this time."""
+    query = select(_m.id).where(
+        _m.sha1 == sha1, _m.app_id.in_(app_ids), _m.created_at == created_at, visible
+    )
+    return tx.execute(query).scalar()
 
 
 def with_key(tx: Connection, app_ids: Sequence[int], key: str) -> list[Memory]:

@@ -184,9 +184,13 @@ def last_with_words(tx: Connection, session_ids: Sequence[int], search: str) -> 
     return {row.session_id: from_row(Message, row) for row in tx.execute(query)}
 
 
-def ids_of(tx: Connection, session_id: int) -> list[int]:
-    """The ids of the messages of a conversation."""
-    return list(tx.execute(select(_m.id).where(_m.session_id == session_id)).scalars())
+def ids_of(tx: Connection, session_id: int, *, learnable: bool = False) -> list[int]:
+    """The ids of the messages of a conversation; with ``learnable`` of those sent while memory was
+    on."""
+    query = select(_m.id).where(_m.session_id == session_id)
+    if learnable:
+        query = query.where(_m.memory == 1)
+    return list(tx.execute(query).scalars())
 
 
 def unread_texts(tx: Connection) -> list[str]:

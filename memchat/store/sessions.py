@@ -239,6 +239,18 @@ def any_in_app(tx: Connection, app_id: int) -> bool:
     return bool(raw_sql.rows(tx, "SELECT 1 FROM sessions WHERE app_id = ? LIMIT 1", app_id))
 
 
+def starts(tx: Connection, app_id: int) -> list[tuple[int, datetime]]:
+    """The ids of a scope row's sessions, each with when it began."""
+    query = select(_s.id, _s.started_at).where(_s.app_id == app_id).order_by(_s.id)
+    return [(row.id, row.started_at) for row in tx.execute(query)]
+
+
+def set_read_to(tx: Connection, session_id: int, message_id: int) -> None:
+    """Store up to which message a session was read, 0 for none."""
+    read = update(sessions).where(_s.id == session_id).values(extracted_to=message_id)
+    tx.execute(read)
+
+
 def ids_in_app(tx: Connection, app_id: int, session_ids: Sequence[int]) -> list[int]:
     """Those of these sessions that are in a scope row."""
     query = select(_s.id).where(_s.app_id == app_id, _s.id.in_(session_ids))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -111,6 +111,27 @@ def test_a_log_that_cannot_be_written_stops_no_command(run: Run, home: Path) -> 
     (home / "memchat.log").symlink_to(elsewhere)  # a link is never followed
     add(run, "profile", "city", "Lisbon")
     assert not elsewhere.exists()
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_file_in_the_log_s_place_is_refused_and_nothing_waits_for_it(
+    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, make: Callable[[Path], None]
+) -> None:
+    make(home / "memchat.log")
+    done = run("memories", "list")
+    assert (done.code, done.err) == (
+        1,
+        f"memchat: {home / 'memchat.log'} is no file, so no log can be written there; move it "
+        "away, or set MEMCHAT_LOG=off\n",
+    )
+    monkeypatch.setenv("MEMCHAT_LOG", "off")
+    assert run("memories", "list").code == 0
+
+
+def test_a_pipe_that_takes_the_log_s_place_later_keeps_nobody_waiting(tmp_path: Path) -> None:
+    log = LogFile(tmp_path)
+    os.mkfifo(tmp_path / "memchat.log")
+    log.emit(record("first"))
 
 
 def record(text: str, *args: object) -> logging.LogRecord:

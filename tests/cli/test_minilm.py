@@ -11,6 +11,7 @@ import pytest
 
 from memchat.cli.minilm import DECLINED, offer
 from memchat.config import load
+from memchat.providers import fastembed_embedder
 from memchat.providers.minilm_embedder import fetched_folder
 from tests.support import minilm
 from tests.support.cli import Run
@@ -133,3 +134,11 @@ def test_no_message_sends_a_person_without_a_checkout_to_make() -> None:
     pattern = re.compile(r"\b(run|then) make\b|\bmake (clean|setup|chat|ui)\b")
     found = [path.name for path in sources() if pattern.search(path.read_text("utf-8"))]
     assert found == ["demo.py"]  # it says make chat in a checkout, see test_demo
+
+
+@pytest.mark.skipif(fastembed_embedder.is_installed(), reason="fastembed is installed")
+def test_an_unknown_model_to_fetch_is_named_with_those_there_are(run: Run) -> None:
+    done = run("services", "fetch", "NONSENSE")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("memchat: there is no model NONSENSE to fetch; name minilm or, ")
+    assert "BAAI/bge-small-en-v1.5" in done.err

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from memchat.store import (
     apps,
     events,
+    inbox,
     keywords,
     memories,
     memory_changes,
@@ -14,8 +17,12 @@ from memchat.store import (
     person_records,
     record_kinds,
     record_rows,
+    sessions,
+    usage,
 )
-from memchat.types import Scope
+from memchat.store.inbox import NewInboxItem
+from memchat.store.new_memory import sha1_of
+from memchat.types import Scope, Usage
 from tests.support.rows import ANA, BY_HAND, keep, new, talk
 from tests.support.store import NOON
 
@@ -53,3 +60,23 @@ def test_the_keywords_of_messages_are_written_anew(tx, own) -> None:
     assert keywords.rows_holding_all(tx, "messages", [own], ["lisbon"]) == set()
     messages.write_keywords(tx, session_id, [said])
     assert keywords.rows_holding_all(tx, "messages", [own], ["lisbon"]) == {said}
+
+
+def test_rows_that_were_imported_before_are_known_again(tx, own) -> None:
+    lisbon = keep(tx, ANA, "Lisbon")
+    memory, sha1 = memories.get(tx, [own], lisbon), sha1_of("profile", "city", "Lisbon")
+    assert memory is not None
+    assert memories.id_of(tx, own, sha1) == (lisbon, False)
+    assert memories.id_of(tx, own, sha1_of("profile", "city", "Porto")) is None
+    assert memories.made_at(tx, [own], sha1, memory.created_at) == lisbon
+    assert memories.made_at(tx, [own], sha1, memory.created_at + timedelta(days=1)) is None
+    session_id, said = talk(tx, ANA, "I live in Lisbon")
+    assert sessions.starts(tx, own) == [(session_id, sessions.by_id(tx, session_id)[0].started_at)]
+    assert messages.ids_of(tx, session_id, learnable=True) == said
+    sessions.set_read_to(tx, session_id, said[-1])
+    assert sessions.by_id(tx, session_id)[0].extracted_to == said[-1]
+    inbox.add(tx, own, NewInboxItem("unsure", quote="I live in Lisbon", key="city"), NOON)
+    assert inbox.holds(tx, own, {"key": "city", "memory_type": None, "created_at": NOON})
+    assert not inbox.holds(tx, own, {"key": None})
+    usage.add(tx, own, session_id, Usage("chat", "a/model", 3, 2, 0.0, 0.1), NOON)
+    assert usage.of_app(tx, own, ("model", "prompt_tokens")) == {("a/model", 3)}

@@ -260,6 +260,11 @@ def drop_query_vectors(tx: Connection, turns: Iterable[Message]) -> None:
     embeddings.remove_unused(tx, hashes)
 
 
+def is_blanked(text: str) -> bool:
+    """Whether a text has lost all of its words to forgetting."""
+    return FILLER in text and not any(map(str.isalnum, text))
+
+
 def present_search_text(
     ctx: Context, memory: Memory, app_id: int, *, without: Collection[int] = ()
 ) -> str:

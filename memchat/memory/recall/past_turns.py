@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
 from memchat.language import numbers, text
+from memchat.memory.forgetting.redaction import is_blanked
 from memchat.memory.recall import render
 from memchat.memory.recall.ranking import ScoredSearch, ScoreParts
 from memchat.store import events, evidence, keywords, messages, replacements, sessions
@@ -134,6 +135,8 @@ def find(
         facts = drawn[i]
         if any(fact.inactive_reason == FORGOTTEN for fact in facts):
             continue  # its purge is queued, and removes words of this turn
+        if is_blanked(turn.content):
+            continue
         if _asks_the_same(turn.content, question):
             continue
         over = [

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select
-
 from memchat.errors import InputError, MemChatError
 from memchat.memory.context import Context
 from memchat.memory.transfer import record_check
@@ -23,9 +21,8 @@ from memchat.memory.transfer.known_memories import KnownMemories
 from memchat.memory.transfer.known_sessions import KnownSessions
 from memchat.memory.transfer.record_check import Values
 from memchat.memory.transfer.record_ids import RecordIds
-from memchat.store import apps, new_memory, record_kinds, record_rows, sessions
+from memchat.store import apps, inbox, new_memory, record_kinds, record_rows, sessions, usage
 from memchat.store.record_kinds import RecordKind
-from memchat.store.schema import inbox, usage
 from memchat.types import EVERY_APP, Imported, RefusedRecord, Scope
 
 _ITEM = ("created_at", "reason", "memory_type", "key", "value", "quote")
@@ -260,9 +257,7 @@ class ImportRun:
 
     def _is_answered(self, app_id: int, values: Values) -> bool:
         """Whether the same question was asked here before, or its answer is known."""
-        same = [inbox.c[name].is_not_distinct_from(values[name]) for name in _ITEM]
-        query = select(func.count()).where(inbox.c.app_id == app_id, *same)
-        if self.ctx.tx.execute(query).scalar():
+        if inbox.holds(self.ctx.tx, app_id, {name: values[name] for name in _ITEM}):
             return True
         if values["key"] is None or values["value"] is None:
             return False
@@ -290,9 +285,7 @@ class ImportRun:
         app_id = self._app_id(values)
         if app_id in self._old_apps:
             if app_id not in self._spent:
-                columns = (usage.c[name] for name in _SPENT)
-                rows = self.ctx.tx.execute(select(*columns).where(usage.c.app_id == app_id))
-                self._spent[app_id] = {tuple(row) for row in rows}
+                self._spent[app_id] = usage.of_app(self.ctx.tx, app_id, _SPENT)
             if tuple(values[name] for name in _SPENT) in self._spent[app_id]:
                 self._known["usage"] += 1
                 return

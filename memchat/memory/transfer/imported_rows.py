@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlalchemy import select, update
-
 from memchat.memory.context import Context
 from memchat.memory.facts.in_force import said_order, values_of_key
 from memchat.memory.forgetting import purge, redaction
@@ -28,8 +26,6 @@ from memchat.store import (
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.new_memory import text_hash
-from memchat.store.schema import messages as message_rows
-from memchat.store.schema import sessions as session_rows
 from memchat.types import Memory, Scope
 
 IMPORTED = "imported"
@@ -61,15 +57,13 @@ class ImportedRows:
         """Note a conversation that is new or goes on, whose messages are all written, and up to
         where it was read."""
         self._sessions[session_id] = app_id
-        row = update(session_rows).where(session_rows.c.id == session_id)
-        self.ctx.tx.execute(row.values(extracted_to=read_to))
+        sessions.set_read_to(self.ctx.tx, session_id, read_to)
         if read_to or summary:
             self._read.append(session_id)
         if summary:
             keywords.write(self.ctx.tx, "sessions", session_id, app_id, summary)
-        m = message_rows.c
-        found = select(m.id).where(m.session_id == session_id, m.memory == 1)
-        messages.write_keywords(self.ctx.tx, session_id, list(self.ctx.tx.execute(found).scalars()))
+        found = messages.ids_of(self.ctx.tx, session_id, learnable=True)
+        messages.write_keywords(self.ctx.tx, session_id, found)
 
     def add_memory(
         self, memory_id: int, app_id: int, *, replaced_by: int | None, forgotten: bool

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from memchat.memory.forgetting import tombstone_marks
-from memchat.store import events, tombstones
-from memchat.store.memories import FORGOTTEN
+from memchat.store import events, memories, tombstones
 from memchat.store.new_memory import sha1_of
-from memchat.store.schema import memories
 
 
 @dataclass(slots=True)
@@ -25,25 +23,16 @@ class KnownMemories:
     def find(self, app_id: int, sha1: str) -> tuple[int, bool] | None:
         """The id of the memory that says this, or that said it before it was edited, and whether
         it is deleted and waits for its purge; None where there is none."""
-        m = memories.c
-        here = select(m.id, m.inactive_reason).where(m.app_id == app_id, m.sha1 == sha1)
-        row = self.tx.execute(here).first()
-        if row is not None:
-            return row.id, row.inactive_reason == FORGOTTEN
+        found = memories.id_of(self.tx, app_id, sha1)
+        if found is not None:
+            return found
         edited = self._former(app_id).get(sha1)
         return None if edited is None else (edited, False)
 
     def find_moved(self, app_ids: Sequence[int], sha1: str, created_at: datetime) -> int | None:
         """The id of the memory that says this in one of these scope rows and was made at this time:
         it was moved there, from one app to all or back."""
-        m = memories.c
-        query = select(m.id).where(
-            m.sha1 == sha1,
-            m.app_id.in_(app_ids),
-            m.created_at == created_at,
-            m.inactive_reason.is_distinct_from(FORGOTTEN),
-        )
-        return self.tx.execute(query).scalar()
+        return memories.made_at(self.tx, app_ids, sha1, created_at)
 
     def is_forgotten(self, app_ids: Sequence[int], key: str, value: str, said_at: datetime) -> bool:
         """Whether this fact was forgotten after it was said. Others that share words with a

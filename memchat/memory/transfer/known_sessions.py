@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.memory.transfer.record_check import Values
-from memchat.store import messages
-from memchat.store import sessions as sessions_
-from memchat.store.schema import sessions
+from memchat.store import messages, sessions
 from memchat.types import Message, Session
 
 
@@ -50,7 +48,7 @@ class KnownSessions:
 
         What is older than its last use here was here once, and was deleted.
         """
-        found = sessions_.by_id(self.tx, session_id)
+        found = sessions.by_id(self.tx, session_id)
         here = messages.ids_of(self.tx, session_id)
         if found is None or found[0].ended_at is None or not here or here[-1] not in same.values():
             return None
@@ -61,10 +59,8 @@ class KnownSessions:
     def _starts(self, app_id: int) -> dict[datetime, list[int]]:
         if app_id not in self._by_start:
             found: defaultdict[datetime, list[int]] = defaultdict(list)
-            s = sessions.c
-            query = select(s.id, s.started_at).where(s.app_id == app_id).order_by(s.id)
-            for row in self.tx.execute(query):
-                found[row.started_at].append(row.id)
+            for session_id, started_at in sessions.starts(self.tx, app_id):
+                found[started_at].append(session_id)
             self._by_start[app_id] = dict(found)
         return self._by_start[app_id]
 

@@ -475,3 +475,13 @@ def test_what_a_sentence_says_beside_its_fact_is_still_told(mc, extract_model, a
     reply = ana.chat().send(asked)
     assert reply.read()
     assert any(word in hit.text for hit in reply.shown.hits)
+
+
+def test_a_message_that_lost_all_its_words_is_found_no_more(mc, extract_model) -> None:
+    ana, city = mc.user("ana"), fact("Zanzibar", "city", "Zanzibar")
+    session_id = talk(mc, extract_model, "Zanzibar!", "Wonderful Zanzibar", facts=[city])
+    ana.memories.delete(ana.memories.list()[0].id)
+    assert ana.sessions.messages(session_id)[0].content == "········!"
+    for question in ("1 May 2026", "fine"):
+        (line,) = [line for line in found(mc, question) if "·" in line]
+        assert line.endswith("user: Wonderful ········"), question
