@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memchat.app import Answer as Answer
+    from memchat.app import Answered as Answered
     from memchat.app import Changed as Changed
     from memchat.app import Deleted as Deleted
     from memchat.app import Exported as Exported
@@ -96,7 +97,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": (
-        "Answer Changed Deleted Exported FetchedModel MemChat Page PromptContext UseCounts User"
+        "Answer Answered Changed Deleted Exported FetchedModel MemChat Page PromptContext "
+        "UseCounts User"
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.backups": "Backups",

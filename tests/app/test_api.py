@@ -15,15 +15,15 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
-ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder
-EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported
-Inbox InboxItem InputError Insights Job Jobs JobsDone Learned MemChat MemChatError Memories
-Memory MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place
-PluginInfo Progress PromptContext ProviderError Recalled Refusal RefusedRecord Reply RestorePlan
-SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
-Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
-Why
+Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
+ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
+Elsewhere Embedder EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding
+Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned MemChat
+MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
+MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError Recalled
+Refusal RefusedRecord Reply RestorePlan SchemaError Scope ScopeError SecretError Service
+ServiceError ServiceInfo Services Session Sessions Settings StoreError StoreFull ToolCall
+Undone Usage UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
@@ -113,11 +113,14 @@ Sessions
     why(message_id: int | None = None) -> Why
 Inbox
     accept(item_id: int, *, value: str | None = None) -> Memory
+    accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered
     keep_refused(refusal_id: int) -> Memory
     list(*, status: str = 'pending') -> Sequence[InboxItem]
     question(item: InboxItem) -> str
     refusals(*, session_id: int | None = None) -> Sequence[Refusal]
     reject(item_id: int) -> InboxItem
+    reject_many(item_ids: Iterable[int]) -> Answered
+    take_back(answered: Answered) -> Sequence[InboxItem]
 Mentions
     blank(found: Elsewhere, *, hold: float = 0.0) -> Changed
     find(memory_ids: Sequence[int]) -> Elsewhere | None

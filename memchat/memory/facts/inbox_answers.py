@@ -79,13 +79,18 @@ def reject(ctx: Context, item: InboxItem) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
     tx, own = ctx.tx, ctx.scope.own
-    marks = _marks(item.key, item.value, item.quote, item.message_id)
+    found = marks(item)
     assert own is not None
-    if tombstones.find(tx, ctx.scope.ids, marks):
-        tombstones.add(tx, own, 0, marks, ctx.now)
+    if tombstones.find(tx, ctx.scope.ids, found):
+        tombstones.add(tx, own, 0, found, ctx.now)
         inbox.remove(tx, [item.id])
     else:
         inbox.decide(tx, item.id, "rejected")
+
+
+def marks(item: InboxItem) -> set[Mark]:
+    """The marks by which it is known that the words of an item were forgotten."""
+    return _marks(item.key, item.value, item.quote, item.message_id)
 
 
 def current_question(ctx: Context, item: InboxItem) -> str:
@@ -146,9 +151,9 @@ class _Acceptance:
         if what.expires_at is not None and what.expires_at < ctx.today:
             raise InputError(f"{what.name} was over on {what.expires_at}; reject it")
         fact = self._fact(target)
-        marks = _marks(what.key, what.value, self._proof()[2], what.message_id)
-        marks |= tombstone_marks.wording_marks(fact.key, fact.value)
-        tombstones.remove(ctx.tx, list(ctx.scope.ids), marks)
+        forgotten = _marks(what.key, what.value, self._proof()[2], what.message_id)
+        forgotten |= tombstone_marks.wording_marks(fact.key, fact.value)
+        tombstones.remove(ctx.tx, list(ctx.scope.ids), forgotten)
         done = ingest(self._writing_to(target), self.source, [fact], self.settings.merge_threshold)
         memory = done.changes[0].memory
         if memory is None:
@@ -248,10 +253,10 @@ def _marks(
     """The tombstone marks of a proposal."""
     if key is None or value is None:
         return set()
-    marks = tombstone_marks.fact_marks(key, value)
+    found = tombstone_marks.fact_marks(key, value)
     if quote is not None and message_id is not None:
-        marks |= tombstone_marks.proof_marks(key, quote, message_id)
-    return marks
+        found |= tombstone_marks.proof_marks(key, quote, message_id)
+    return found
 
 
 def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause: Cause) -> Memory:
