@@ -176,7 +176,12 @@ def show_problem(at: str = "") -> None:
 
 def sentence(text: str) -> str:
     """An error's line as a sentence of the page."""
-    return literal(text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else "."))
+    return literal(as_sentence(text))
+
+
+def as_sentence(text: str) -> str:
+    """A line with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 # Memories in words

@@ -9,6 +9,7 @@ from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
 from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
+from memchat.memory.facts.in_force import in_words
 from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
 from memchat.memory.facts.proposal import Proposal, of_item, of_refusal, target_of
 from memchat.memory.forgetting import tombstone_marks
@@ -108,11 +109,11 @@ def current_question(ctx: Context, item: InboxItem) -> str:
 def question(item: InboxItem, target: Memory | None, newer: Memory | None = None) -> str:
     """What a yes to an item does, as a question. ``target`` is the memory that it would replace or
     end, None where that is gone or changed; of a pair, ``newer`` replaces it."""
-    known = f"{target.key}: {target.value}" if target is not None else ""
+    known = in_words(target) if target is not None else ""
     if item.key is None:
         if target is None or (item.related_id is not None and newer is None):
             return "What it is about is gone."
-        pair = f"Replace {known} by {newer.key}: {newer.value}?" if newer is not None else ""
+        pair = f"Replace {known} by {in_words(newer)}?" if newer is not None else ""
         return pair or f"Is {known} over?"
     said = f"You said “{' '.join(item.quote.split())}”. " if item.quote else ""
     from_day = f" from {item.starts_at.isoformat()}" if item.starts_at is not None else ""
@@ -127,7 +128,7 @@ def question(item: InboxItem, target: Memory | None, newer: Memory | None = None
         return f"{said}Does that confirm {known}?"
     gone = item.target_id is not None and item.relation in ("updates", "same")
     gone_words = "What that would replace is gone or has changed. " if gone else ""
-    return f"{said}{gone_words}Remember {item.key}: {item.value}{from_day}?"
+    return f"{said}{gone_words}Remember {in_words(item)}{from_day}?"
 
 
 @dataclass(frozen=True, slots=True)

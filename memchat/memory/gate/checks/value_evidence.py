@@ -73,7 +73,7 @@ def _check_words(case: Case, known: str) -> None:
     added = [word for word in added if not _inflects(_bare(word), spoken)]
     added += sorted(set(_HAN.findall(fold(case.candidate.value).text)) - set(fold(around).text))
     if added:
-        case.signals.append("its value has words that nobody said")
+        case.signals.append("it has words that you did not say")
 
 
 def _bare(text: str) -> str:
@@ -99,4 +99,4 @@ def _check_pieces(case: Case) -> None:
     for turn, span in case.proofs:
         for left, right in zip(span.pieces, span.pieces[1:], strict=False):
             if len(content_words(turn.text[left[1] : right[0]])) > 1:
-                case.signals.append("the quote leaves out words in between")
+                case.signals.append("words in between were left out")
