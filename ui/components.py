@@ -200,7 +200,7 @@ def described(memory: Memory) -> str:
     if memory.expires_at is not None:
         parts.append(f"until {memory.expires_at:%-d %B %Y}")
     if not memory.app:
-        parts.append("in every app")
+        parts.append("in every space")
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
     return literal(" · ".join(parts))

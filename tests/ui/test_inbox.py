@@ -33,7 +33,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         inbox.add(tx, own, held, mc.now)
     item = ana.inbox.list()[-1]
     at = app("inbox")
-    assert "it may be a wish" in text(at)
+    assert "Why it waits: It may be a wish." in text(at)
     if answer == "edit":
         press(at, f"decide-{item.id}")
         at.text_input(key=f"decided-{item.id}").set_value("hojicha")

@@ -40,7 +40,7 @@ def show() -> None:
     )
     st.caption(
         "Memories with their history, conversations, the inbox, and what replies were given, of "
-        "every app; no keys and no settings. Nothing in the file is encrypted."
+        "every space; no keys and no settings. Nothing in the file is encrypted."
     )
     upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
     st.button(

@@ -18,7 +18,7 @@ ENDING = 5
 
 def page() -> None:
     """One run."""
-    ui.heading("Insights", f"How the memory of the app “{ui.literal(ui.app_name())}” is doing.")
+    ui.heading("Insights", f"How the memory of the space “{ui.literal(ui.app_name())}” is doing.")
     ui.show_problem()
     figures = ui.person().memories.insights()
     if not figures.kept and not figures.said:
@@ -112,7 +112,7 @@ def _cost(totals: Sequence[UsageTotal]) -> None:
         return
     known = [t.cost_usd for t in totals if t.cost_usd is not None]
     st.caption(
-        f"${sum(known):.4f} in all apps together, by the price list on this machine"
+        f"${sum(known):.4f} in all spaces together, by the price list on this machine"
         + ("." if len(known) == len(totals) else "; some models have no known price.")
     )
     st.table(

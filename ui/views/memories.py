@@ -9,7 +9,7 @@ import streamlit as st
 from memchat.config.model_defaults import WORDS_ONLY
 from memchat.types import MEMORY_TYPES, CreatedBy, Job, Memory, Wanted
 from ui import components as ui
-from ui import forgetting, memory_details, memory_form
+from ui import forgetting, memory_details, memory_form, space
 
 PAGE = 20
 STATUSES = {
@@ -36,10 +36,9 @@ def page() -> None:
     """One run."""
     st.session_state.setdefault("chosen", set())
     ui.heading("Memories", "What is remembered about you, and where it comes from.")
-    switch = ui.person().memory_switch()
-    if not switch.on:
+    if not ui.person().memory_switch().on:
         st.info(
-            f"Nothing new is remembered: {ui.literal(switch.reason)}. What is here can still be "
+            f"Nothing new is remembered: {ui.literal(space.why_off())}. What is here can still be "
             "read, changed and forgotten. The switch is in Settings."
         )
     ui.show_problem()

@@ -219,7 +219,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> str:
     if not memory.active:
         days.append(memory.inactive_reason or "inactive")
     if memory.app == EVERY_APP:
-        days.append("in every app")
+        days.append("kept everywhere")
     return f"#{memory.id} {memory.key}: {memory.value} ({', '.join(days)})"
 
 
