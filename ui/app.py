@@ -11,7 +11,7 @@ from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from ui import components as ui
-from ui import elsewhere, hold, sidebar
+from ui import elsewhere, hold, old_backups, sidebar
 from ui.desk import Desk
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ def _draw(desk: Desk) -> None:
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())
     elsewhere.bar()
+    old_backups.bar()
     page.run()
 
 

@@ -9,7 +9,7 @@ import streamlit as st
 
 from memchat.types import Elsewhere
 from ui import components as ui
-from ui import hold
+from ui import hold, old_backups
 from ui.desk import Task
 from ui.hold import Hold
 
@@ -31,6 +31,7 @@ def forget(ids: Sequence[int]) -> None:
         st.session_state.update({"elsewhere": found, "elsewhere of": ui.app_name()})
     words = f"Forgot {ui.plural(len(ids), 'memory', 'memories')}. {GONE}"
     held = hold.keep(words, seconds, _undo, memory_ids=ids)
+    old_backups.look()
     work = partial(user.memories.delete_many, ids, hold=seconds)
     hold.begin(Task("Forgetting", len(ids), work), held)
     if held not in hold.alive():

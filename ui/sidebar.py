@@ -6,7 +6,7 @@ import streamlit as st
 
 from memchat.types import Session
 from ui import components as ui
-from ui import reading, space
+from ui import old_backups, reading, space
 from ui.desk import Talk
 
 LISTED = 30
@@ -172,7 +172,8 @@ def _delete(session_id: int, title: str) -> None:
     with st.container(horizontal=True):
         if st.button("Delete for good", key="delete-talk", type="primary"):
             ui.desk().drop(ui.app_name(), session_id)
-            ui.attempt(lambda: ui.person().sessions.delete(session_id, keep_memories=keep))
+            if ui.attempt(lambda: ui.person().sessions.delete(session_id, keep_memories=keep)):
+                old_backups.look()
             state["here"] = None if state["here"] == session_id else state["here"]
             talk: Talk | None = state.get("talk")
             if talk is not None and talk.session_id == session_id:

@@ -180,6 +180,7 @@ Services
 Backups
     create(file: Path | str | None = None, *, progress: Callable[[Progress], None] | None =
         None) -> Backup
+    delete(files: Iterable[Path | str]) -> Sequence[Path]
     list() -> Sequence[Backup]
     perhaps_forgotten() -> Sequence[Path]
     plan_restore(file: Path | str) -> RestorePlan

@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from ui import components as ui
-from ui import sidebar
+from ui import old_backups, sidebar
 
 
 def show() -> None:
@@ -40,5 +40,6 @@ def _confirm() -> None:
         if ui.attempt(lambda: ui.person().delete_all()):
             st.session_state.update(talk=None, here=None, taught=None, audited=None)
             sidebar.go(None)
+            old_backups.look()
             st.toast("Everything is gone.")
         st.rerun()
