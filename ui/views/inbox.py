@@ -24,7 +24,8 @@ def page() -> None:
     if not items:
         ui.empty(
             "Nothing waits",
-            "What a chat says in doubt, about others, or against what is known comes here first.",
+            "What a chat says in doubt, about others, or against what is known waits here for your "
+            "yes or no.",
             "inbox",
         )
         return
