@@ -81,9 +81,11 @@ if TYPE_CHECKING:
     from memchat.types import Place as Place
     from memchat.types import PluginInfo as PluginInfo
     from memchat.types import Progress as Progress
+    from memchat.types import Question as Question
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
     from memchat.types import RefusedRecord as RefusedRecord
+    from memchat.types import ReplyParts as ReplyParts
     from memchat.types import RestorePlan as RestorePlan
     from memchat.types import Scope as Scope
     from memchat.types import Service as Service
@@ -124,8 +126,9 @@ _HOMES = {
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
         "Evidence Finding Given Hit Imported InboxItem Insights Job Learned Memory MemoryChanges "
-        "MemorySwitch Message Place PluginInfo Progress Recalled Refusal RefusedRecord "
-        "RestorePlan Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted Why "
+        "MemorySwitch Message Place PluginInfo Progress Question Recalled Refusal RefusedRecord "
+        "ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted "
+        "Why "
     ),
 }
 """The public names, by the module that defines them."""

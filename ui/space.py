@@ -51,10 +51,8 @@ def _usable(name: str) -> str:
     name, desk = clean_name(name, "space"), ui.desk()
     try:
         desk.mc.user(desk.user, app=name).memory_switch()
-    except ScopeError:
-        raise ScopeError(
-            "the space name holds a character that cannot be seen; type it in plain letters"
-        ) from None
+    except ScopeError as error:
+        raise ScopeError(str(error).replace("the app name", "the space name")) from None
     return name
 
 

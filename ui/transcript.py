@@ -95,8 +95,8 @@ def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: str
         if turn.status == "partial":
             cut = _cut(talk, turn) if last else None
             st.caption(cut or "Stopped before its end.")
-    if last and talk is not None and talk.chat.asking:
-        memory_reply.answers(turn.content)
+    if last and talk is not None and talk.chat.question is not None:
+        memory_reply.answers(talk.chat.question)
     with st.container(key=f"under-{n}", horizontal=True):
         st.html(copy_button(turn.content), width="content")
         if turn.id and st.button("Why this answer", key=f"why-{n}", type="tertiary"):

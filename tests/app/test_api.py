@@ -20,10 +20,10 @@ ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder
 Elsewhere Embedder EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding
 Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned MemChat
 MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
-MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError Recalled
-Refusal RefusedRecord Reply RestorePlan SchemaError Scope ScopeError SecretError Service
-ServiceError ServiceInfo Services Session Sessions Settings StoreError StoreFull ToolCall
-Undone Usage UsageTotal UseCounts User Wanted Why
+MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError Question
+Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError Scope ScopeError
+SecretError Service ServiceError ServiceInfo Services Session Sessions Settings StoreError
+StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
@@ -106,6 +106,7 @@ Sessions
     messages(session_id: int) -> Sequence[Message]
     mute(memory_id: int, session_id: int) -> Memory
     of_message(message_id: int) -> Session
+    parts(reply: Message) -> ReplyParts
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
@@ -129,7 +130,6 @@ Apps
     list() -> Sequence[AppInfo]
 Chat
     abandon() -> None
-    asking -> bool
     end(*, wait: bool = True) -> Learned | None
     failure -> str | None
     incognito -> bool
@@ -137,6 +137,7 @@ Chat
     left_out -> frozenset[int]
     memory -> MemorySwitch
     notice() -> str | None
+    question -> Question | None
     reading -> bool
     redo(text: str | None = None, *, timeout: float | None = None) -> Reply
     scope -> Scope
