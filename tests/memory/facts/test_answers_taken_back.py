@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
 from memchat import MemChat
 from memchat.errors import InputError
@@ -12,6 +15,7 @@ from memchat.store import raw_sql
 from memchat.store.inbox import NewInboxItem
 from memchat.types import InboxItem
 from tests.support import private
+from tests.support.kills import Victim, child_store, wait_for_the_kill
 
 
 def ask(mc: MemChat, *items: NewInboxItem) -> list[InboxItem]:
@@ -134,3 +138,32 @@ def test_an_item_whose_message_was_deleted_meanwhile_does_not_come_back(mc: MemC
     answered = ana.inbox.reject_many([item.id])
     ana.sessions.delete(chat.session_id)
     assert ana.inbox.take_back(answered) == [] and ana.inbox.list() == []
+
+
+def killed_in_the_second_answer(home: Path, reached: Connection) -> None:
+    """Say yes to three items; the process waits to be killed when the second is stored."""
+    with child_store(home) as mc:
+        stored: list[str] = []
+
+        def look(_connection, _cursor, statement, *_rest) -> None:
+            stored.extend(["one"] if statement.startswith("RELEASE SAVEPOINT") else [])
+            if len(stored) == 2:
+                wait_for_the_kill(reached)
+
+        event.listen(private.engine(private.database(mc)), "after_cursor_execute", look)
+        mc.user("ana").inbox.accept_many([1, 2, 3])
+        reached.send("done")
+
+
+def test_answers_of_a_process_that_was_killed_meanwhile_are_all_still_to_be_given(
+    tmp_path: Path,
+) -> None:
+    with child_store(tmp_path) as mc:
+        items = ask(mc, tea("sencha tea"), tea("mint tea"), tea("rooibos tea"))
+    victim = Victim(killed_in_the_second_answer, tmp_path)
+    assert victim.said is None
+    victim.kill()
+    with child_store(tmp_path) as mc:
+        ana = mc.user("ana")
+        assert ana.inbox.list() == items and ana.memories.list() == []
+        assert len(ana.inbox.accept_many(item.id for item in items).items) == 3
