@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from memchat.app import Answer as Answer
+    from memchat.app import Answered as Answered
     from memchat.app import Changed as Changed
     from memchat.app import Deleted as Deleted
     from memchat.app import Exported as Exported
@@ -81,9 +82,11 @@ if TYPE_CHECKING:
     from memchat.types import Place as Place
     from memchat.types import PluginInfo as PluginInfo
     from memchat.types import Progress as Progress
+    from memchat.types import Question as Question
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
     from memchat.types import RefusedRecord as RefusedRecord
+    from memchat.types import ReplyParts as ReplyParts
     from memchat.types import RestorePlan as RestorePlan
     from memchat.types import Scope as Scope
     from memchat.types import Service as Service
@@ -97,7 +100,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": (
-        "Answer Changed Deleted Exported FetchedModel MemChat Page PromptContext UseCounts User"
+        "Answer Answered Changed Deleted Exported FetchedModel MemChat Page PromptContext "
+        "UseCounts User"
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.backups": "Backups",
@@ -123,9 +127,9 @@ _HOMES = {
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
         "Evidence Finding Given Hit Imported InboxItem Insights Job Learned LongMessage Memory "
-        "MemoryChanges MemorySwitch Message Place PluginInfo Progress Recalled Refusal "
-        "RefusedRecord RestorePlan Scope Service ServiceInfo Session Undone Usage UsageTotal "
-        "Wanted Why "
+        "MemoryChanges MemorySwitch Message Place PluginInfo Progress Question Recalled Refusal "
+        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage "
+        "UsageTotal Wanted Why "
     ),
 }
 """The public names, by the module that defines them."""

@@ -11,7 +11,7 @@ from streamlit.errors import FragmentHandledException
 
 from memchat.errors import MemChatError
 from ui import components as ui
-from ui import elsewhere, forgetting, sidebar
+from ui import elsewhere, hold, old_backups, sidebar
 from ui.desk import Desk
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ def _draw(desk: Desk) -> None:
     sidebar.show()
     desk.seen(st.session_state["tab"], sidebar.here())
     elsewhere.bar()
+    old_backups.bar()
     page.run()
 
 
@@ -71,7 +72,7 @@ def main() -> None:
             f"This page failed ({type(error).__name__}), and nothing was lost. Reload it; if it "
             "fails again, start with MEMCHAT_DEBUG=1 and report what the terminal says."
         )
-    forgetting.bars()
+    hold.bars()
 
 
 main()

@@ -46,9 +46,8 @@ def columns(days: Days, what: str) -> None:
 
 
 def bars(counts: Mapping[str, int]) -> None:
-    """A count for each name."""
+    """A count for each name; nothing where there are none."""
     if not counts:
-        st.caption("None yet.")
         return
     top = max(counts.values())
     rows = "".join(

@@ -176,7 +176,12 @@ def show_problem(at: str = "") -> None:
 
 def sentence(text: str) -> str:
     """An error's line as a sentence of the page."""
-    return literal(text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else "."))
+    return literal(as_sentence(text))
+
+
+def as_sentence(text: str) -> str:
+    """A line with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
 
 # Memories in words
@@ -195,7 +200,7 @@ def described(memory: Memory) -> str:
     if memory.expires_at is not None:
         parts.append(f"until {memory.expires_at:%-d %B %Y}")
     if not memory.app:
-        parts.append("in every app")
+        parts.append("in every space")
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
     return literal(" · ".join(parts))

@@ -1,11 +1,18 @@
-"""A person's yes or no to what waits in the inbox, wherever it is asked."""
+"""A person's yes or no to what waits in the inbox, wherever it is asked. Each can be undone."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import streamlit as st
 
+from memchat.app import Answered
 from memchat.types import InboxItem
 from ui import components as ui
+from ui import hold
+from ui.hold import Hold
+
+UNDO_SECONDS = 10.0
 
 
 def label(item: InboxItem) -> str:
@@ -15,25 +22,55 @@ def label(item: InboxItem) -> str:
     return {"updates": "Replace it", "ends": "It is over"}.get(item.relation, "Keep")
 
 
+def has_words(item: InboxItem) -> bool:
+    """Whether a yes needs no other words: a hidden secret has to be written again."""
+    return item.relation == "ends" or not item.masked
+
+
 def buttons(item: InboxItem) -> None:
-    """A yes and a no. A hidden secret has to be written again, which the Inbox page asks for."""
+    """A yes and a no."""
     key = f"chat-{item.id}"
-    if item.masked and item.relation != "ends":
-        st.page_link("views/inbox.py", label="Write it again in the Inbox")
+    if has_words(item):
+        st.button(label(item), key=f"accept-{key}", on_click=accept, args=([item.id],))
     else:
-        st.button(label(item), key=f"accept-{key}", on_click=accept, args=(item.id,))
+        st.page_link("views/inbox.py", label="Write it again in the Inbox")
     no = "Leave both" if item.related_id else "Reject"
-    st.button(no, key=f"reject-{key}", type="tertiary", on_click=reject, args=(item.id,))
+    st.button(no, key=f"reject-{key}", type="tertiary", on_click=reject, args=([item.id],))
 
 
-def accept(item_id: int) -> None:
-    """Say yes."""
-    if ui.attempt(lambda: ui.person().inbox.accept(item_id)):
+def accept(item_ids: Sequence[int]) -> None:
+    """Say yes to items."""
+    _answer(lambda: ui.person().inbox.accept_many(item_ids), "kept")
+
+
+def reword(item_id: int, value: str, *, at: str) -> bool:
+    """Say yes to an item in other words; whether it was kept. An error is shown in the place
+    ``at``."""
+    inbox = ui.person().inbox
+    return _answer(lambda: inbox.accept_many([item_id], values={item_id: value}), "kept", at)
+
+
+def reject(item_ids: Sequence[int]) -> None:
+    """Say no to items."""
+    _answer(lambda: ui.person().inbox.reject_many(item_ids), "rejected")
+
+
+def _answer(work: Callable[[], Answered], done: str, at: str = "") -> bool:
+    """Answer items; whether that could be done for all."""
+    came: list[Answered] = []
+    if not ui.attempt(lambda: came.append(work()), at=at):
+        return False
+    answered = came[0]
+    if answered.items:
         ui.desk().wake()
-        st.toast("Done.")
+        count = ui.plural(len(answered.items), "item")
+        words = f"{done.capitalize()}: {count}. Can be undone for"
+        hold.keep(words, UNDO_SECONDS, lambda held: _take_back(held, answered))
+    if answered.failed:
+        reasons = " ".join(dict.fromkeys(map(ui.as_sentence, answered.failed.values())))
+        ui.problem(f"{ui.plural(len(answered.failed), 'item')} not {done}. {reasons}", at=at)
+    return not answered.failed
 
 
-def reject(item_id: int) -> None:
-    """Say no."""
-    if ui.attempt(lambda: ui.person().inbox.reject(item_id)):
-        st.toast("Rejected. The same is not asked again.")
+def _take_back(held: Hold, answered: Answered) -> None:
+    ui.attempt(lambda: held.person.inbox.take_back(answered))

@@ -9,7 +9,7 @@ import streamlit as st
 
 from memchat.types import Change, InboxItem, Refusal, Session, Undone
 from ui import components as ui
-from ui import decisions, refused
+from ui import decisions, old_backups, refused
 
 WHAT = {"added": "Remembered", "revived": "Remembered again", "superseded": "Changed"}
 WHAT |= {"ended": "No longer holds", "merged": "Merged with what was known"}
@@ -128,6 +128,7 @@ def _unlearn(message_id: int, memory_id: int) -> None:
     done: list[Undone] = []
     if not ui.attempt(lambda: done.append(sessions.unlearn(message_id, memory_id=memory_id))):
         return
+    old_backups.look()
     if done[0].kept and not (done[0].gone or done[0].back):
         st.toast("It stays: you said it elsewhere, too, or entered it yourself.")
     else:

@@ -20,7 +20,7 @@ WHAT = {
     "end": "ended",
     "expire": "its last day was over",
     "restore": "brought back",
-    "move": "moved to another app",
+    "move": "moved to another space",
     "pin": "pinned",
     "unpin": "no longer pinned",
     "show": "brought back",

@@ -109,6 +109,6 @@ def _fields(memory: Memory | None) -> tuple[str, str, str, date | None, bool]:
         key=f"until-{number}",
     )
     everywhere = right.checkbox(
-        "In every app", value=bool(memory and not memory.app), key=f"everywhere-{number}"
+        "In every space", value=bool(memory and not memory.app), key=f"everywhere-{number}"
     )
     return kind, key, value, until, everywhere

@@ -1,6 +1,6 @@
 """The server of the app: no page it serves reaches out, and no other page reaches in.
 
-The content security policy is the second wall behind ``ui.replies``, which draws a model's words
+The content security policy is the second wall behind ``ui.reply_html``, which draws a model's words
 without anything active: a browser that obeys it fetches nothing from elsewhere whatever is drawn.
 """
 

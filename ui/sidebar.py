@@ -1,13 +1,12 @@
-"""The sidebar: which app, and its conversations; and which conversation a tab is in."""
+"""The sidebar: which space, and its conversations; and which conversation a tab is in."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from memchat.errors import ScopeError
-from memchat.types import Message, Session, clean_name
+from memchat.types import Message, Session
 from ui import components as ui
-from ui import keyboard, reading
+from ui import keyboard, old_backups, reading, space
 from ui.desk import Talk
 from ui.marks import excerpt, marked
 
@@ -19,26 +18,15 @@ TAUGHT = 8
 
 
 def arrive() -> None:
-    """What a tab's address says, at its first run: the app, and the conversation."""
+    """What a tab's address says, at its first run: the space, and the conversation."""
     state = st.session_state
     if "arrived" in state:
         return
     state["arrived"] = True
-    state["app"] = "default"
-    try:
-        state["app"] = _usable(st.query_params.get("app") or "default")
-    except ScopeError as error:
-        ui.problem(str(error))
+    space.arrive(st.query_params.get("app") or "default")
     number = st.query_params.get("c", "")
     state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
     state["listed"] = LISTED
-
-
-def _usable(name: str) -> str:
-    """The app of this name, there or new. Raises ScopeError for a name that cannot be used."""
-    name, desk = clean_name(name, "app"), ui.desk()
-    desk.mc.user(desk.user, app=name).memory_switch()
-    return name
 
 
 def here() -> Talk | None:
@@ -70,7 +58,10 @@ def begin(*, incognito: bool = False) -> None:
 def show() -> None:
     """Draw it."""
     with st.sidebar:
-        _apps()
+        if (chosen := space.show()) is not None:
+            begin()
+            st.session_state["app"] = chosen
+            st.rerun()
         with st.container(horizontal=True, gap="small"):
             st.button("New chat", key="new", on_click=begin, type="primary")
             st.button(
@@ -82,27 +73,6 @@ def show() -> None:
             )
         _talks()
         keyboard.button()
-
-
-def _apps() -> None:
-    state = st.session_state
-    names = sorted({"default", state["app"], *(app.name for app in ui.person().apps.list())})
-    chosen = st.selectbox(
-        "App",
-        names,
-        index=names.index(state["app"]),
-        accept_new_options=True,
-        placeholder="Choose, or type a new name",
-    )
-    if chosen and chosen != state["app"]:
-        try:
-            name = _usable(chosen)
-        except ScopeError as error:
-            st.error(ui.sentence(str(error)))
-            return
-        begin()
-        state["app"] = name
-        st.rerun()
 
 
 @st.fragment
@@ -234,7 +204,8 @@ def _delete(session_id: int, title: str) -> None:
     with st.container(horizontal=True):
         if st.button("Delete for good", key="delete-talk", type="primary"):
             ui.desk().drop(ui.app_name(), session_id)
-            ui.attempt(lambda: ui.person().sessions.delete(session_id, keep_memories=keep))
+            if ui.attempt(lambda: ui.person().sessions.delete(session_id, keep_memories=keep)):
+                old_backups.look()
             state["here"] = None if state["here"] == session_id else state["here"]
             talk: Talk | None = state.get("talk")
             if talk is not None and talk.session_id == session_id:

@@ -107,8 +107,8 @@ def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: str
             st.caption(
                 f"The model was sent this chat without its first {ui.plural(dropped, 'turn')}."
             )
-    if last and talk is not None and talk.chat.asking:
-        memory_reply.answers(turn.content)
+    if last and talk is not None and talk.chat.question is not None:
+        memory_reply.answers(talk.chat.question)
     with st.container(key=f"under-{n}", horizontal=True):
         st.html(copy_button(turn.content), width="content")
         if turn.id and st.button("Why this answer", key=f"why-{n}", type="tertiary"):

@@ -13,6 +13,7 @@ from memchat.app.memchat import MemChat
 from memchat.app.page import Page
 from memchat.app.results import (
     Answer,
+    Answered,
     Changed,
     Deleted,
     Exported,
@@ -24,6 +25,7 @@ from memchat.app.user import User
 
 __all__ = [
     "Answer",
+    "Answered",
     "Changed",
     "Deleted",
     "Exported",

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memchat.errors import InputError, StoreError
+from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import backup_comparison, backup_copy, backup_files, restore
 from memchat.store.backup_copy import Report
 from memchat.store.database import FILE
@@ -61,13 +61,29 @@ class Backups:
         Gives the files that were deleted. Raises InputError for a ``keep`` below 0, StoreError
         where a file cannot be deleted.
         """
-        gone = self.prunable(keep=keep)
-        for path in gone:
+        return self._deleted(self.prunable(keep=keep))
+
+    def delete(self, files: Iterable[Path | str]) -> Sequence[Path]:
+        """Delete these backups of the store's folder, by path or by name.
+
+        Raises NotFound for a file that is no backup there, and nothing is deleted then; StoreError
+        where a file cannot be deleted.
+        """
+        there = {path.name: path for path in backup_files.find(self._home)}
+        wanted = [Path(file) for file in files]
+        for file in wanted:
+            found = there.get(file.name)
+            if found is None or file.parent not in (Path(), found.parent):
+                raise NotFound(f"{file} is no backup in {self._home}; see memchat backup list")
+        return self._deleted([there[file.name] for file in wanted])
+
+    def _deleted(self, files: Sequence[Path]) -> Sequence[Path]:
+        for path in files:
             try:
                 backup_files.delete(path)
             except OSError as error:
                 raise StoreError(f"{path} cannot be deleted ({error.strerror})") from error
-        return gone
+        return files
 
     def prunable(self, *, keep: int = 0) -> Sequence[Path]:
         """The files that ``prune`` would delete. Raises InputError for a ``keep`` below 0."""

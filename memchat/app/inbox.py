@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice
+from memchat.app.results import Answered
 from memchat.app.room import Room
-from memchat.errors import NotFound
-from memchat.store import inbox, refusals
+from memchat.errors import InputError, NotFound
+from memchat.memory.context import Context
+from memchat.store import events, inbox, refusals, row_images
 from memchat.types import InboxItem, Memory, Refusal
 
 
@@ -53,6 +55,47 @@ class Inbox(Room):
             inbox_answers.reject(self._context(tx, ensure=True), item)
         return item
 
+    def accept_many(
+        self, item_ids: Iterable[int], *, values: Mapping[int, str] | None = None
+    ) -> Answered:
+        """Say yes to many items at once, with other words for those in ``values``, by id.
+
+        All is done in one transaction. Items that ``accept`` refuses wait as before; the result
+        says why.
+        """
+        from memchat.memory.facts import inbox_answers
+
+        embeds, words = self._assembly.embeds(), values or {}
+
+        def yes(ctx: Context, item: InboxItem) -> None:
+            value = words.get(item.id)
+            inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
+
+        return self._answer_many(item_ids, yes)
+
+    def reject_many(self, item_ids: Iterable[int]) -> Answered:
+        """Say no to many items at once, in one transaction."""
+        from memchat.memory.facts import inbox_answers
+
+        return self._answer_many(item_ids, inbox_answers.reject)
+
+    def take_back(self, answered: Answered) -> Sequence[InboxItem]:
+        """Undo what ``accept_many`` or ``reject_many`` did; the items that wait again.
+
+        What a yes stored is deleted, and what it replaced or ended is as it was. An item whose
+        words were forgotten meanwhile does not come back. Raises InputError where a memory that it
+        concerns was changed since; nothing is undone then.
+        """
+        from memchat.memory.facts import answer_undo
+        from memchat.memory.forgetting import purge
+
+        with self._database.write() as tx:
+            ctx = self._context(tx)
+            back, stale = answer_undo.take_back(ctx, answered.items, answered.before, answered.at)
+            self._assembly.drop_vectors(tx, stale)
+        purge.scrub(self._database)
+        return back
+
     def refusals(self, *, session_id: int | None = None) -> Sequence[Refusal]:
         """What was proposed from conversations, or from one of them, and not kept, oldest first."""
         with self._database.read() as tx:
@@ -74,6 +117,29 @@ class Inbox(Room):
             refused = self._found_refusal(tx, refusal_id)
             ctx = self._context(tx, ensure=True)
             return inbox_answers.keep_refused(ctx, refused, self._settings, embeds=embeds)
+
+    def _answer_many(
+        self, item_ids: Iterable[int], answer: Callable[[Context, InboxItem], object]
+    ) -> Answered:
+        done: list[InboxItem] = []
+        failed: dict[int, str] = {}
+        with self._database.write() as tx:
+            ctx = self._context(tx, ensure=True)
+            since = max(events.latest(tx, app_id) for app_id in ctx.scope.ids)
+            for item_id in dict.fromkeys(item_ids):
+                try:
+                    item = self._found_item(tx, item_id)
+                    with tx.begin_nested():
+                        answer(ctx, item)
+                except (InputError, NotFound) as error:
+                    failed[item_id] = str(error)
+                else:
+                    done.append(item)
+            # Another transaction sees the rows as they were until this one is committed.
+            with self._database.read() as before:
+                ids = [item.id for item in done]
+                images = row_images.take(before, tx, ids, ctx.scope.ids, since)
+        return Answered(tuple(done), failed, ctx.now, images)
 
     def _found_item(self, tx: Connection, item_id: int) -> InboxItem:
         item = inbox.get(tx, self._ids(tx).ids, item_id)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from memchat.types import Recalled
+from memchat.store.row_images import RowImages
+from memchat.types import InboxItem, Recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,21 @@ class Deleted:
     memories: int
     sessions: int = 0
     apps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Inbox items that were answered at once, which ``Inbox.take_back`` undoes.
+
+    What it needs for that is kept in this object alone, and not in the store.
+    """
+
+    items: tuple[InboxItem, ...]
+    failed: Mapping[int, str]
+    """Why others could not be answered, by their ids: they wait as before."""
+    at: datetime
+    before: RowImages = field(repr=False)
+    """The rows as they were before, for ``take_back`` alone."""
 
 
 @dataclass(frozen=True, slots=True)

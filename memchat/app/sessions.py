@@ -12,7 +12,18 @@ from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import apps, jobs, messages, muted, prompts, receipts, sessions
-from memchat.types import Change, Hit, LongMessage, Memory, Message, Session, Undone, Why, one_line
+from memchat.types import (
+    Change,
+    Hit,
+    LongMessage,
+    Memory,
+    Message,
+    ReplyParts,
+    Session,
+    Undone,
+    Why,
+    one_line,
+)
 
 TITLE_LIMIT = 80
 
@@ -214,6 +225,18 @@ class Sessions(Room):
         """What a reply was given of the memories, in the order in which it was shown."""
         with self._database.read() as tx:
             return receipts.of_reply(tx, self._found_message(tx, message_id).id)
+
+    def parts(self, reply: Message) -> ReplyParts:
+        """A reply in its parts: the memories that code listed in it, and the question at its end.
+
+        That code listed them is proved by its receipt, and not by its words.
+        """
+        from memchat.memory.commands import reply_parts
+
+        listed: tuple[int, ...] = ()
+        if reply.id and reply_parts.lists(reply.content):
+            listed = tuple(hit.id for hit in self.receipt(reply.id) if hit.channel == "listed")
+        return reply_parts.split(reply.content, listed)
 
     def mute(self, memory_id: int, session_id: int) -> Memory:
         """Keep a memory that is not relevant there out of the rest of a conversation."""

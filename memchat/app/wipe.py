@@ -33,24 +33,27 @@ def wipe_files(home: Path, *, with_settings: bool = False) -> Sequence[Path]:
 
 
 def wipe(home: Path, *, with_settings: bool = False) -> Sequence[Path]:
-    """Delete these files; gives those that were deleted.
+    """Delete these files; gives those that were there before it began.
 
     Raises StoreError while the store is open, here or in another process, or where a file cannot be
     deleted, and SchemaError for a database of something else.
     """
-    store = home / FILE
+    store, there = home / FILE, wipe_files(home, with_settings=with_settings)
     if not store.exists():
-        return _deleted(wipe_files(home, with_settings=with_settings))
+        _delete(there)
+        return there
     try:
         with restore.exclusive(store):
-            return _deleted(wipe_files(home, with_settings=with_settings))
+            # SQLite has made files beside the store meanwhile, and deleted others.
+            _delete(wipe_files(home, with_settings=with_settings))
     except sqlite3.DatabaseError as error:
         if not damaged(error):
             raise StoreError(f"{store} cannot be locked ({error}); nothing was deleted") from error
-        return _deleted(wipe_files(home, with_settings=with_settings))
+        _delete(wipe_files(home, with_settings=with_settings))
+    return there
 
 
-def _deleted(paths: Sequence[Path]) -> Sequence[Path]:
+def _delete(paths: Sequence[Path]) -> None:
     for path in paths:
         try:
             if path.is_dir() and not path.is_symlink():
@@ -62,4 +65,3 @@ def _deleted(paths: Sequence[Path]) -> Sequence[Path]:
                 f"{error.filename or path} cannot be deleted ({error.strerror}); "
                 "run memchat wipe again once it can"
             ) from error
-    return paths

@@ -15,7 +15,7 @@ from memchat.chat.turn import Turn, message_text
 from memchat.errors import InputError, MemChatError, NotFound
 from memchat.jobs.session_end import close_session
 from memchat.store import apps, sessions
-from memchat.types import Learned, MemorySwitch, Message, Scope, checked_timeout
+from memchat.types import Learned, MemorySwitch, Message, Question, Scope, checked_timeout
 
 INCOGNITO = "Incognito: nothing is remembered, and nothing of this conversation is kept on disk."
 STAND_IN = (
@@ -95,10 +95,10 @@ class Chat:
         return self._reader.learned
 
     @property
-    def asking(self) -> bool:
-        """Whether the last reply ends with a question about forgetting, which a yes or a no
-        answers."""
-        return self._conversation.choice is not None
+    def question(self) -> Question | None:
+        """What the last reply asks before it is done; None where it asks nothing of that kind."""
+        choice = self._conversation.choice
+        return choice.asked if choice is not None else None
 
     @property
     def failure(self) -> str | None:

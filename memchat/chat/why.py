@@ -146,7 +146,7 @@ class Explaining:
 
     def _line(self, hit: Hit, memory: Memory | None) -> Given:
         if memory is None:
-            return Given(hit, since="is no longer in this app")
+            return Given(hit, since="is no longer kept here")
         proofs = [p for p in evidence.of_memory(self.tx, hit.id) if p.role == "user"]
         proofs = [p for p in proofs if p.message_id < self.reply.id] or proofs
         newest = max(proofs, key=lambda p: p.message_id, default=None)

@@ -140,10 +140,12 @@ def wipe(
     ] = False,
     yes: Yes = False,
 ) -> None:
-    """Delete everything that memchat keeps: all users, backups, indexes, logs and models.
+    """Delete what memchat keeps of all users; settings, keys and MiniLM stay.
 
-    Shows the files first and asks for the word “wipe”. Other files in the data folder stay, and so
-    do settings and keys.
+    What goes: the store, its backups and index, the logs, and models fetched into the data folder.
+    What stays: settings, keys and your own prompts, unless --with-settings is given; MiniLM in
+    your cache folder and models in a folder that MEMCHAT_MODELS names; any other file. Shows the
+    files first and asks for the word “wipe”.
     """
     from memchat.app.wipe import wipe, wipe_files
 

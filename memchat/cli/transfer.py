@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,19 +10,10 @@ import typer
 
 from memchat.cli import tables
 from memchat.cli.options import DEFAULT_APP, Json, User, known_app, open_store
-from memchat.types import counted, to_json
+from memchat.types import REFUSED_MOST, counted, counted_records, to_json
 
 if TYPE_CHECKING:
     from memchat.types import Imported
-
-_NOUNS = {
-    "memory": ("memory", "memories"),
-    "session": ("session", "sessions"),
-    "message": ("message", "messages"),
-}
-"""What is told of an import or export."""
-_MOST_LINES = 20
-"""Refused lines that are listed, at most."""
 
 
 class Format(StrEnum):
@@ -64,7 +54,7 @@ def export(
     if as_json:
         tables.print_json(to_json(done) | {"file": str(done.file)})
         return
-    print(tables.plain(f"{_told(done.records)} of {user} written to {done.file}"))
+    print(tables.plain(f"{counted_records(done.records)} of {user} written to {done.file}"))
 
 
 def import_(
@@ -92,24 +82,17 @@ def import_(
 
 
 def _say(done: Imported) -> None:
-    print(f"{_told(done.added)} {'would be imported' if done.dry_run else 'imported'}")
+    print(f"{counted_records(done.added)} {'would be imported' if done.dry_run else 'imported'}")
     if done.known:
-        print(f"here already, and left as they are: {_told(done.known)}")
+        print(f"here already, and left as they are: {counted_records(done.known)}")
     if done.forgotten:
-        print(f"forgotten here, and left out: {_told({'memory': done.forgotten})}")
+        print(f"forgotten here, and left out: {counted_records({'memory': done.forgotten})}")
     if done.unread:
         print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
     if done.unembedded:
         waiting = counted(done.unembedded, "vector")
         print(f"found by their words so far: {waiting} to be made; memchat backfill makes them now")
-    for one in done.refused[:_MOST_LINES]:
+    for one in done.refused[:REFUSED_MOST]:
         tables.notice(tables.plain(f"line {one.line} was refused: {one.reason}"))
-    if len(done.refused) > _MOST_LINES:
+    if len(done.refused) > REFUSED_MOST:
         tables.notice(f"{len(done.refused):,} lines were refused; --json lists all of them")
-
-
-def _told(records: Mapping[str, int]) -> str:
-    """``3 memories, 1 session, 2 messages``, or ``nothing``."""
-    numbers = [(records.get(kind, 0), *nouns) for kind, nouns in _NOUNS.items()]
-    told = [f"{n:,} {one if n == 1 else many}" for n, one, many in numbers if n]
-    return ", ".join(told) or "nothing"

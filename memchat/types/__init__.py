@@ -22,8 +22,11 @@ from memchat.types.memory_page import Browsed, Wanted
 from memchat.types.mention import Elsewhere, Place, PlaceKind
 from memchat.types.message import ChatMessage, Message, Role
 from memchat.types.progress import Progress
+from memchat.types.question import Question
 from memchat.types.record import to_json
+from memchat.types.record_counts import REFUSED_MOST, counted_records
 from memchat.types.refusal import ONLY_REPEATS, Refusal
+from memchat.types.reply_parts import ReplyParts
 from memchat.types.scope import EVERY_APP, NAME_LIMIT, AppInfo, MemorySwitch, Scope, clean_name
 from memchat.types.service import CHUNK_TOKENS, PluginInfo, Service, ServiceInfo
 from memchat.types.session import Session

@@ -15,15 +15,15 @@ from memchat.cli import main
 from tests.support.paths import ROOT
 
 NAMES = """
-Answer AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat ChatMessage
-ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder
-EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding Given Hit Imported
-Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError
-Memories Memory MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NotFound Page
-Place PluginInfo Progress PromptContext ProviderError Recalled Refusal RefusedRecord Reply
-RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services
-Session Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User
-Wanted Why
+Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
+ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
+Elsewhere Embedder EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding
+Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage
+MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
+MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError Question
+Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError Scope ScopeError
+SecretError Service ServiceError ServiceInfo Services Session Sessions Settings StoreError
+StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
@@ -108,6 +108,7 @@ Sessions
     messages(session_id: int) -> Sequence[Message]
     mute(memory_id: int, session_id: int) -> Memory
     of_message(message_id: int) -> Session
+    parts(reply: Message) -> ReplyParts
     read_all(message_id: int) -> Session
     receipt(message_id: int) -> Sequence[Hit]
     rename(session_id: int, title: str) -> Session
@@ -116,11 +117,14 @@ Sessions
     why(message_id: int | None = None) -> Why
 Inbox
     accept(item_id: int, *, value: str | None = None) -> Memory
+    accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered
     keep_refused(refusal_id: int) -> Memory
     list(*, status: str = 'pending') -> Sequence[InboxItem]
     question(item: InboxItem) -> str
     refusals(*, session_id: int | None = None) -> Sequence[Refusal]
     reject(item_id: int) -> InboxItem
+    reject_many(item_ids: Iterable[int]) -> Answered
+    take_back(answered: Answered) -> Sequence[InboxItem]
 Mentions
     blank(found: Elsewhere, *, hold: float = 0.0) -> Changed
     find(memory_ids: Sequence[int]) -> Elsewhere | None
@@ -129,7 +133,6 @@ Apps
     list() -> Sequence[AppInfo]
 Chat
     abandon() -> None
-    asking -> bool
     end(*, wait: bool = True) -> Learned | None
     failure -> str | None
     incognito -> bool
@@ -137,6 +140,7 @@ Chat
     left_out -> frozenset[int]
     memory -> MemorySwitch
     notice() -> str | None
+    question -> Question | None
     reading -> bool
     redo(text: str | None = None, *, timeout: float | None = None) -> Reply
     scope -> Scope
@@ -180,6 +184,7 @@ Services
 Backups
     create(file: Path | str | None = None, *, progress: Callable[[Progress], None] | None =
         None) -> Backup
+    delete(files: Iterable[Path | str]) -> Sequence[Path]
     list() -> Sequence[Backup]
     perhaps_forgotten() -> Sequence[Path]
     plan_restore(file: Path | str) -> RestorePlan

@@ -176,6 +176,17 @@ def test_pruning_keeps_the_newest_that_can_be_restored(closed: Path, tmp_path: P
         backups.prune(keep=-1)
 
 
+def test_single_backups_are_deleted_and_nothing_that_is_no_backup(closed: Path) -> None:
+    backups = Backups(closed)
+    kept = backups.create().file
+    (closed / "memchat.db.old.bak").write_bytes(b"")
+    for wrong in (FILE, closed / FILE, kept.parent.parent / kept.name):
+        with pytest.raises(NotFound, match="is no backup in"):
+            backups.delete([kept, wrong])
+    assert backups.delete(["memchat.db.old.bak"]) == [closed / "memchat.db.old.bak"]
+    assert [each.file for each in backups.list()] == [kept] and (closed / FILE).exists()
+
+
 def test_a_backup_that_holds_a_forgotten_memory_or_message_is_known(
     closed: Path, open_store: Opener, extract_model: ScriptedModel
 ) -> None:

@@ -109,7 +109,9 @@ def test_wiping_shows_the_files_and_asks_for_the_word(
     assert refused.code == 2 and "nothing was done" in refused.err and backup.exists()
     assert str(home / FILE) in refused.err and str(backup) in refused.err
     typed("wipe\n")
-    assert run("wipe").code == 0
+    done = run("wipe")
+    listed = [line for line in done.err.splitlines() if line.startswith(str(home))]
+    assert done.code == 0 and f"deleted {len(listed)} items" in done.err
     assert [path.name for path in home.iterdir()] == ["notes.txt"]
     assert "nothing of memchat to delete" in run("wipe", "--yes").err
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from memchat import MemChat
 from tests.support import private
-from tests.support.ui.tab import ANA, app, press, text
+from tests.support.ui.tab import ANA, app, buttons, press, text
 from ui.desk import Desk
 
 
@@ -32,7 +33,7 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
         inbox.add(tx, own, held, mc.now)
     item = ana.inbox.list()[-1]
     at = app("inbox")
-    assert "it may be a wish" in text(at)
+    assert "Why it waits: It may be a wish." in text(at)
     if answer == "edit":
         press(at, f"decide-{item.id}")
         at.text_input(key=f"decided-{item.id}").set_value("hojicha")
@@ -70,3 +71,96 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
     assert [m.value for m in mc.user("ana").memories.list()] == left and mc.user(
         "ana"
     ).inbox.list() == []
+
+
+def propose(mc: MemChat, *values: str, masked: bool = False) -> None:
+    """Proposals that wait, each for a memory of this value."""
+    with private.database(mc).write() as tx:
+        from memchat.store import apps, inbox
+        from memchat.types import Scope
+
+        own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+        for value in values:
+            held = inbox.NewInboxItem("unsure", memory_type="fact", key="tea", value=value)
+            inbox.add(tx, own, replace(held, masked=masked), mc.now)
+
+
+@pytest.mark.parametrize(("answer", "kept"), [("accept", 2), ("reject", 0)])
+def test_one_answer_is_undone_by_its_own_button(mc: MemChat, answer: str, kept: int) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, "sencha", "mint")
+    items = ana.inbox.list()
+    at = app("inbox")
+    for item in items:
+        press(at, f"{answer}-{item.id}")
+    assert "Nothing waits" in text(at) and ana.memories.count() == kept
+    assert len(buttons(at, "undo-")) == 2
+    press(at, buttons(at, "undo-")[0])
+    assert ana.inbox.list() == [items[0]] and buttons(at, "reject-") == [f"reject-{items[0].id}"]
+    assert ana.memories.count() == max(kept - 1, 0)
+
+
+def test_words_of_ones_own_are_taken_back_too(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, "sencha")
+    (item,) = ana.inbox.list()
+    at = app("inbox")
+    press(at, f"decide-{item.id}")
+    at.text_input(key=f"decided-{item.id}").set_value("hojicha")
+    at.button[[b.label for b in at.button].index("Keep")].click().run()
+    assert [m.value for m in ana.memories.list()] == ["hojicha"]
+    press(at, buttons(at, "undo-")[0])
+    assert ana.memories.count() == 0 and ana.inbox.list() == [item]
+
+
+def test_some_are_chosen_and_kept_at_once(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, "sencha", "mint", "oolong")
+    first, second, third = ana.inbox.list()
+    at = app("inbox")
+    assert not buttons(at, "accept-chosen")
+    for item in (first, third):
+        at.checkbox(key=f"pick-item-{item.id}").check().run()
+    assert "2 selected of 3" in text(at).replace("*", "")
+    press(at, "accept-chosen")
+    assert [m.value for m in ana.memories.list()] == ["oolong", "sencha"]
+    assert ana.inbox.list() == [second]
+    press(at, buttons(at, "undo-")[0])
+    assert ana.inbox.list() == [first, second, third] and ana.memories.count() == 0
+
+
+def test_all_of_two_hundred_are_rejected_at_once_and_come_back(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, *(f"tea number {n}" for n in range(200)))
+    at = app("inbox")
+    assert "And 180 more" in text(at)
+    at.checkbox(key="all items").check().run()
+    began = time.monotonic()
+    press(at, "reject-chosen")
+    assert time.monotonic() - began < 5  # it takes a tenth of that
+    assert "Rejected: 200 items." in text(at) and "Nothing waits" in text(at)
+    press(at, buttons(at, "undo-")[0])
+    assert len(ana.inbox.list()) == 200
+
+
+def test_a_hidden_secret_among_the_chosen_stays_and_it_is_said_why(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, "sencha")
+    propose(mc, "[secret]", masked=True)
+    at = app("inbox")
+    at.checkbox(key="all items").check().run()
+    press(at, "accept-chosen")
+    assert "In 1 item a secret was hidden" in text(at)
+    assert [m.value for m in ana.memories.list()] == ["sencha"]
+    assert [item.value for item in ana.inbox.list()] == ["[secret]"]
+
+
+def test_an_answer_whose_memory_was_changed_since_cannot_be_undone(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, "sencha")
+    at = app("inbox")
+    press(at, f"accept-{ana.inbox.list()[0].id}")
+    ana.memories.update(ana.memories.list()[0].id, value="hojicha")
+    press(at, buttons(at, "undo-")[0])
+    assert "changed or forgotten since" in text(at)
+    assert [m.value for m in ana.memories.list()] == ["hojicha"]

@@ -50,8 +50,8 @@ def test_memory_is_on_only_where_all_three_switches_say_so_and_else_the_page_say
         assert "Nothing is remembered" not in text(at)
     else:
         assert not at.toggle(key="memory").value
-        whose = "the app default" if user_on else "ana"
-        assert f"Nothing is remembered: memory is off for {whose}." in text(at)
+        where = "in the space “default”" if user_on else "for ana"
+        assert f"Nothing is remembered: memory is off {where}." in text(at)
 
 
 def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still_works(
@@ -69,7 +69,7 @@ def test_with_memory_off_nothing_is_injected_kept_or_queued_and_the_viewer_still
     work_through(desk())
     assert len(mc.jobs.list(user="ana")) == before
     at = app("memories")
-    assert "Nothing new is remembered: memory is off for the app default." in text(at)
+    assert "Nothing new is remembered: memory is off in the space “default”." in text(at)
     assert "Lisbon" in text(at)
     press(at, buttons(at, "forget-")[0])
     assert ana.memories.list() == []

@@ -20,7 +20,7 @@ def test_the_conversation_in_the_address_is_shown_after_a_reload_and_goes_on(mc:
 
 
 def test_an_address_of_a_chat_that_is_not_there_says_so(desk: Desk) -> None:
-    assert "not in the app" in text(app(c="77"))
+    assert "not in the space" in text(app(c="77"))
 
 
 def test_another_persons_chat_cannot_be_opened_by_its_address(desk: Desk) -> None:
@@ -28,7 +28,7 @@ def test_another_persons_chat_cannot_be_opened_by_its_address(desk: Desk) -> Non
         talk.send("My code word is heron.").read()
     at = app(c=str(talk.session_id))
     assert "heron" not in text(at)
-    assert "not in the app" in text(at)
+    assert "not in the space" in text(at)
 
 
 def test_a_conversation_is_renamed_and_keeps_that_title_when_it_is_read(mc: MemChat) -> None:

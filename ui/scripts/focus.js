@@ -11,6 +11,8 @@
     [/st-key-edit-(\d+)/, n => `.st-key-edited-${n} textarea`],
     [/st-key-forget-told-(\d+-\d+)/, key => `.st-key-untold-${key} button`],
     [/st-key-untold-(\d+-\d+)/, key => `.st-key-forget-told-${key} button`],
+    [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/,
+      () => '.st-key-undo-bar [class*="st-key-undo-row-"]:last-child button'],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
   ];
   let wanted = null;

@@ -11,18 +11,11 @@ import streamlit as st
 
 from memchat.app import User
 from memchat.errors import InputError, StoreError
-from memchat.types import Imported, Progress
+from memchat.types import REFUSED_MOST, Imported, Progress, counted_records
 from ui import components as ui
 from ui.settings import tasks
 
 TASK = "import"
-NOUNS = {
-    "memory": ("memory", "memories"),
-    "session": ("conversation", "conversations"),
-    "message": ("message", "messages"),
-}
-LINES = 20
-"""Refused lines that are listed, at most."""
 
 
 def show() -> None:
@@ -40,7 +33,7 @@ def show() -> None:
     )
     st.caption(
         "Memories with their history, conversations, the inbox, and what replies were given, of "
-        "every app; no keys and no settings. Nothing in the file is encrypted."
+        "every space; no keys and no settings. Nothing in the file is encrypted."
     )
     upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
     st.button(
@@ -97,13 +90,12 @@ def _tell(done: Imported) -> None:
         notes.append(f"Forgotten here, and left out: {_told({'memory': done.forgotten})}.")
     if done.unread:
         notes.append(f"{ui.plural(done.unread, 'conversation')} will be read for memories.")
-    notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:LINES]]
-    if len(done.refused) > LINES:
+    notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]
+    if len(done.refused) > REFUSED_MOST:
         notes.append(f"{len(done.refused):,} lines were refused in all.")
     for note in notes:
         st.caption(ui.literal(note))
 
 
 def _told(records: Mapping[str, int]) -> str:
-    told = [ui.plural(records[kind], *nouns) for kind, nouns in NOUNS.items() if records.get(kind)]
-    return ", ".join(told) or "nothing"
+    return counted_records(records, session="conversation")

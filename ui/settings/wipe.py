@@ -5,14 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from ui import components as ui
-from ui import sidebar
+from ui import old_backups, sidebar
 
 
 def show() -> None:
     """Draw it."""
     st.subheader("Wipe everything", anchor=False)
     st.write(
-        "Every memory, chat and figure of yours in every app leaves this disk. It cannot be undone."
+        "Every memory, chat and figure of yours in every space leaves this disk. It cannot be "
+        "undone."
     )
     st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
     if st.session_state.get("wiping"):
@@ -39,5 +40,6 @@ def _confirm() -> None:
         if ui.attempt(lambda: ui.person().delete_all()):
             st.session_state.update(talk=None, here=None, taught=None, audited=None)
             sidebar.go(None)
+            old_backups.look()
             st.toast("Everything is gone.")
         st.rerun()

@@ -7,7 +7,7 @@ import streamlit as st
 from memchat.errors import NotFound
 from memchat.types import Message, Session
 from ui import components as ui
-from ui import learned, message, reading, sidebar, transcript
+from ui import learned, message, reading, sidebar, space, transcript
 from ui.desk import Talk
 
 SUGGESTIONS = (
@@ -58,13 +58,13 @@ def _session(talk: Talk | None) -> Session | None:
     except NotFound:
         st.session_state["here"] = None
         ui.problem(
-            f"this chat is not in the app “{ui.app_name()}”; it was deleted, or is another's"
+            f"this chat is not in the space “{ui.app_name()}”; it was deleted, or is another's"
         )
         return None
 
 
 def _address(session: Session | None) -> None:
-    """Keep app and conversation in the address, for a reload or a bookmark."""
+    """Keep space and conversation in the address, for a reload or a bookmark."""
     wanted = {"app": ui.app_name()} if ui.app_name() != "default" else {}
     if session is not None:
         wanted["c"] = str(session.id)
@@ -102,13 +102,13 @@ def _switch() -> None:
         key="memory",
         on_change=_toggle,
         disabled=closed,
-        help=f"Off: {switch.reason}."
+        help=f"Off: {space.why_off()}."
         if not switch.on
         else "What you say about yourself is kept "
         "when a chat ends, and used in later ones. See Memories.",
     )
     if not switch.on:
-        st.caption(f"Nothing is remembered: {ui.literal(switch.reason)}.")
+        st.caption(f"Nothing is remembered: {ui.literal(space.why_off())}.")
 
 
 def _toggle() -> None:

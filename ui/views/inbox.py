@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from memchat.errors import NotFound
@@ -22,35 +24,116 @@ def page() -> None:
     if not items:
         ui.empty(
             "Nothing waits",
-            "What a chat says in doubt, about others, or against what is known comes here first.",
+            "What a chat says in doubt, about others, or against what is known waits here for your "
+            "yes or no.",
             "inbox",
         )
         return
-    st.caption(
-        f"{ui.plural(len(items), 'item')}. Keys for the first one: K keeps it, X rejects it, "
-        "E edits it."
-    )
+    _bulk(items)
+    st.caption("Keys for the first one: K keeps it, X rejects it, E edits it.")
     for n, item in enumerate(items[:SHOWN]):
         _item(item, first=n == 0)
     if len(items) > SHOWN:
         st.caption(f"And {len(items) - SHOWN:,} more, when these are done.")
 
 
+# Choosing many
+
+
+def _bulk(items: Sequence[InboxItem]) -> None:
+    ids = [item.id for item in items]
+    chosen = _chosen()
+    chosen.intersection_update(ids)
+    with st.container(key="bulk", horizontal=True, vertical_alignment="center"):
+        st.session_state["all items"] = len(chosen) == len(ids)
+        st.checkbox("Select all", key="all items", on_change=_choose_all, args=(ids,))
+        st.markdown(
+            f"**{len(chosen):,} selected** of {len(ids):,}"
+            if chosen
+            else ui.plural(len(ids), "item"),
+            width="stretch",
+        )
+        if chosen:
+            _answers(items, len(chosen))
+
+
+def _answers(items: Sequence[InboxItem], count: int) -> None:
+    with st.container(key="answers-chosen", horizontal=True, width="content"):
+        st.button(f"Reject {count:,}", key="reject-chosen", on_click=_reject_chosen)
+        st.button(
+            f"Keep {count:,}",
+            key="accept-chosen",
+            type="primary",
+            on_click=_keep_chosen,
+            args=(items,),
+        )
+
+
+def _chosen() -> set[int]:
+    found: set[int] = st.session_state.setdefault("chosen items", set())
+    return found
+
+
+def _choose_all(ids: Sequence[int]) -> None:
+    st.session_state["chosen items"] = set(ids) if st.session_state["all items"] else set()
+
+
+def _choose(item_id: int) -> None:
+    _chosen().symmetric_difference_update({item_id})
+
+
+def _keep_chosen(items: Sequence[InboxItem]) -> None:
+    chosen = [item for item in items if item.id in _chosen()]
+    hidden = [item for item in chosen if not decisions.has_words(item)]
+    st.session_state["chosen items"] = set()
+    decisions.accept([item.id for item in chosen if item not in hidden])
+    if hidden:
+        ui.problem(
+            f"In {ui.plural(len(hidden), 'item')} a secret was hidden, so what to keep is not "
+            "known. Write it again with Edit, or reject it."
+        )
+
+
+def _reject_chosen() -> None:
+    chosen = sorted(_chosen())
+    st.session_state["chosen items"] = set()
+    decisions.reject(chosen)
+
+
+# One item
+
+
 def _item(item: InboxItem, *, first: bool) -> None:
-    with st.container(key=f"item-{item.id}", border=True):
-        ready = _pair(item) if item.memory_id is not None else _proposal(item)
-        asked = ui.person().inbox.question(item) if item.key else ""
-        if asked:
-            st.markdown(ui.literal(asked))
-        if item.reason != asked:
-            st.markdown(f"Why it waits: {ui.literal(item.reason)}")
-        around = item.sentence or item.quote
-        if around and around != item.quote:
-            st.markdown(f"> {ui.literal(around)}")
-        if st.session_state.get("deciding") == item.id:
-            _edit(item)
-        else:
-            _actions(item, ready=ready, first=first)
+    with st.container(
+        key=f"item-{item.id}", border=True, horizontal=True, vertical_alignment="top"
+    ):
+        name = f"pick-item-{item.id}"
+        st.session_state[name] = item.id in _chosen()
+        st.checkbox(
+            f"Select {item.key or 'this question'}: {item.value or ''}",
+            key=name,
+            label_visibility="collapsed",
+            on_change=_choose,
+            args=(item.id,),
+        )
+        with st.container():
+            _content(item, first=first)
+
+
+def _content(item: InboxItem, *, first: bool) -> None:
+    ready = _pair(item) if item.memory_id is not None else _proposal(item)
+    asked = ui.person().inbox.question(item) if item.key else ""
+    if asked:
+        st.markdown(ui.literal(asked))
+    if item.reason != asked:
+        st.markdown(f"Why it waits: {ui.sentence(item.reason)}")
+    around = item.sentence or item.quote
+    if around and around != item.quote:
+        st.markdown(f"> {ui.literal(around)}")
+    if st.session_state.get("deciding") == item.id:
+        _edit(item)
+    else:
+        _actions(item, ready=ready, first=first)
 
 
 def _proposal(item: InboxItem) -> bool:
@@ -96,20 +179,20 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
     pair = item.memory_id is not None
     ends = item.relation == "ends"
     with st.container(horizontal=True):
-        if ready and (ends or not item.masked):
+        if ready and decisions.has_words(item):
             st.button(
                 decisions.label(item),
                 key=f"accept-{item.id}",
                 type="primary",
                 on_click=decisions.accept,
-                args=(item.id,),
+                args=([item.id],),
                 shortcut="k" if first else None,
             )
         st.button(
             "Leave both" if item.related_id else "Reject",
             key=f"reject-{item.id}",
             on_click=decisions.reject,
-            args=(item.id,),
+            args=([item.id],),
             shortcut="x" if first else None,
         )
         if not pair and not ends:
@@ -141,8 +224,7 @@ def _edit(item: InboxItem) -> None:
             kept = st.form_submit_button("Keep", type="primary")
             left = st.form_submit_button("Cancel")
     place = f"deciding-{item.id}"
-    if kept and ui.attempt(lambda: ui.person().inbox.accept(item.id, value=value), at=place):
-        ui.desk().wake()
+    if kept and decisions.reword(item.id, value, at=place):
         _decide(None)
     if left:
         _decide(None)

@@ -13,16 +13,26 @@ from ui import components as ui
 
 DAYS = 30
 GROWTH_DAYS = 365
+LEAST_DAYS = 3
+"""Days from the first memory on, before a curve is worth drawing."""
+LEAST_SAID = 2
+"""Days with a message, before columns are."""
 ENDING = 5
 
 
 def page() -> None:
     """One run."""
-    ui.heading("Insights", f"How the memory of the app “{ui.literal(ui.app_name())}” is doing.")
+    ui.heading("Insights", f"How the memory of the space “{ui.literal(ui.app_name())}” is doing.")
     ui.show_problem()
     figures = ui.person().memories.insights()
     if not figures.kept and not figures.said:
-        ui.empty("Nothing to see yet", "Figures come with the first chats.", "insights")
+        ui.empty(
+            "Nothing to see yet",
+            "Once there are memories and chats, this page shows how the memory grows, what it is "
+            "made of, which memories are used and which never, what ends soon, what the models "
+            "cost, and what is worth a look.",
+            "insights",
+        )
         return
     _heads(figures)
     _growth(figures)
@@ -55,18 +65,49 @@ def _since(days: dict[date, int], count: int) -> int:
 def _growth(figures: Insights) -> None:
     st.subheader("Growth", anchor=False)
     today = _today()
-    first = max(min(figures.kept, default=today), today - timedelta(days=GROWTH_DAYS))
-    first = min(first, today - timedelta(days=DAYS))
-    days = [first + timedelta(days=n) for n in range((today - first).days + 1)]
-    total = sum(n for at, n in figures.kept.items() if at < first)
+    _kept(figures.kept, today)
+    _said(figures.said, today)
+
+
+def _kept(kept: dict[date, int], today: date) -> None:
+    coming = "a curve shows here how they grow."
+    total = sum(kept.values())
+    if not total:
+        st.caption(f"No memory is kept yet. Once there are some, {coming}")
+        return
+    shown_from = min(kept) + timedelta(days=LEAST_DAYS - 1)
+    if today < shown_from:
+        count = ui.plural(total, "memory", "memories")
+        st.caption(f"{count} kept so far. From {shown_from:%-d %B} on, {coming}")
+        return
+    first = max(min(kept), today - timedelta(days=GROWTH_DAYS))
+    days = _days(first, today)
+    total = sum(n for at, n in kept.items() if at < first)
     totals = []
     for at in days:
-        total += figures.kept.get(at, 0)
+        total += kept.get(at, 0)
         totals.append(total)
     charts.area(list(zip(days, totals, strict=True)), "memories")
     st.caption("Memories kept so far, those no longer in use included.")
-    charts.columns([(at, figures.said.get(at, 0)) for at in days[-DAYS:]], "messages")
+
+
+def _said(said: dict[date, int], today: date) -> None:
+    first = today - timedelta(days=DAYS - 1)
+    recent = {at: n for at, n in said.items() if at >= first}
+    coming = f"how many messages you wrote on each of the last {DAYS} days."
+    if len(recent) < LEAST_SAID:
+        count = ui.plural(sum(recent.values()), "message")
+        st.caption(
+            f"{count} of yours in the last {DAYS} days. Once you wrote on {LEAST_SAID} different "
+            f"days, columns show here {coming}"
+        )
+        return
+    charts.columns([(at, said.get(at, 0)) for at in _days(first, today)], "messages")
     st.caption(f"Your messages on each of the last {DAYS} days.")
+
+
+def _days(first: date, last: date) -> list[date]:
+    return [first + timedelta(days=n) for n in range((last - first).days + 1)]
 
 
 def _makeup(figures: Insights) -> None:
@@ -74,9 +115,13 @@ def _makeup(figures: Insights) -> None:
     with left:
         st.subheader("By type", anchor=False)
         charts.bars({ui.TYPES[kind]: n for kind, n in figures.types.items()})
+        if not figures.types:
+            st.caption("Memories about you, preferences and facts are counted here.")
     with right:
         st.subheader("Most frequent keys", anchor=False)
         charts.bars({key.replace("_", " "): n for key, n in figures.keys.items()})
+        if not figures.keys:
+            st.caption("What most memories are about is counted here.")
     aside = {state: n for state, n in figures.states.items() if state != "in use"}
     if aside:
         parts = ", ".join(f"{n:,} {state}" for state, n in aside.items())
@@ -93,7 +138,7 @@ def _use(figures: Insights) -> None:
         ]
         st.markdown("\n".join(used))
         if not figures.most_used:
-            st.caption("No model was given a memory yet.")
+            st.caption("No model was given a memory yet. Those that are used most are listed here.")
     with right:
         st.subheader("Ending soon", anchor=False)
         wanted = Wanted(status="expiring", sort="ending first")
@@ -108,11 +153,11 @@ def _use(figures: Insights) -> None:
 def _cost(totals: Sequence[UsageTotal]) -> None:
     st.subheader("Cost", anchor=False)
     if not totals:
-        st.caption("No model was called yet.")
+        st.caption("No model was called yet. The calls, tokens and cost of each are listed here.")
         return
     known = [t.cost_usd for t in totals if t.cost_usd is not None]
     st.caption(
-        f"${sum(known):.4f} in all apps together, by the price list on this machine"
+        f"${sum(known):.4f} in all spaces together, by the price list on this machine"
         + ("." if len(known) == len(totals) else "; some models have no known price.")
     )
     st.table(

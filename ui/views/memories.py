@@ -7,7 +7,7 @@ from typing import cast
 import streamlit as st
 
 from memchat.types import MEMORY_TYPES, CreatedBy, Memory, Wanted
-from ui import by_meaning, forgetting, memory_form, memory_row
+from ui import by_meaning, forgetting, memory_form, memory_row, space
 from ui import components as ui
 
 PAGE = 20
@@ -35,10 +35,9 @@ def page() -> None:
     """One run."""
     st.session_state.setdefault("chosen", set())
     ui.heading("Memories", "What is remembered about you, and where it comes from.")
-    switch = ui.person().memory_switch()
-    if not switch.on:
+    if not ui.person().memory_switch().on:
         st.info(
-            f"Nothing new is remembered: {ui.literal(switch.reason)}. What is here can still be "
+            f"Nothing new is remembered: {ui.literal(space.why_off())}. What is here can still be "
             "read, changed and forgotten. The switch is in Settings."
         )
     ui.show_problem()

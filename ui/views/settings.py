@@ -9,6 +9,7 @@ import streamlit as st
 
 from memchat.config import Settings
 from ui import components as ui
+from ui import space
 from ui.settings import embedding, health, keys, models, transfer, wipe
 
 
@@ -45,19 +46,19 @@ def _switches() -> None:
     state["memory of user"] = user_on
     st.toggle("Remember things about me", key="memory of user", on_change=_user_switch)
     st.caption(
-        "For all apps. Off means off: nothing is kept, nothing is used, no chat is read. What is "
+        "For all spaces. Off means off: nothing is kept, nothing is used, no chat is read. What is "
         "remembered already stays until you forget it."
     )
     state["memory of app"] = apps.get(ui.app_name(), True)
     st.toggle(
-        f"Remember things in the app “{ui.literal(ui.app_name())}”",
+        f"Remember things in the space “{ui.literal(ui.app_name())}”",
         key="memory of app",
         on_change=_app_switch,
         disabled=not user_on,
     )
-    switch = person.memory_switch()
+    off = space.why_off()
     st.caption(
-        f"In effect here: {ui.literal(switch.reason)}. A chat of its own is left out with "
+        f"In effect here: {ui.literal(off or 'memory is on')}. A chat of its own is left out with "
         "Incognito, when it begins."
     )
     st.page_link("views/memories.py", label="See what is remembered")

@@ -18,6 +18,7 @@ from memchat.types import (
     Memory,
     MemorySwitch,
     Message,
+    Question,
     Scope,
 )
 
@@ -48,7 +49,12 @@ QUOTED_MOST = 160
 """Characters that a question quotes of a message."""
 ALSO_MOST = 5
 """Other places that a reply quotes."""
-_HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
+REMEMBERED = "I remember {counted} about you."
+MORE_LISTED = "and {more} more: `memchat memories list` shows them all."
+FORGET_ONE = "Forget it for good? (yes or no)"
+FORGET_SOME = "Forget these {count} for good? (yes, no, or the numbers)"
+BLANK = "Blank all of these, too? (yes or no)"
+HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,13 @@ class ForgetChoice:
     """Once they are forgotten: what else mentions them, which the question is about then."""
     home: int = 0
     """The scope row that the first of them was in."""
+
+    @property
+    def asked(self) -> Question:
+        """The question without its words."""
+        if self.elsewhere is not None:
+            return Question("blank", 1)
+        return Question("forget", len(self.memories) + len(self.unread))
 
     def answered_by(self, message: str) -> Confirmation | None:
         """What a message agrees to forget, and what else it says; None where it is no answer."""
@@ -143,7 +156,7 @@ def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> Code
         lines.append(f"and {len(found.places) - len(shown)} more.")
     if any(place.kind == "memory" for place in found.places):
         lines.append("Another memory would be forgotten as a whole.")
-    lines.append("Blank all of these, too? (yes or no)")
+    lines.append(BLANK)
     return CodeReply("\n".join(lines), choice=choice)
 
 
@@ -164,9 +177,9 @@ def question(choice: ForgetChoice, more: int, zone: ZoneInfo) -> CodeReply:
     if more:
         lines.append(f"and {more} more; `memchat memories clear` forgets all of them at once.")
     if len(shown) == 1:
-        lines.append("Forget it for good? (yes or no)")
+        lines.append(FORGET_ONE)
     else:
-        lines.append(f"Forget these {len(shown)} for good? (yes, no, or the numbers)")
+        lines.append(FORGET_SOME.format(count=len(shown)))
     return CodeReply("\n".join(lines), hits=_quoted(found, zone), choice=choice)
 
 
@@ -181,13 +194,13 @@ def listing(found: Sequence[Memory], most: int, zone: ZoneInfo) -> CodeReply:
     if not found:
         return CodeReply(NOTHING_KNOWN)
     shown = found[:most]
-    lines = [f"I remember {_counted(len(found))} about you."]
+    lines = [REMEMBERED.format(counted=_counted(len(found)))]
     for kind in MEMORY_TYPES:
         rows = [memory for memory in shown if memory.memory_type == kind]
-        lines += [f"{_HEADINGS[kind]}:"] if rows else []
+        lines += [f"{HEADINGS[kind]}:"] if rows else []
         lines += [f"- {_line(memory, zone)}" for memory in rows]
     if len(found) > most:
-        lines.append(f"and {len(found) - most} more: `memchat memories list` shows them all.")
+        lines.append(MORE_LISTED.format(more=len(found) - most))
     return CodeReply("\n".join(lines), hits=_quoted(shown, zone))
 
 
@@ -219,7 +232,7 @@ def _line(memory: Memory, zone: ZoneInfo) -> str:
     if not memory.active:
         days.append(memory.inactive_reason or "inactive")
     if memory.app == EVERY_APP:
-        days.append("in every app")
+        days.append("kept everywhere")
     return f"#{memory.id} {memory.key}: {memory.value} ({', '.join(days)})"
 
 

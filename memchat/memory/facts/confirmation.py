@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from memchat.memory.context import Context
 from memchat.memory.facts.fact import ADDED_BY_HAND, FORGOTTEN, REJECTED, Fact, inbox_entry
-from memchat.memory.facts.in_force import change_question, values_of_key
+from memchat.memory.facts.in_force import change_question, in_words, values_of_key
 from memchat.memory.forgetting import tombstone_marks
 from memchat.store import events, evidence, inbox
 from memchat.store.inbox import NewInboxItem
@@ -48,7 +48,7 @@ class Confirmation:
             return None
         since = f"from {fact.starts_at.isoformat()}" if fact.starts_at else "already"
         words = " ".join(" … ".join(fact.quotes).split())
-        reason = f"You said “{words}”. Does {known.key}: {known.value} hold {since}?"
+        reason = f"You said “{words}”. Does {in_words(known)} hold {since}?"
         return self._ask(inbox_entry(fact, reason, target), Change("review", known, fact.quotes))
 
     def of_forgotten(self, fact: Fact, target: Memory | None) -> Change | None:

@@ -31,7 +31,7 @@ from memchat.store.events import Cause
 from memchat.store.inbox import NewInboxItem
 from memchat.store.refusals import NewRefusal
 from memchat.store.values_in_force import ValuesInForce
-from memchat.types import EVERY_APP, Memory
+from memchat.types import EVERY_APP, InboxItem, Memory
 
 EXPIRED = "its day is over"
 STARTED = "its day has come"
@@ -230,8 +230,13 @@ def change_question(relation: str, quote: str, target: Memory) -> str:
     """The question about a change that needs the user's yes."""
     asked = f"You said “{' '.join(quote.split())}”. "
     if relation == "ends":
-        return f"{asked}Is {target.key}: {target.value} over?"
-    return f"{asked}Replace {target.key}: {target.value}?"
+        return f"{asked}Is {in_words(target)} over?"
+    return f"{asked}Replace {in_words(target)}?"
+
+
+def in_words(fact: Memory | InboxItem) -> str:
+    """Key and value as people write them."""
+    return f"{(fact.key or '').replace('_', ' ')}: {fact.value}"
 
 
 def _is_over(memory: Memory, today: date) -> bool:

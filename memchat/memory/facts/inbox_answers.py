@@ -9,6 +9,7 @@ from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
 from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
+from memchat.memory.facts.in_force import in_words
 from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
 from memchat.memory.facts.proposal import Proposal, of_item, of_refusal, target_of
 from memchat.memory.forgetting import tombstone_marks
@@ -79,13 +80,18 @@ def reject(ctx: Context, item: InboxItem) -> None:
     """Answer no: the same is not asked again. What was forgotten before gets a new tombstone, and
     the item is removed with its words."""
     tx, own = ctx.tx, ctx.scope.own
-    marks = _marks(item.key, item.value, item.quote, item.message_id)
+    found = marks(item)
     assert own is not None
-    if tombstones.find(tx, ctx.scope.ids, marks):
-        tombstones.add(tx, own, 0, marks, ctx.now)
+    if tombstones.find(tx, ctx.scope.ids, found):
+        tombstones.add(tx, own, 0, found, ctx.now)
         inbox.remove(tx, [item.id])
     else:
         inbox.decide(tx, item.id, "rejected")
+
+
+def marks(item: InboxItem) -> set[Mark]:
+    """The marks by which it is known that the words of an item were forgotten."""
+    return _marks(item.key, item.value, item.quote, item.message_id)
 
 
 def current_question(ctx: Context, item: InboxItem) -> str:
@@ -103,11 +109,11 @@ def current_question(ctx: Context, item: InboxItem) -> str:
 def question(item: InboxItem, target: Memory | None, newer: Memory | None = None) -> str:
     """What a yes to an item does, as a question. ``target`` is the memory that it would replace or
     end, None where that is gone or changed; of a pair, ``newer`` replaces it."""
-    known = f"{target.key}: {target.value}" if target is not None else ""
+    known = in_words(target) if target is not None else ""
     if item.key is None:
         if target is None or (item.related_id is not None and newer is None):
             return "What it is about is gone."
-        pair = f"Replace {known} by {newer.key}: {newer.value}?" if newer is not None else ""
+        pair = f"Replace {known} by {in_words(newer)}?" if newer is not None else ""
         return pair or f"Is {known} over?"
     said = f"You said “{' '.join(item.quote.split())}”. " if item.quote else ""
     from_day = f" from {item.starts_at.isoformat()}" if item.starts_at is not None else ""
@@ -122,7 +128,7 @@ def question(item: InboxItem, target: Memory | None, newer: Memory | None = None
         return f"{said}Does that confirm {known}?"
     gone = item.target_id is not None and item.relation in ("updates", "same")
     gone_words = "What that would replace is gone or has changed. " if gone else ""
-    return f"{said}{gone_words}Remember {item.key}: {item.value}{from_day}?"
+    return f"{said}{gone_words}Remember {in_words(item)}{from_day}?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +152,9 @@ class _Acceptance:
         if what.expires_at is not None and what.expires_at < ctx.today:
             raise InputError(f"{what.name} was over on {what.expires_at}; reject it")
         fact = self._fact(target)
-        marks = _marks(what.key, what.value, self._proof()[2], what.message_id)
-        marks |= tombstone_marks.wording_marks(fact.key, fact.value)
-        tombstones.remove(ctx.tx, list(ctx.scope.ids), marks)
+        forgotten = _marks(what.key, what.value, self._proof()[2], what.message_id)
+        forgotten |= tombstone_marks.wording_marks(fact.key, fact.value)
+        tombstones.remove(ctx.tx, list(ctx.scope.ids), forgotten)
         done = ingest(self._writing_to(target), self.source, [fact], self.settings.merge_threshold)
         memory = done.changes[0].memory
         if memory is None:
@@ -248,10 +254,10 @@ def _marks(
     """The tombstone marks of a proposal."""
     if key is None or value is None:
         return set()
-    marks = tombstone_marks.fact_marks(key, value)
+    found = tombstone_marks.fact_marks(key, value)
     if quote is not None and message_id is not None:
-        marks |= tombstone_marks.proof_marks(key, quote, message_id)
-    return marks
+        found |= tombstone_marks.proof_marks(key, quote, message_id)
+    return found
 
 
 def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause: Cause) -> Memory:

@@ -29,7 +29,7 @@ def test_the_list_is_made_by_code_of_all_that_is_remembered(open_store: Opener, 
     reply = ana.chat().send("What do you remember about me?")
     assert reply.read() == (
         "I remember 3 memories about you.\n"
-        "Preferences:\n- #2 like: jazz (said 2026-05-02, in every app)\n"
+        "Preferences:\n- #2 like: jazz (said 2026-05-02, kept everywhere)\n"
         "Profile:\n- #3 name: Ana (said 2026-05-02)\n- #1 city: Lisbon (said 2026-05-01)"
     )
     assert len(model.requests) == 1

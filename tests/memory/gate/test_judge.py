@@ -27,10 +27,10 @@ ASKED = {
     "I always answer my mail in the morning, and my budget is 1,200 euros.": (
         "the message speaks of a text, which may be somebody else's"
     ),
-    "Ich esse kein Fleisch.": "its value has words that nobody said",
-    "I love hiking but hate camping.": "a negation stands beside it",
+    "Ich esse kein Fleisch.": "it has words that you did not say",
+    "I love hiking but hate camping.": "a “not” stands beside it, which may belong to it",
     "来月から大阪で働きます。": "it may only start later: 来月から",
-    "我住在成都，是一名老师。": "the quote is a single word",
+    "我住在成都，是一名老师。": "it rests on a single word",
 }
 # Lies that no pattern of words sees: only a reader can tell.
 MEANING = {
@@ -178,7 +178,9 @@ def test_the_second_one_is_the_second_item_that_was_offered() -> None:
     assert gate(right, turns).outcome == "accept"
     verdict = gate(wrong, turns)
     assert verdict.outcome == "doubt"
-    assert "the cited words are another item than the one the user named" in verdict.signals
+    assert (
+        "it may be another of the assistant's suggestions than the one you named" in verdict.signals
+    )
 
 
 @pytest.mark.parametrize(
@@ -224,7 +226,7 @@ def test_an_older_offer_is_a_signal() -> None:
     turns = said("Colour?", "Take slate blue?", "Hm.", "Or should I list more?", "Yes, slate blue.")
     verdict = gate(fact("Yes", "slate blue", msg="u5", ref=Ref(msg="a2", span="slate blue")), turns)
     assert verdict.outcome == "doubt"
-    assert "the cited message is not the assistant's latest" in verdict.signals
+    assert "it may answer an older message of the assistant" in verdict.signals
 
 
 def test_an_update_of_what_was_shown_is_taken() -> None:
@@ -243,7 +245,9 @@ def test_a_memory_that_was_not_shown_cannot_be_replaced() -> None:
         said("I moved to Porto."),
         [CITY],
     )
-    assert verdict.signals == ("it speaks of a memory that was not shown",)
+    assert verdict.signals == (
+        "it may change something that is remembered, and it is not clear what",
+    )
     assert (verdict.outcome, verdict.candidate.to, verdict.candidate.relation) == (
         "doubt",
         None,
@@ -267,7 +271,7 @@ def test_an_update_under_another_key_is_a_signal() -> None:
         [CITY],
     )
     assert (verdict.outcome, verdict.candidate.relation) == ("doubt", "updates")
-    assert verdict.signals == ("it would replace a memory under another key, city",)
+    assert verdict.signals == ("it may replace what is remembered as city",)
 
 
 def test_an_update_may_drop_words_that_nobody_denied() -> None:
@@ -321,7 +325,7 @@ def test_an_end_names_what_ends_or_is_asked_about() -> None:
     verdict = gate(vague, said("That is over."), [CITY])
     assert (verdict.outcome, verdict.signals) == (
         "doubt",
-        ("the words do not name what they end",),
+        ("the words do not say what is over",),
     )
     silent = fact("We drank coffee in Lisbon", "", key="city", to="k1", relation="ends")
     assert (
@@ -334,7 +338,7 @@ def test_an_end_of_what_was_not_shown_is_asked_about_and_points_at_nothing() -> 
     end = fact("The lease in Lisbon is over", "", key="city", to="k1", relation="ends")
     verdict = gate(end, said("The lease in Lisbon is over."), [])
     assert (verdict.outcome, verdict.candidate.to) == ("doubt", None)
-    assert verdict.signals == ("it ends a memory that was not shown",)
+    assert verdict.signals == ("it may end something that is remembered, and it is not clear what",)
 
 
 def test_an_end_that_speaks_of_another_name_is_left_to_a_person() -> None:

@@ -40,27 +40,27 @@ def verdict_of(case: Case) -> Verdict:
 
 SIGNALS = [
     (
-        "a negation stands beside it",
+        "a “not” stands beside it, which may belong to it",
         Case("I do not eat fish.", "eat fish", "eat fish"),
         Case("I do not eat fish.", "I do not eat fish", "does not eat fish"),
     ),
     (
-        "a negation stands beside it",
+        "a “not” stands beside it, which may belong to it",
         Case("Ich esse nicht gern Fisch.", "Ich esse nicht gern Fisch", "Fisch"),
         Case("Ich esse gern Fisch.", "Ich esse gern Fisch", "Fisch"),
     ),
     (
-        "a negation stands beside it",
+        "a “not” stands beside it, which may belong to it",
         Case("I love hiking without any maps.", "I love hiking", "hiking"),
         Case("I love hiking, and I own no maps.", "I love hiking", "hiking"),
     ),
     (
-        "its value denies something, and the words do not",
+        "it denies something, and your words do not",
         Case("I eat fish.", "I eat fish", "does not eat fish"),
         Case("I never eat fish.", "I never eat fish", "does not eat fish"),
     ),
     (
-        "its value denies something, and the words do not",
+        "it denies something, and your words do not",
         Case("Ich esse Fisch.", "Ich esse Fisch", "nicht Fisch"),
         Case("Ich esse nie Fisch.", "Ich esse nie Fisch", "nicht Fisch"),
     ),
@@ -100,17 +100,17 @@ SIGNALS = [
         Case("Wie jeder weiß: ich wohne in Porto.", "ich wohne in Porto", "Porto"),
     ),
     (
-        "nothing is known about the grammar of this language",
+        "its language is not known well enough to check it",
         Case("Mieszkam daleko stąd, w Krakowie.", "Mieszkam daleko stąd", "daleko stąd"),
         Case("I live far away, in Krakow.", "I live far away", "far away"),
     ),
     (
-        "the quote is a single word",
+        "it rests on a single word",
         Case("I live in Porto now.", "Porto", "Porto"),
         Case("I live in Porto now.", "in Porto", "Porto"),
     ),
     (
-        "the quote is a single word",
+        "it rests on a single word",
         Case("Ich wohne in Porto.", "Porto", "Porto"),
         Case("Porto.", "Porto", "Porto"),
     ),
@@ -180,13 +180,13 @@ SIGNALS = [
         Case("Ich wohne in Ulm: es ist kalt.", "Ich wohne in Ulm", "Ulm"),
     ),
     (
-        "it answers a question that is not cited",
+        "it answers a question, so it may mean something else",
         Case("Yes, Porto.", "Yes, Porto", "Porto", before=("Hi.", "Do you live in Porto?")),
         Case("Yes, I live in Porto.", "I live in Porto", "Porto",
              before=("Hi.", "Do you live in Porto?")),
     ),
     (
-        "it answers a question that is not cited",
+        "it answers a question, so it may mean something else",
         Case("Ja, Ulm.", "Ja, Ulm", "Ulm", before=("Hallo, ich bin da.", "Wohnst du in Ulm?")),
         Case("Ja, Ulm.", "Ja, Ulm", "Ulm", before=("Hallo, ich bin da.", "Ulm ist schön.")),
     ),

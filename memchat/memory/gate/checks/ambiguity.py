@@ -106,20 +106,20 @@ def _in_words(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
             yield "it may be about somebody else, or what they say"
             break
     if not place.languages:
-        yield "nothing is known about the grammar of this language"
+        yield "its language is not known well enough to check it"
     if len(re.findall(r"\w+", place.span.text)) < 2 and not case.ref and _is_part(place):
-        yield "the quote is a single word"
+        yield "it rests on a single word"
 
 
 def _denial(case: Case, place: QuotePlace, value: str) -> Iterator[str]:
     denied = bool(_marked("negation", place.clause, place.languages))
     carried = bool(_marked("negation", value, place.languages)) or _DENYING_SLOT.search(value)
     if denied and not carried:
-        yield "a negation stands beside it"
+        yield "a “not” stands beside it, which may belong to it"
     elif _marked("negation", fold(case.candidate.value).text, place.languages) and not _marked(
         "negation", place.sentence, place.languages
     ):
-        yield "its value denies something, and the words do not"
+        yield "it denies something, and your words do not"
 
 
 def _in_surroundings(case: Case, place: QuotePlace) -> Iterator[str]:
@@ -149,7 +149,7 @@ def _in_surroundings(case: Case, place: QuotePlace) -> Iterator[str]:
     if label is not None and len(label[0]) <= 20:
         yield "a name and a colon stand before it"
     if case.ref is None and _answers(case, place):
-        yield "it answers a question that is not cited"
+        yield "it answers a question, so it may mean something else"
 
 
 def _answers(case: Case, place: QuotePlace) -> bool:

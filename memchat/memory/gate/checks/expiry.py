@@ -91,7 +91,7 @@ def _resolve(case: Case, places: list[tuple[Turn, Span]]) -> date | None:
     elif named.over or named.since or _counts_back(named, clause.rest, turn.text[span.end :]):
         case.signals.append(f"“{span.text}” may be how long it has been so, not how long it will")
     elif not code_matches_phrase(named, candidate.until, until, day, languages):
-        case.reviews.append(f"{UNREAD}: “{span.text}” and its code do not agree")
+        case.reviews.append(f"{UNREAD}: “{span.text}” may be another day")
     elif until.year - day.year > _MOST_YEARS:
         case.reviews.append(f"{UNREAD}: it is more than a hundred years away")
     elif until < day and candidate.relation == "ends":

@@ -103,7 +103,7 @@ def check(case: Case) -> None:
     ):
         case.reviews.append("it reads as an instruction, not as a fact about you")
     if "```" in case.candidate.value:
-        case.reviews.append("its value holds marks of a code block")
+        case.reviews.append("it holds marks of program code")
     disguises = map(hidden_instruction, (case.candidate.value, case.candidate.key, *messages))
     case.reviews += list(filter(None, disguises))[:1]
 

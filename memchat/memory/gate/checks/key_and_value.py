@@ -17,16 +17,16 @@ def check(case: Case) -> None:
     item = case.candidate
     try:
         key = canonical(normalise_key(item.key))
-    except InputError as error:
+    except InputError:
         key = "note"
-        case.reviews.append(f"its key cannot be used: {error}")
+        case.reviews.append("no name that can be used was proposed for it")
     words = key.split("_")
     if cardinality(key) is None and (
         len(words) > _MAX_KEY_WORDS or instructions.is_instruction(" ".join(words), wish=False)
     ):
-        case.reviews.append("its key says more than the name of a slot")
+        case.reviews.append("its name says more than a name should")
     table = cardinality(key)
     value = visible_text(item.value)
     if len(value) > VALUE_LIMIT:
-        case.reviews.append(f"its value is longer than {VALUE_LIMIT} characters")
+        case.reviews.append(f"it is longer than {VALUE_LIMIT} characters")
     case.change(key=key, value=value, many=table == "many" if table else item.many)

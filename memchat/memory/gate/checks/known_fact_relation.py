@@ -36,11 +36,11 @@ def check(case: Case) -> None:
 def _without_target(case: Case) -> None:
     item = case.candidate
     if item.relation == "ends":
-        case.signals.append("it ends a memory that was not shown")
+        case.signals.append("it may end something that is remembered, and it is not clear what")
         case.change(to=None)
         return
     if item.to is not None:
-        case.signals.append("it speaks of a memory that was not shown")
+        case.signals.append("it may change something that is remembered, and it is not clear what")
     case.change(to=None, relation="new")
 
 
@@ -57,7 +57,7 @@ def _check_same(case: Case, target: KnownFact) -> None:
     elif difference is None:
         case.change(key=target.key, many=target.many)
     else:
-        case.signals.append(f"it is said to be the same as a memory with another {difference}")
+        case.signals.append(f"it may repeat what is remembered, but the {difference} differs")
         case.change(relation="beside")
 
 
@@ -65,14 +65,14 @@ def _check_update(case: Case, target: KnownFact) -> None:
     item, said = case.candidate, " \n".join(case.sentences())
     other_slot = canonical(target.key) != canonical(item.key)
     if other_slot:
-        case.signals.append(f"it would replace a memory under another key, {target.key}")
+        case.signals.append(f"it may replace what is remembered as {target.key.replace('_', ' ')}")
     changed = value_comparison.says_it_changed(said, target.value, case.languages)
     if not changed:
         case.signals.append(NO_WORD_OF_CHANGE)
     if value_comparison.says_it_is_added(said):
         case.signals.append("a word says that it comes beside what there is")
     if len(value_parts(target.value)) > 1:
-        case.signals.append("the known value has several parts")
+        case.signals.append("what is remembered has several parts, and it may change only one")
     stands_apart = other_slot or target.many
     difference = value_comparison.difference(item.value, target.value) if stands_apart else None
     if difference and not changed and _near(item.value, target.value):
@@ -96,7 +96,7 @@ def value_parts(value: str) -> list[str]:
 def _check_end(case: Case, target: KnownFact) -> None:
     words = content_words(target.value) | content_words(target.key.replace("_", " "))
     if not any(holds_word(case.own_message_words(), word) for word in words):
-        case.signals.append("the words do not name what they end")
+        case.signals.append("the words do not say what is over")
     said = " \n".join(case.sentences())
     if not value_comparison.says_it_ended(said, target.value, case.languages):
         case.signals.append("no word says that it is over")

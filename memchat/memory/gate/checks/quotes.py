@@ -32,7 +32,7 @@ def check(case: Case) -> None:
         case.refusals += dict.fromkeys(case.notes)
         return
     if case.notes:
-        case.signals += [f"one of its quotes does not count: {note}" for note in case.notes]
+        case.signals += [f"part of what it rests on does not count: {note}" for note in case.notes]
         case.notes.clear()
     case.change(quotes=tuple(quotes))
 

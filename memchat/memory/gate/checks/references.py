@@ -65,7 +65,7 @@ def check(case: Case) -> None:
         return
     between = order[order.index(cited) + 1 : order.index(user)]
     if any(turn.role == "assistant" for turn in between):
-        case.signals.append("the cited message is not the assistant's latest")
+        case.signals.append("it may answer an older message of the assistant")
     case.ref = (cited, span)
     _check_pointer(case, cited, span)
     _check_content(case, span)
@@ -114,9 +114,11 @@ def _ordinal(clause: str) -> int | None:
 def _check_item(place: int | None, cited: Turn, span: Span, case: Case) -> None:
     items = options(cited.text)
     if place is None or not items or place >= len(items):
-        case.signals.append("the assistant's message has no such item to point at")
+        case.signals.append("it is not clear which of the assistant's words are meant")
     elif find_span(span.text, items[place]) is None and find_span(items[place], span.text) is None:
-        case.signals.append("the cited words are another item than the one the user named")
+        case.signals.append(
+            "it may be another of the assistant's suggestions than the one you named"
+        )
 
 
 def options(text: str) -> list[str]:
@@ -140,4 +142,4 @@ def _check_content(case: Case, span: Span) -> None:
         word for word in content_words(case.candidate.value) if not holds_word(held, word)
     )
     if extra:
-        case.reviews.append(f"its value adds words to the cited ones: {', '.join(extra)}")
+        case.reviews.append(f"it adds words to the assistant's: {', '.join(extra)}")

@@ -96,7 +96,7 @@ def _resolve(case: Case) -> date | None:
     if not code_matches_phrase(
         named, code, starts, day, languages_near(turn, span, case), first=True
     ):
-        case.reviews.append(f"{UNREAD}: “{span.text}” and its code do not agree")
+        case.reviews.append(f"{UNREAD}: “{span.text}” may be another day")
         return None
     if until is not None and starts > until:
         case.refusals.append("it would end before it starts")

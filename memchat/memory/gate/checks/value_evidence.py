@@ -79,7 +79,7 @@ def _check_words(case: Case, known: str) -> None:
     signs = set(_HAN.findall(fold(case.candidate.value).text))
     added += sorted(sign for sign in signs if not any(sign in fold(text).text for text in heard))
     if added:
-        case.signals.append("its value has words that nobody said")
+        case.signals.append("it has words that you did not say")
 
 
 @lru_cache(maxsize=64)
@@ -106,4 +106,4 @@ def _check_pieces(case: Case) -> None:
     for turn, span in case.proofs:
         for left, right in zip(span.pieces, span.pieces[1:], strict=False):
             if len(content_words(turn.text[left[1] : right[0]])) > 1:
-                case.signals.append("the quote leaves out words in between")
+                case.signals.append("words in between were left out")

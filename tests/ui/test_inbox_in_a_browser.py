@@ -1,0 +1,75 @@
+"""The inbox in a real browser: many answers at once, each with its way back, and a new space."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memchat import MemChat
+from memchat.config import Settings
+from memchat.store import apps, inbox
+from memchat.types import Scope
+from tests.support import private
+from tests.support.ui.browser import Server, chromium, findings, needs_browser, opened, settled
+
+pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
+COUNT = 25
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Server]:
+    folder: Path = tmp_path_factory.mktemp("inbox")
+    with MemChat(settings=Settings(home=folder / "store", embed_model="none")) as mc:
+        mc.user("ana").memories.add("preference", "tea", "green tea")
+        with private.database(mc).write() as tx:
+            own, _ = apps.ensure(tx, Scope("ana"), mc.now)
+            for n in range(COUNT):
+                words = f"tea number {n}"
+                held = inbox.NewInboxItem("unsure", memory_type="fact", key="tea", value=words)
+                inbox.add(tx, own, held, mc.now)
+    with Server(folder) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+def test_all_are_rejected_by_two_clicks_and_are_back_after_a_third(
+    server: Server, browser: Any
+) -> None:
+    page = opened(browser.new_page(color_scheme="dark"), f"{server.url}inbox")
+    page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
+    page.get_by_text("Select all").click()
+    page.get_by_text(f"{COUNT} selected of {COUNT}").wait_for()
+    assert findings(settled(page)) == []
+    page.get_by_role("button", name=f"Reject {COUNT}").click()
+    page.get_by_role("heading", name="Nothing waits").wait_for()
+    page.get_by_text(f"Rejected: {COUNT} items.").wait_for()
+    # The keyboard is on the button that takes it back.
+    page.locator(".st-key-undo-bar button:focus").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
+    page.get_by_text(f"And {COUNT - 20} more, when these are done.").wait_for()
+    page.close()
+
+
+def test_a_new_space_is_made_by_its_button_and_empty(server: Server, browser: Any) -> None:
+    width, height = 390, 844
+    page = browser.new_page(viewport={"width": width, "height": height})
+    opened(page, f"{server.url}?app=default")
+    page.get_by_test_id("stExpandSidebarButton").click()
+    page.get_by_role("button", name="New", exact=True).click()
+    page.get_by_role("button", name="Make it").click()
+    page.get_by_text("Give the space a name.").wait_for()
+    page.get_by_label("Name", exact=True).fill("Work")
+    page.get_by_label("Name", exact=True).press("Enter")
+    page.get_by_role("dialog").wait_for(state="detached")
+    page.wait_for_url("**/?app=Work")
+    page.get_by_role("link", name="Inbox", exact=True).wait_for(state="attached")
+    page.close()
