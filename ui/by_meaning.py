@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import streamlit as st
 
@@ -40,18 +41,24 @@ def show(wanted: Wanted) -> None:
     """
     if not wanted.search or wanted.status not in ("active", "all"):
         return
+    found = _found(wanted.search)
+    if found is None or found.degraded:
+        found = _ask(wanted.search, found)
+    if found is not None:
+        _list(found, wanted)
+
+
+def _ask(words: str, found: _Found | None) -> _Found | None:
+    """Search, or offer to; what there is then."""
     service = _service()
     if service == WORDS_ONLY:
         st.caption("Only words are searched. To search by meaning, choose a service in Settings.")
-        return
-    found = _found(wanted.search)
-    if found is None and _on_this_machine(service):
-        _search(wanted.search)
-        found = _found(wanted.search)
-    if found is not None:
-        _list(found, wanted)
-    if found is None or found.degraded:
-        _button("Search by meaning" if found is None else "Search again", wanted.search, service)
+    elif found is None and _on_this_machine(service):
+        _search(words)
+        found = _found(words)
+    if service != WORDS_ONLY and (found is None or found.degraded):
+        _button("Search by meaning" if found is None else "Search again", words, service)
+    return found
 
 
 def _found(words: str) -> _Found | None:
@@ -103,14 +110,15 @@ def _memories(recalled: Recalled) -> list[int]:
 def _list(found: _Found, wanted: Wanted) -> None:
     if found.degraded:
         st.caption(ui.sentence(found.degraded))
-    memories = [memory for memory in map(_memory, found.ids) if memory and _fits(memory, wanted)]
+    each = (memory for memory in map(_memory, found.ids) if memory and _fits(memory, wanted))
+    memories = list(islice(each, MOST))
     if not memories:
         if not found.degraded:
             st.caption("Nothing else was found by meaning.")
         return
     with st.container(key="by-meaning"):
         st.subheader("By meaning", anchor=False)
-        for memory in memories[:MOST]:
+        for memory in memories:
             memory_row.show(memory, choosable=False)
 
 
