@@ -11,7 +11,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from sqlalchemy import Connection
@@ -45,7 +45,7 @@ _NEED_EMBEDDER = {"embed", "index"}
 FORGET_BATCH = 100
 """The most memories purged in one transaction, as other writers wait until it ends."""
 READINGS_AT_ONCE = 8
-"""Conversations that are read in turn; each comes round again long before its lease runs out."""
+"""Conversations that are read in turn."""
 
 
 class Worker:
@@ -256,12 +256,20 @@ class Worker:
                     under_way.popleft()
                 elif forget:
                     self._forget_due(user, target_id, done)
+                self._renew([waiting.claim for waiting in under_way])
         except BaseException:
             for reading in under_way:
                 reading.windows.close()
             with self._database.write() as tx:
                 jobs.release(tx, [reading.claim for reading in under_way])
             raise
+
+    def _renew(self, claims: Sequence[Claim]) -> None:
+        """Keep the claims of readings that wait for their turn."""
+        if claims:
+            until = self._clock() + timedelta(seconds=jobs.LEASE_SECONDS)
+            with self._database.write() as tx:
+                jobs.renew_all(tx, claims, until)
 
     def _look_again(self, claimed: Claim, done: JobsDone) -> None:
         """Check the memories of a conversation that wait for a second look."""

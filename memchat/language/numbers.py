@@ -23,7 +23,7 @@ def numbers(text: str) -> set[str]:
     return set(_numbers(text))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _numbers(text: str) -> frozenset[str]:
     """The same, cached: every window of a conversation asks about the whole conversation."""
     folded = fold(text).text

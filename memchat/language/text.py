@@ -203,7 +203,7 @@ def holds_word(text: str, word: str, *, loosely: bool = True) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=512)
 def _tokens(folded: str) -> frozenset[str]:
     """The words of a folded text in the form that ``holds_word`` compares."""
     apart = _UNIT_GLUED.sub(" ", folded)

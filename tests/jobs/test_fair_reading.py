@@ -75,3 +75,18 @@ def test_a_worker_that_is_interrupted_gives_back_all_that_it_was_reading(
         mc.jobs.run()
     jobs = [job for job in mc.jobs.list() if job.kind == "extract"]
     assert [(job.status, job.attempts) for job in jobs] == [("pending", 0)] * 2
+
+
+def test_a_reading_that_waits_for_its_turn_is_taken_over_by_nobody(
+    open_store: Opener, clock: FakeClock
+) -> None:
+    def slow(_: object) -> str:
+        clock.advance(seconds=90)
+        return answer()
+
+    model = reader(slow)
+    mc = open_store(chat_model=ScriptedModel(["Fine."] * 3, window=1_000_000), extract_model=model)
+    for user in ("ana", "bo", "cy"):
+        queue(mc, user, long_text(), read_all=True)
+    assert mc.jobs.run().errors == []
+    assert [job.attempts for job in mc.jobs.list() if job.kind == "extract"] == [1] * 3
