@@ -13,6 +13,7 @@ from memchat.language.word_search import folded, holds_all
 from memchat.types import Memory, Recalled, Wanted
 from ui import components as ui
 from ui import memory_row
+from ui.desk import Task
 
 MOST = 10
 """Memories that are shown."""
@@ -20,17 +21,28 @@ LOOKED_AT = 40
 """Results of a search among which they are: it finds messages too, and those with the words."""
 PATIENCE_SECONDS = 5.0
 """How long the embedding service is waited for."""
+AT_ONCE_SECONDS = 0.1
+"""How long the page waits for what is found; after that it comes when it is there."""
+LOOK_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What was found for these words of a person in an app."""
+    """The ids of the memories that were found."""
 
-    words: str
-    app: str
     ids: tuple[int, ...]
     degraded: str | None
     """Why nothing was searched by meaning, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search for these words of a person in an app, in a thread of its own: a model that loads
+    keeps nobody from typing."""
+
+    words: str
+    app: str
+    task: Task
 
 
 def show(wanted: Wanted) -> None:
@@ -41,29 +53,44 @@ def show(wanted: Wanted) -> None:
     """
     if not wanted.search or wanted.status not in ("active", "all"):
         return
-    found = _found(wanted.search)
-    if found is None or found.degraded:
-        found = _ask(wanted.search, found)
+    search, service = _last(wanted.search), None
+    if search is None:
+        service = _service()
+        if service == WORDS_ONLY:
+            text = "Only words are searched. To search by meaning, choose a service in Settings."
+            st.caption(text)
+            return
+        if _on_this_machine(service):
+            _begin(wanted.search)
+            search = _last(wanted.search)
+    if search is None:
+        _button("Search by meaning", wanted.search, service or _service())
+    elif search.task.running:
+        st.fragment(_wait, run_every=LOOK_SECONDS)(search)
+    else:
+        _over(search.task, wanted)
+
+
+def _wait(search: _Search) -> None:
+    if not search.task.running:
+        st.rerun()
+    st.caption("Searching by meaning …")
+
+
+def _over(task: Task, wanted: Wanted) -> None:
+    found: _Found | None = task.result
+    why = task.error if found is None else found.degraded
+    if why:
+        st.caption(ui.sentence(why))
     if found is not None:
         _list(found, wanted)
+    if why:
+        _button("Search again", wanted.search, _service())
 
 
-def _ask(words: str, found: _Found | None) -> _Found | None:
-    """Search, or offer to; what there is then."""
-    service = _service()
-    if service == WORDS_ONLY:
-        st.caption("Only words are searched. To search by meaning, choose a service in Settings.")
-    elif found is None and _on_this_machine(service):
-        _search(words)
-        found = _found(words)
-    if service != WORDS_ONLY and (found is None or found.degraded):
-        _button("Search by meaning" if found is None else "Search again", words, service)
-    return found
-
-
-def _found(words: str) -> _Found | None:
-    """What was found for these words, if they were the last ones."""
-    last: _Found | None = st.session_state.get("by meaning")
+def _last(words: str) -> _Search | None:
+    """The last search, if it was for these words."""
+    last: _Search | None = st.session_state.get("by meaning")
     same = last is not None and (last.words, last.app) == (words, ui.app_name())
     return last if same else None
 
@@ -84,18 +111,20 @@ def _on_this_machine(service: str) -> bool:
 def _button(label: str, words: str, service: str) -> None:
     sends = None if _on_this_machine(service) else f"Sends these words to {ui.literal(service)}."
     key = "search-by-meaning"
-    st.button(label, key=key, help=sends, on_click=_search, args=(words,))
+    st.button(label, key=key, help=sends, on_click=_begin, args=(words,))
 
 
-def _search(words: str) -> None:
-    def work() -> None:
-        recalled = ui.person().search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
+def _begin(words: str) -> None:
+    person = ui.person()
+
+    def work(**_: object) -> _Found:
+        recalled = person.search(words, limit=LOOKED_AT, timeout=PATIENCE_SECONDS)
         vectors = any(hit.cosine is not None for hit in recalled.hits)
-        degraded = None if vectors else recalled.degraded
-        found = _Found(words, ui.app_name(), tuple(_memories(recalled)), degraded)
-        st.session_state["by meaning"] = found
+        return _Found(tuple(_memories(recalled)), None if vectors else recalled.degraded)
 
-    ui.attempt(work)
+    search = _Search(words, ui.app_name(), Task("Searching by meaning", 0, work))
+    st.session_state["by meaning"] = search
+    search.task.wait(AT_ONCE_SECONDS)
 
 
 def _memories(recalled: Recalled) -> list[int]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, number, press, text
-from tests.support.wire import OpenAIServer
+from tests.support.ui.tab import ANA, app, buttons, number, press, text, until
+from tests.support.wire import Hang, OpenAIServer
+from ui import by_meaning
 from ui.desk import Desk
 from ui.marks import excerpt, marked
 
@@ -82,6 +84,16 @@ def test_that_nothing_was_found_is_said(mc: MemChat) -> None:
     assert "Only words are searched." in text(at)
 
 
+def search(at: AppTest, words: str) -> None:
+    """Search the memories, and wait for what is found by meaning."""
+    at.text_input(key="search-memories").set_value(words).run()
+    searched(at)
+
+
+def searched(at: AppTest) -> None:
+    until(at, lambda: "Searching by meaning" not in text(at))
+
+
 class TestByMeaning:
     """With an embedding model that stays on this machine."""
 
@@ -96,7 +108,7 @@ class TestByMeaning:
         ana.memories.add("fact", "garden", "two lemon trees")
         mc.jobs.embed()
         at = app("memories")
-        at.text_input(key="search-memories").set_value("red kayak porto").run()
+        search(at, "red kayak porto")
         rows = [f"details-{exact.id}", f"details-{meant.id}"]
         assert buttons(at, "details-") == rows
         assert "By meaning" in [part.value for part in at.subheader]
@@ -111,7 +123,7 @@ class TestByMeaning:
         mc.user(**ANA).memories.add("fact", "garden", "two lemon trees")
         mc.jobs.embed()
         at = app("memories")
-        at.text_input(key="search-memories").set_value("kayak").run()
+        search(at, "kayak")
         assert "Nothing else was found by meaning." in text(at)
 
 
@@ -141,6 +153,7 @@ class TestByMeaningElsewhere:
             at.text_input(key="search-memories").set_value(words).run()
         assert server.requests == []
         press(at, "search-by-meaning")
+        searched(at)
         at.run()
         assert [r.body["input"] for r in server.requests] == [["lisbon city home"]]
         at.text_input(key="search-memories").set_value("lisbon city").run()
@@ -154,5 +167,18 @@ class TestByMeaningElsewhere:
         at.text_input(key="search-memories").set_value("boats").run()
         server.key = "another"
         press(at, "search-by-meaning")
+        searched(at)
         assert "earched by words only" in text(at)
+        assert at.button(key="search-by-meaning").label == "Search again"
+
+    def test_the_page_is_drawn_while_the_service_is_waited_for(
+        self, desk: Desk, server: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(by_meaning, "PATIENCE_SECONDS", 2.0)
+        server.script(Hang())
+        at = app("memories")
+        at.text_input(key="search-memories").set_value("boats").run()
+        press(at, "search-by-meaning")
+        assert "Searching by meaning" in text(at)
+        searched(at)
         assert at.button(key="search-by-meaning").label == "Search again"
