@@ -13,6 +13,7 @@ from ui import hold
 from ui.hold import Hold
 
 UNDO_SECONDS = 10.0
+NAME_LENGTH = 36
 
 
 def label(item: InboxItem) -> str:
@@ -63,13 +64,20 @@ def _answer(work: Callable[[], Answered], done: str, at: str = "") -> bool:
     answered = came[0]
     if answered.items:
         ui.desk().wake()
-        count = ui.plural(len(answered.items), "item")
-        words = f"{done.capitalize()}: {count}. Can be undone for"
+        words = f"{done.capitalize()}: {_named(answered.items)}. Can be undone for"
         hold.keep(words, UNDO_SECONDS, lambda held: _take_back(held, answered))
     if answered.failed:
         reasons = " ".join(dict.fromkeys(map(ui.as_sentence, answered.failed.values())))
         ui.problem(f"{ui.plural(len(answered.failed), 'item')} not {done}. {reasons}", at=at)
     return not answered.failed
+
+
+def _named(items: Sequence[InboxItem]) -> str:
+    """One proposal in words, or how many items there are."""
+    if len(items) > 1 or items[0].key is None:
+        return ui.plural(len(items), "item")
+    name = f"{items[0].key.replace('_', ' ')}: {items[0].value}"
+    return ui.literal(ui.shorten(name, NAME_LENGTH))
 
 
 def _take_back(held: Hold, answered: Answered) -> None:

@@ -133,7 +133,7 @@ def _undo_bars() -> None:
     if not held:
         st.rerun()
     with st.container(key="undo-bar"):
-        for hold in held:
+        for hold in reversed(held):  # the latest is in sight where not all have room
             row = f"undo-row-{hold.number}"
             with st.container(key=row, horizontal=True, vertical_alignment="center"):
                 st.markdown(f"{hold.words} {hold.left:.0f} s.")

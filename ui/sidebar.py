@@ -23,7 +23,7 @@ def arrive() -> None:
     if "arrived" in state:
         return
     state["arrived"] = True
-    space.arrive(st.query_params.get("app") or "default")
+    space.arrive(st.query_params.get("app", "").strip() or "default")
     number = st.query_params.get("c", "")
     state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
     state["listed"] = LISTED

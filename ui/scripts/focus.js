@@ -12,7 +12,7 @@
     [/st-key-forget-told-(\d+-\d+)/, key => `.st-key-untold-${key} button`],
     [/st-key-untold-(\d+-\d+)/, key => `.st-key-forget-told-${key} button`],
     [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/,
-      () => '.st-key-undo-bar [class*="st-key-undo-row-"]:last-child button'],
+      () => '.st-key-undo-bar [class*="st-key-undo-row-"] button'],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
   ];
   let wanted = null;
