@@ -11,7 +11,7 @@ from memchat.app.arguments import check_count
 from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
-from memchat.store import messages, muted, prompts, receipts, sessions
+from memchat.store import copies, messages, muted, prompts, receipts, sessions
 from memchat.types import Change, Hit, Memory, Message, Session, Undone, Why, one_line
 
 TITLE_LIMIT = 80
@@ -67,6 +67,23 @@ class Sessions(Room):
             sessions.rename(tx, self._found_session(tx, session_id).id, title)
             return self._found_session(tx, session_id)
 
+    def copy(self, session_id: int, *, before: int) -> Session:
+        """A new conversation with the messages of this one before the message ``before``, to go on
+        from there in another way: ``chat(resume=...)``. This one stays as it is.
+
+        What was copied is not learned a second time and is found once. A word that is forgotten is
+        blanked in both. If this conversation is deleted, what it taught with those messages stays,
+        with the copies as proof. Raises NotFound outside the scope, and for a message of another
+        conversation.
+        """
+        with self._database.write() as tx:
+            found = self._found_session(tx, session_id)
+            if self._found_message(tx, before).session_id != found.id:
+                raise NotFound(
+                    f"session {session_id} has no message {before}; see memchat sessions show"
+                )
+            return self._found_session(tx, copies.add(tx, found.id, before, self._clock()))
+
     def end(self, session_id: int) -> Session:
         """End an open conversation and queue its reading.
 
@@ -91,11 +108,12 @@ class Sessions(Room):
         ``dry_run`` only tells what would be done.
         """
         from memchat.memory.forgetting import purge
-        from memchat.memory.forgetting.delete_turns import take_back
+        from memchat.memory.forgetting.delete_turns import leave_to_copies, take_back
 
         with self._trial(dry_run) as tx:
             turns = messages.of_session(tx, self._found_session(tx, session_id).id)
             ctx = self._context(tx)
+            leave_to_copies(ctx, turns)
             done, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
             stale |= purge.forget_session(ctx, session_id)
             if not dry_run:

@@ -33,6 +33,7 @@ LANDED = {
     "0008_healed.py": "8debb741aa55d99f",
     "0009_external_sessions.py": "b78f0e9041222be4",
     "0010_hashed_session_names.py": "189dd1e779662339",
+    "0011_copies.py": "4272dc7d22cccdd5",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""

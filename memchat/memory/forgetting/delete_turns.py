@@ -7,7 +7,15 @@ from collections.abc import Sequence
 from memchat.memory.context import Context
 from memchat.memory.forgetting import purge
 from memchat.memory.forgetting.undo import ConversationUndo
+from memchat.memory.recall import turn_texts
+from memchat.store import copies
 from memchat.types import Message, Undone
+
+
+def leave_to_copies(ctx: Context, turns: Sequence[Message]) -> None:
+    """Put copies of turns that are about to be deleted in their place: what was said in them still
+    stands in another conversation, so what they taught stays, with the copies as proof."""
+    turn_texts.rewrite(ctx, copies.take_place(ctx.tx, [turn.id for turn in turns]))
 
 
 def take_back(ctx: Context, turns: Sequence[Message]) -> tuple[Undone, set[int]]:
@@ -22,6 +30,7 @@ def delete_turns(
 ) -> tuple[Undone, set[int]]:
     """Delete stored turns; with ``keep_memories`` what they taught stays. Returns the same as
     ``take_back``."""
+    leave_to_copies(ctx, turns)
     undone, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
         stale |= purge.forget_message(ctx, turn)

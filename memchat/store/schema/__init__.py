@@ -16,6 +16,7 @@ from memchat.store.schema.conversations import (
     muted,
     prompts,
     receipts,
+    searched_messages,
     sessions,
     settings,
 )
@@ -30,5 +31,5 @@ from memchat.store.schema.memories import (
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0010"
+HEAD = "0011"
 """The revision this code reads and writes. A test compares it with the newest migration."""
