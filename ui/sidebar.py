@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from memchat.errors import ScopeError
 from memchat.types import Session, clean_name
@@ -21,14 +22,32 @@ def arrive() -> None:
     if "arrived" in state:
         return
     state["arrived"] = True
-    state["app"] = "default"
+    state["app"], state["here"] = _addressed()
+    state["listed"] = LISTED
+
+
+def follow_history() -> None:
+    """Be in the conversation of the address where the browser's Back or Forward led there."""
+    ctx = get_script_run_ctx()
+    if ctx is None or not ctx.is_history_navigation:
+        return
+    app, number = _addressed()
+    current = here()
+    shown = current.session_id if current is not None else st.session_state["here"]
+    if (app, number) != (ui.app_name(), shown):
+        go(number)
+        st.session_state["app"] = app
+
+
+def _addressed() -> tuple[str, int | None]:
+    """The app and the conversation that the address names."""
+    app = "default"
     try:
-        state["app"] = _usable(st.query_params.get("app") or "default")
+        app = _usable(st.query_params.get("app") or "default")
     except ScopeError as error:
         ui.problem(str(error))
     number = st.query_params.get("c", "")
-    state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
-    state["listed"] = LISTED
+    return app, int(number) if number.isdecimal() and len(number) < 15 else None
 
 
 def _usable(name: str) -> str:

@@ -53,8 +53,8 @@ class Sessions(Room):
             return messages.of_session(tx, session_id)
 
     def first_words(self, session_ids: Sequence[int]) -> Mapping[int, str]:
-        """How these conversations begin, by id: the first words that the person said in each.
-        Unknown ones are left out."""
+        """How these conversations begin, by id: the first words that the person said in each, in a
+        copy the first after what was copied. Unknown ones are left out."""
         with self._database.read() as tx:
             own = self._ids(tx).own
             there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)

@@ -154,10 +154,11 @@ def of_session(tx: Connection, session_id: int, *, learnable: bool = False) -> l
 
 
 def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:
-    """How these conversations begin: the first ``length`` characters of the user's first
-    message."""
-    first = select(func.min(_m.id)).where(_m.session_id.in_(session_ids), _m.role == "user")
-    first = first.group_by(_m.session_id)
+    """How these conversations begin: the first ``length`` characters of the user's first message,
+    in a copy of the first that is its own."""
+    said = _m.session_id.in_(session_ids) & (_m.role == "user")
+    own = func.min(_m.id).filter(_m.copied_from.is_(None))
+    first = select(func.coalesce(own, func.min(_m.id))).where(said).group_by(_m.session_id)
     query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
     return {row[0]: row[1] for row in tx.execute(query)}
 

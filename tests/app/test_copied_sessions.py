@@ -228,3 +228,15 @@ def test_an_incognito_chat_begins_with_turns_of_another_and_leaves_nothing_on_di
     assert files_with(mc, "Zanzibar") == []
     with pytest.raises(InputError, match="incognito"):
         ana.chat(turns=first.turns)
+
+
+def test_a_copy_is_named_after_the_first_words_that_are_its_own(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    old, ids = first_talk(mc, extract_model)
+    copy = ana.sessions.copy(old, before=ids[2])
+    extract_model.replies.append(answer())
+    with ana.chat(resume=copy.id) as chat:
+        chat.send("Where do I get old maps?").read()
+    openings = {old: HOME, copy.id: "Where do I get old maps?"}
+    assert ana.sessions.first_words([old, copy.id]) == openings
+    assert ana.sessions.get(copy.id).title == "Where do I get old maps?"

@@ -94,6 +94,11 @@ class SessionReading:
         return Scope(self.session.user, self.session.app)
 
     @property
+    def new_turns(self) -> Sequence[Message]:
+        """The turns that no extraction has read before."""
+        return self.turns[self.first_unread :]
+
+    @property
     def last_id(self) -> int:
         return self.turns[-1].id
 

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from memchat import MemChat
+from memchat.testing import ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.conversation import talk
 from tests.support.forgetting import learn_zanzibar
 from tests.support.leftovers import files_with, rows_with
+
+CELLO = fact("I play the cello", "hobby", "cello", many=True)
+
+
+def learned(mc: MemChat, extract_model: ScriptedModel, line: str, *facts, **where) -> int:
+    """A conversation that said this and taught these facts; its id."""
+    extract_model.replies.append(answer(*facts))
+    with mc.user("ana").chat(**where) as chat:
+        chat.send(line).read()
+    return chat.session_id or 0
 
 
 def copied(mc: MemChat, session_id: int, *, left: int = 0) -> int:
@@ -98,3 +109,21 @@ def test_what_is_taken_back_from_a_message_is_not_learned_from_its_copy(mc, extr
         chat.send("I have a boat").read()
     assert ana.memories.list() == []
     assert said(mc, copy)[0] == "I live in Zanzibar"
+
+
+def test_what_only_a_deleted_conversation_brought_back_is_over_again_though_a_copy_says_it_was(
+    mc, extract_model, clock
+) -> None:
+    ana = mc.user("ana")
+    old = learned(mc, extract_model, "I play the cello", CELLO)
+    clock.advance(days=1)
+    over = fact("I no longer play the cello", "hobby", "cello", to="k1", **{"is": "ends"})
+    learned(mc, extract_model, "I no longer play the cello", over)
+    assert ana.memories.list() == []
+    clock.advance(days=1)
+    again = fact("I play the cello again", "hobby", "cello", msg="u3", many=True)
+    learned(mc, extract_model, "I play the cello again", again, resume=old)
+    assert [m.value for m in ana.memories.list()] == ["cello"]
+    copied(mc, old, left=1)
+    ana.sessions.delete(old)
+    assert ana.memories.list() == []
