@@ -32,6 +32,7 @@ WRITTEN = "document.querySelector('[data-testid=stChatInputTextArea]')?.value"
 FOCUSED = "document.activeElement.closest('[class*=st-key-{}]') !== null"
 SEEN = """e => { const box = e.getBoundingClientRect();
   return box.top >= 0 && box.bottom <= innerHeight; }"""
+OUTLINED = "e => getComputedStyle(e).outlineStyle === 'solid'"
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +75,11 @@ def page(browser: Any) -> Iterator[Any]:
     found.close()
 
 
-def comes_into_sight(found: Any) -> None:
-    """Wait until all of an element is in sight."""
+def holds(found: Any, script: str) -> None:
+    """Wait until a script is true of an element, which may be drawn anew meanwhile."""
     end = time.monotonic() + WAIT / 1000
-    while not found.evaluate(SEEN):
-        assert time.monotonic() < end, "it is out of sight"
+    while not found.evaluate(script):
+        assert time.monotonic() < end, script
         found.page.wait_for_timeout(50)
 
 
@@ -93,10 +94,8 @@ def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     page.get_by_role("button", name="Open that message").click()
     marked = page.locator("[class*=st-key-said-][class*=-marked]")
     marked.get_by_text("I live in Lisbon.").wait_for()
-    comes_into_sight(marked)
-    assert marked.get_by_test_id("stChatMessage").evaluate(
-        "e => getComputedStyle(e).outlineStyle"
-    ) == ("solid")
+    holds(marked, SEEN)
+    holds(marked.get_by_test_id("stChatMessage"), OUTLINED)
     page.get_by_role("button", name="Show the latest messages").click()
     page.get_by_text("Turn 998", exact=True).wait_for()
 
@@ -113,11 +112,11 @@ def test_a_button_leads_down_and_sending_scrolls_to_the_new_turn(page: Any, serv
         new.wait_for()
         becomes(page, "document.querySelector('#memchat-down').hidden")
         settled(page)
-        comes_into_sight(new)
+        holds(new, SEEN)
     page.mouse.wheel(0, -2500)
     down.click()
     down.wait_for(state="hidden")
-    comes_into_sight(new)
+    holds(new, SEEN)
 
 
 def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
@@ -202,7 +201,7 @@ def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server
     page.get_by_text("Turn 989", exact=True).wait_for()
     page.get_by_role("button", name="Try again").wait_for()
     settled(page)
-    assert page.get_by_text("Turn 990", exact=True).count() == 0
+    page.get_by_text("Turn 990", exact=True).wait_for(state="hidden")
     page.evaluate("history.back()")
     page.get_by_text("Turn 998", exact=True).wait_for()
 
@@ -226,4 +225,4 @@ def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) 
     page.get_by_role("button", name="Next").click()
     page.get_by_text("Page 2 of 2").wait_for()
     settled(page)
-    comes_into_sight(page.locator("h1"))
+    holds(page.locator("h1"), SEEN)
