@@ -108,13 +108,12 @@ class Sessions(Room):
         ``dry_run`` only tells what would be done.
         """
         from memchat.memory.forgetting import purge
-        from memchat.memory.forgetting.delete_turns import leave_to_copies, take_back
+        from memchat.memory.forgetting.delete_turns import take_back
 
         with self._trial(dry_run) as tx:
             turns = messages.of_session(tx, self._found_session(tx, session_id).id)
             ctx = self._context(tx)
-            leave_to_copies(ctx, turns)
-            done, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
+            done, stale = take_back(ctx, turns, keep_memories=keep_memories)
             stale |= purge.forget_session(ctx, session_id)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)

@@ -113,7 +113,8 @@ def test_what_a_deleted_conversation_taught_stays_with_its_copy_as_proof(mc, ext
     ana = mc.user("ana")
     old, ids = first_talk(mc, extract_model)
     copies = [ana.sessions.copy(old, before=ids[2]) for _ in range(2)]
-    assert ana.sessions.delete(old).gone == ()
+    done = ana.sessions.delete(old)
+    assert done.gone == () and [m.value for m in done.kept] == ["Lisbon"]
     (city,) = ana.memories.list()
     assert [p.session_id for p in ana.memories.evidence(city.id)] == [copies[0].id]
     assert ana.sessions.get(copies[0].id).copied_from is None
