@@ -10,7 +10,11 @@
     if (words) drafts.set(place, words);
     else drafts.delete(place);
     const stored = [...drafts].filter(([chat]) => chat !== INCOGNITO);
-    sessionStorage.setItem(STORED, JSON.stringify(stored));
+    try {
+      sessionStorage.setItem(STORED, JSON.stringify(stored));
+    } catch {
+      sessionStorage.removeItem(STORED); // too long for it: the drafts stay in the page's memory
+    }
   };
   const box = () => document.querySelector('[data-testid="stChatInputTextArea"]');
   const idle = () => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
@@ -45,15 +49,19 @@
     }
   };
   document.addEventListener("input", event => {
-    const now = chat(); // the page may have changed since it was last still
-    if (event.target === box() && now !== null && here !== null) keep(now, event.target.value);
+    if (event.target !== box() || here === null) return;
+    // The page may have changed since it was last still; words of an incognito chat stay with it.
+    keep(here === INCOGNITO ? here : chat() ?? here, event.target.value);
   }, true);
   const asked = () => { sent = true; if (here !== null) keep(here, ""); };
   document.addEventListener("keydown", event => {
     if (event.target === box() && event.key === "Enter" && !event.shiftKey) asked();
   }, true);
   document.addEventListener("click", event => {
-    if (event.target.closest?.('[data-testid="stChatInputSubmitButton"]')) asked();
+    if (event.target.closest?.(".st-key-wipe-yes")) {
+      drafts.clear();
+      sessionStorage.removeItem(STORED);
+    } else if (event.target.closest?.('[data-testid="stChatInputSubmitButton"]')) asked();
     else if (event.target.closest?.('[data-testid="stSidebar"]')) sent = false;
   }, true);
   new MutationObserver(look).observe(document.body, {
