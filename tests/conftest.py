@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.support.full_disk",
     "tests.support.minilm",
     "tests.support.terminal",
+    "tests.support.ui.service",
 ]
 
 # Speed is measured in benchmarks/; on a busy machine a deadline tells nothing.

@@ -37,6 +37,8 @@ def _draw(desk: Desk) -> None:
             st.Page("views/settings.py", title="Settings"),
         ]
     )
+    if page is chat:
+        sidebar.follow_history()
     if st.session_state.pop("to chat", False) and page is not chat:
         st.switch_page(chat)
     st.session_state["tab"] = _tab()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from memchat.app import MemChat
 from memchat.chat import Chat, Reply
 from memchat.errors import MemChatError
-from memchat.types import Progress
+from memchat.types import Message, Progress
 from ui.reply_html import ComingReply
 
 log = logging.getLogger(__name__)
@@ -186,12 +186,21 @@ class Desk:
 
     # Conversations
 
-    def open(self, app: str, *, incognito: bool = False, session_id: int | None = None) -> Talk:
-        """The open conversation of this number, or a new one."""
+    def open(
+        self,
+        app: str,
+        *,
+        incognito: bool = False,
+        session_id: int | None = None,
+        turns: Sequence[Message] = (),
+    ) -> Talk:
+        """The open conversation of this number, or a new one; an incognito one begins with
+        ``turns``."""
         with self._lock:
             talk = self.find(app, session_id) if session_id is not None else None
             if talk is None:
-                chat = self.mc.user(self.user, app=app).chat(incognito=incognito, resume=session_id)
+                person = self.mc.user(self.user, app=app)
+                chat = person.chat(incognito=incognito, resume=session_id, turns=turns)
                 talk = Talk(chat, app, self.mc)
                 self._talks.append(talk)
             return talk

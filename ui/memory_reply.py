@@ -38,7 +38,7 @@ def answers(question: Question) -> None:
     said[no] = "no"
     with st.container(key="answers", horizontal=True):
         for label, words in said.items():
-            st.button(label, key=f"say-{words}", on_click=message.answer, args=(words,))
+            st.button(label, key=f"say-{words}", on_click=message.send, args=(words,))
 
 
 def _words(text: str) -> None:

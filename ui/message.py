@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from memchat.errors import InputError
+from memchat.types import Message
 from ui import components as ui
 from ui import sidebar
 from ui.desk import Talk
@@ -14,9 +16,7 @@ WAIT_SECONDS = 0.15
 
 def say() -> None:
     """Send what stands in the box at the foot of the chat."""
-    text = st.session_state["say"]
-    if not send(text):
-        st.session_state["say"] = text  # back in its box
+    send(st.session_state["say"])
 
 
 def suggested() -> None:
@@ -27,13 +27,8 @@ def suggested() -> None:
         send(text)
 
 
-def answer(words: str) -> None:
-    """Send the answer to a question of the reply before."""
-    send(words)
-
-
-def send(text: str) -> bool:
-    """Send a message; whether it could be."""
+def send(text: str) -> None:
+    """Send a message. One that could not be sent stands in the box at the foot of the chat."""
     state, desk = st.session_state, ui.desk()
 
     def work() -> None:
@@ -44,7 +39,8 @@ def send(text: str) -> bool:
         state["talk"] = talk
         _follow(talk, text)
 
-    return ui.attempt(work, at="say")
+    if not ui.attempt(work, at="say"):
+        state["say"] = text
 
 
 def _follow(talk: Talk, text: str) -> None:
@@ -53,6 +49,28 @@ def _follow(talk: Talk, text: str) -> None:
     if talk.session_id is not None:
         st.session_state["here"], st.session_state["talk"] = talk.session_id, None
     turn.wait(WAIT_SECONDS)
+
+
+def say_in_copy(text_key: str, n: int, turn: Message) -> None:
+    """Say the earlier message ``turn``, the chat's ``n``-th, in the words of that field: in a copy
+    of the chat that ends before it."""
+    state, desk = st.session_state, ui.desk()
+    text = state[text_key]
+
+    def work() -> None:
+        if not text.strip():
+            raise InputError("the message is empty; write something first")
+        talk = sidebar.here()
+        if talk is not None and talk.chat.incognito:
+            turns = talk.chat.turns[:n]
+            sidebar.go(None)
+            state["talk"] = desk.open(ui.app_name(), incognito=True, turns=turns)
+            state["incognito"] = True
+        else:
+            sidebar.go(ui.person().sessions.copy(turn.session_id, before=turn.id).id)
+
+    if ui.attempt(work, at=text_key):
+        send(text)
 
 
 def redo(text_key: str | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import streamlit as st
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from memchat.types import Message, Session
 from ui import components as ui
@@ -23,10 +24,28 @@ def arrive() -> None:
     if "arrived" in state:
         return
     state["arrived"] = True
-    space.arrive(st.query_params.get("app", "").strip() or "default")
-    number = st.query_params.get("c", "")
-    state["here"] = int(number) if number.isdecimal() and len(number) < 15 else None
+    state["app"], state["here"] = _addressed()
     state["listed"] = LISTED
+
+
+def follow_history() -> None:
+    """Be in the conversation of the address where the browser's Back or Forward led there."""
+    ctx = get_script_run_ctx()
+    if ctx is None or not ctx.is_history_navigation:
+        return
+    app, number = _addressed()
+    current = here()
+    shown = current.session_id if current is not None else st.session_state["here"]
+    if (app, number) != (ui.app_name(), shown):
+        go(number)
+        st.session_state["app"] = app
+
+
+def _addressed() -> tuple[str, int | None]:
+    """The space and the conversation that the address names."""
+    app = space.named(st.query_params.get("app", "").strip() or "default")
+    number = st.query_params.get("c", "")
+    return app, int(number) if number.isdecimal() and len(number) < 15 else None
 
 
 def here() -> Talk | None:

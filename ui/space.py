@@ -13,13 +13,13 @@ PLACE = "space"
 """The place of errors about a new space's name."""
 
 
-def arrive(name: str) -> None:
-    """Be in the space that a tab's address names, or in the first one where it cannot be used."""
-    st.session_state["app"] = "default"
+def named(name: str) -> str:
+    """The space that an address names, or the first one where it cannot be used."""
     try:
-        st.session_state["app"] = _usable(name)
+        return _usable(name)
     except ScopeError as error:
         ui.problem(str(error))
+        return "default"
 
 
 def show() -> str | None:

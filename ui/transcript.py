@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from memchat.types import Message
@@ -29,9 +31,9 @@ def show(talk: Talk | None, turns: list[Message], *, answering: bool) -> None:
         )
     asked = max((n for n, turn in enumerate(turns) if turn.role == "user"), default=-1)
     for n, turn in enumerate(turns[first:end], first):
-        marked = "-marked" if turn.id == mark else ""
+        marked = mark is not None and turn.id == mark
         if turn.role == "user":
-            _said(turn, n, last=n == asked and not answering, marked=marked)
+            _said(talk, turn, n, last=n == asked, answering=answering, marked=marked)
         else:
             last = n == len(turns) - 1 and not answering
             _answer(talk, turn, n, last=last, marked=marked)
@@ -56,28 +58,48 @@ def _window(turns: list[Message], mark: int | None) -> tuple[int, int]:
     return max(end - shown, 0), end
 
 
-def _said(turn: Message, n: int, *, last: bool, marked: str) -> None:
-    """``marked`` ends the key of the message that was looked for."""
-    editing = st.session_state.get("editing") == n
-    with st.container(key=f"said-{n}{marked}"):
+def _said(
+    talk: Talk | None, turn: Message, n: int, *, last: bool, answering: bool, marked: bool
+) -> None:
+    """What the person said; ``last``: nothing of theirs came after it, ``marked``: it was looked
+    for."""
+    editing = st.session_state.get("editing") == n and not answering
+    with st.container(key=_key(f"said-{n}", marked)):
         if marked:
             st.caption("→ the message that was looked for")
         if editing:
-            words = st.session_state.get("unsent") or turn.content
-            st.text_area("Say it in other words", value=words, key=f"edited-{n}")
-            ui.show_problem(f"edited-{n}")
-            with st.container(horizontal=True):
-                args = (f"edited-{n}",)
-                st.button("Send", key="resend", type="primary", on_click=message.redo, args=args)
-                st.button("Cancel", key="unedit", on_click=_edit, args=(None,))
-            st.caption("What only the old words taught is taken back.")
+            _editor(talk, turn, n, last=last)
             return
         with st.chat_message("user"):
             long_message.draw(turn, n)
         long_message.ask(turn)
+    with st.container(key=f"edit-said-{n}", horizontal=True, horizontal_alignment="right"):
+        edit = partial(_edit, n)
+        # Drawn also while it does nothing, so that no turn moves when a reply has come in.
+        st.button("Edit", key=f"edit-{n}", type="tertiary", on_click=edit, disabled=answering)
+
+
+def _key(name: str, marked: bool) -> str:
+    """The key of a turn's container; the scripts know by it which turn was looked for."""
+    return f"{name}-marked" if marked else name
+
+
+def _editor(talk: Talk | None, turn: Message, n: int, *, last: bool) -> None:
+    """The last message is said anew in its place, an earlier one in a copy of the chat."""
+    field = f"edited-{n}"
+    words = st.session_state.get("unsent") or turn.content
+    st.text_area("Say it in other words", value=words, key=field)
+    ui.show_problem(field)
+    with st.container(horizontal=True):
+        send, args = (message.redo, (field,)) if last else (message.say_in_copy, (field, n, turn))
+        st.button("Send", key="resend", type="primary", on_click=send, args=args)
+        st.button("Cancel", key="unedit", on_click=_edit, args=(None,))
     if last:
-        with st.container(key=f"edit-said-{n}", horizontal=True, horizontal_alignment="right"):
-            st.button("Edit", key=f"edit-{n}", type="tertiary", on_click=_edit, args=(n,))
+        st.caption("What only the old words taught is taken back.")
+    elif talk is not None and talk.chat.incognito:
+        st.caption("This opens a new incognito chat with what was said before; this one is lost.")
+    else:
+        st.caption("This opens a copy of the chat up to here. This one stays as it is.")
 
 
 def _edit(n: int | None) -> None:
@@ -97,8 +119,8 @@ def _dropped(talk: Talk | None, turn: Message) -> int:
     return reply.dropped_turns if reply is not None and same else 0
 
 
-def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: str) -> None:
-    with st.container(key=f"answer-{n}{marked}"), st.chat_message("assistant"):
+def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: bool) -> None:
+    with st.container(key=_key(f"answer-{n}", marked)), st.chat_message("assistant"):
         memory_reply.show(turn)
         if turn.status == "partial":
             cut = _cut(talk, turn) if last else None

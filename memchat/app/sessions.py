@@ -11,7 +11,7 @@ from memchat.app.arguments import check_count
 from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
-from memchat.store import apps, jobs, messages, muted, prompts, receipts, sessions
+from memchat.store import apps, copies, jobs, messages, muted, prompts, receipts, sessions
 from memchat.types import (
     Change,
     Hit,
@@ -65,8 +65,8 @@ class Sessions(Room):
             return messages.of_session(tx, session_id)
 
     def first_words(self, session_ids: Sequence[int]) -> Mapping[int, str]:
-        """How these conversations begin, by id: the first words that the person said in each.
-        Unknown ones are left out."""
+        """How these conversations begin, by id: the first words that the person said in each, in a
+        copy the first after what was copied. Unknown ones are left out."""
         with self._database.read() as tx:
             own = self._ids(tx).own
             there = [] if own is None else sessions.ids_in_app(tx, own, session_ids)
@@ -89,6 +89,23 @@ class Sessions(Room):
             sessions.rename(tx, self._found_session(tx, session_id).id, title)
             return self._found_session(tx, session_id)
 
+    def copy(self, session_id: int, *, before: int) -> Session:
+        """A new conversation with the messages of this one before the message ``before``, to go on
+        from there in another way: ``chat(resume=...)``. This one stays as it is.
+
+        What was copied is not learned a second time and is found once. A word that is forgotten is
+        blanked in both. If this conversation is deleted, what it taught with those messages stays,
+        with the copies as proof. Raises NotFound outside the scope, and for a message of another
+        conversation.
+        """
+        with self._database.write() as tx:
+            found = self._found_session(tx, session_id)
+            if self._found_message(tx, before).session_id != found.id:
+                raise NotFound(
+                    f"session {session_id} has no message {before}; see memchat sessions show"
+                )
+            return self._found_session(tx, copies.add(tx, found.id, before, self._clock()))
+
     def end(self, session_id: int) -> Session:
         """End an open conversation and queue its reading.
 
@@ -107,8 +124,8 @@ class Sessions(Room):
         """The messages of a conversation that are so long that only their beginning and end are
         read for memories, unless all of one is asked for, with what that takes.
 
-        Messages from which nothing is to be learned are left out. Raises NotFound outside the
-        scope.
+        Messages from which nothing is to be learned are left out, and copied ones, which are read
+        where they were said. Raises NotFound outside the scope.
         """
         from memchat.memory.extraction import long_messages, windows
 
@@ -116,7 +133,8 @@ class Sessions(Room):
             self._found_session(tx, session_id)
             turns = messages.of_session(tx, session_id, learnable=True)
             whole = messages.to_read_whole(tx, session_id)
-        turns = [turn for turn in turns if len(turn.content) > windows.NEVER_LONG]
+        own = (turn for turn in turns if turn.copied_from is None)
+        turns = [turn for turn in own if len(turn.content) > windows.NEVER_LONG]
         if not turns:
             return []
         model = self._assembly.extract_model()
@@ -126,9 +144,11 @@ class Sessions(Room):
         """Have all of a very long message read for memories, not only its beginning and end.
 
         It is read when its conversation ends; where that was read already, the message and those
-        after it are queued to be read again. Raises NotFound outside the scope.
+        after it are queued to be read again. Of a copied message it is the first one, whose
+        conversation is given. Raises NotFound outside the scope.
         """
         with self._database.write() as tx:
+            message_id = self._found_message(tx, message_id).copied_from or message_id
             session = self._found_session(tx, self._found_message(tx, message_id).session_id)
             if message_id not in messages.to_read_whole(tx, session.id):
                 messages.read_all(tx, message_id)
@@ -151,7 +171,7 @@ class Sessions(Room):
         with self._trial(dry_run) as tx:
             turns = messages.of_session(tx, self._found_session(tx, session_id).id)
             ctx = self._context(tx)
-            done, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
+            done, stale = take_back(ctx, turns, keep_memories=keep_memories)
             stale |= purge.forget_session(ctx, session_id)
             if not dry_run:
                 self._assembly.drop_vectors(tx, stale)

@@ -31,6 +31,7 @@ from memchat.types import (
     Imported,
     Learned,
     MemorySwitch,
+    Message,
     Progress,
     Recalled,
     Scope,
@@ -183,16 +184,19 @@ class User(Room):
         text = render.block(parts.prompts, render.new_mark(), shown)
         return PromptContext(text, estimate_tokens(text) if text else 0, shown)
 
-    def chat(self, *, resume: int | None = None, incognito: bool = False) -> Chat:
+    def chat(
+        self, *, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ()
+    ) -> Chat:
         """A conversation with the chat model; leaving its ``with`` block ends it and learns from
         it.
 
         ``resume`` is the id of a conversation to continue; where another chat of this process has
         it open, it is taken over, and the other one raises StoreError when something is said in it.
-        An incognito one uses no memory and leaves nothing on disk. Conversations of this person
-        that another process left open are ended first, and what waits to be read is read in the
+        An incognito one uses no memory and leaves nothing on disk; it may begin with ``turns`` that
+        were said before, such as the first of ``chat.turns``. Conversations of this person that
+        another process left open are ended first, and what waits to be read is read in the
         background. Raises NotFound for an unknown conversation, StoreError for one that is open in
-        another process.
+        another process, InputError for ``turns`` without ``incognito``.
         """
         from memchat.chat import Chat
 
@@ -200,7 +204,8 @@ class User(Room):
             from memchat.providers import litellm_setup
 
             litellm_setup.preload()  # while the person types their first words
-        chat = Chat(self._assembly.parts(), self._scope, incognito=incognito, resume=resume)
+        parts = self._assembly.parts()
+        chat = Chat(parts, self._scope, incognito=incognito, resume=resume, turns=turns)
         if not incognito:
             self._background.add(chat)
             if chat.memory.on:

@@ -5,6 +5,9 @@ An incognito session lives in this object alone: no row, no job, no receipt, no 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from memchat.chat.conversation import Conversation
 from memchat.chat.lease import Lease
 from memchat.chat.parts import Parts
@@ -35,17 +38,23 @@ class Chat:
         *,
         incognito: bool = False,
         resume: int | None = None,
+        turns: Sequence[Message] = (),
     ) -> None:
         """``resume`` is the id of a stored session to go on with. Where an older chat of this
         process has it open, this one takes it over, and the older one says so when it is used.
+        ``turns`` are what was said before, for an incognito session.
 
         Raises NotFound where the scope has no such session, StoreError where another process holds
-        it, InputError for one that is to go on incognito.
+        it, InputError for one that is to go on incognito, and for turns in one that is not
+        incognito.
         """
         if resume is not None and incognito:
             raise InputError("a stored session cannot go on incognito; begin a new one")
+        if turns and not incognito:
+            raise InputError("only an incognito chat can begin with turns; use sessions.copy")
         self._parts = parts
         self._conversation = Conversation(parts.database, scope, resume, incognito)
+        self._conversation.turns.extend(_unstored(turn) for turn in turns)
         self._reader = Reader(parts, self._conversation)
         self._lease = Lease(parts, self._conversation, self._reader)
         self._lease.chat = self
@@ -201,3 +210,8 @@ class Chat:
             taken = self._lease.take_over(tx, session_id, self._parts.clock())
         if taken:
             self._lease.start()
+
+
+def _unstored(turn: Message) -> Message:
+    """A turn as an incognito session holds it."""
+    return replace(turn, id=0, session_id=0, copied_from=None)

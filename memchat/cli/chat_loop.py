@@ -176,7 +176,8 @@ def _greet(mc: MemChat, person: Person, conversation: Chat, *, first_time: bool)
         tables.notice(f"Nothing is remembered: {conversation.memory.reason}.")
     if conversation.session_id is not None:
         session = person.sessions.get(conversation.session_id)
-        tables.notice(f"Going on with session {session.id} “{session.title or ''}”.")
+        title = f" “{session.title}”" if session.title else ""
+        tables.notice(f"Going on with session {session.id}{title}.")
     if tables.on_terminal():
         tables.notice(f"App {person.scope.app}. An empty line ends the conversation.")
 

@@ -80,6 +80,8 @@ def show_session(session_id: Id, user: User, app: App = "default", as_json: Json
             return
         zone = mc.settings.zone
         lines = [f"{tables.time(session.started_at, zone)}  {session.title or '(no title)'}"]
+        if session.copied_from is not None:
+            lines.append(f"copied from session {session.copied_from}")
         if session.summary:
             lines.append(session.summary)
         for message in messages:
@@ -187,6 +189,35 @@ def rename(
             tables.print_json(to_json(session))
         else:
             print(tables.plain(f"session {session.id} is now called “{session.title}”"))
+
+
+@app.command()
+def copy(
+    session_id: Id,
+    user: User,
+    before: Annotated[
+        int,
+        typer.Option(
+            "--before",
+            metavar="MESSAGE",
+            help="The message that the copy ends before, as `sessions show` numbers it.",
+            show_default=False,
+        ),
+    ],
+    app: App = "default",
+    as_json: Json = False,
+) -> None:
+    """Copy a conversation up to a message, to go on from there in another way.
+
+    Prints the copy's id for `chat --resume`. The conversation itself stays as it is; what was
+    copied is not learned a second time.
+    """
+    with open_store() as mc:
+        session = mc.user(user, app=app).sessions.copy(session_id, before=before)
+        if as_json:
+            tables.print_json(to_json(session))
+        else:
+            print(session.id)
 
 
 @app.command()

@@ -8,7 +8,7 @@ from datetime import date, datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from memchat.store.schema import memories, messages, sessions
+from memchat.store.schema import memories, messages, searched_messages, sessions
 
 _f = memories.c
 _m = messages.c
@@ -37,9 +37,10 @@ def turns(
     without: Collection[int] = (),
 ) -> list[int]:
     """The ids of the user's messages from ``start`` until before ``end``, the newest first.
-    Messages that were sent with memory off, or that are only a question, are left out."""
+    Messages that were sent with memory off, that are copies, or that are only a question, are left
+    out."""
     query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
-    query = query.where(sessions.c.app_id.in_(app_ids), _m.role == "user", _m.memory == 1)
+    query = query.where(sessions.c.app_id.in_(app_ids), _m.role == "user", searched_messages)
     query = query.where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
     query = query.where(_m.created_at >= start, _m.created_at < end, _not_among(_m.id, without))
     return list(tx.execute(query.order_by(_m.id.desc()).limit(limit)).scalars())

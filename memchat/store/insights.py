@@ -31,7 +31,8 @@ def messages_by_day(tx: Connection, app_id: int, zone: ZoneInfo) -> dict[date, i
     """How many messages the user sent on each day, in the user's time zone."""
     quarter = _quarter(messages.c.created_at)
     query = select(quarter, func.count()).join(sessions, sessions.c.id == messages.c.session_id)
-    query = query.where(sessions.c.app_id == app_id, messages.c.role == "user")
+    said = (messages.c.role == "user") & messages.c.copied_from.is_(None)
+    query = query.where(sessions.c.app_id == app_id, said)
     return _by_day(tx, query.group_by(quarter), zone)
 
 

@@ -37,12 +37,13 @@ def count_memories(tx: Connection, app_ids: Sequence[int]) -> int:
 
 def partly_indexed(tx: Connection, app_ids: Sequence[int], beginnings: Sequence[str]) -> list[int]:
     """The ids of messages that are not indexed, or not completely, and may hold a word with one of
-    these beginnings: those excluded from search, and long replies."""
+    these beginnings: those excluded from search, copies, and long replies."""
     like = " OR ".join("m.content LIKE ?" for _ in beginnings)
     # LIKE folds only ASCII: a text with other characters may hold the word with an accent.
     sql = (
         f"SELECT m.id {_SAID}"
-        " AND (m.memory = 0 OR (m.role != 'user' AND m.search_text IS NOT NULL))"
+        " AND (m.memory = 0 OR m.copied_from IS NOT NULL"
+        " OR (m.role != 'user' AND m.search_text IS NOT NULL))"
         f" AND ({like} OR length(m.content) != length(CAST(m.content AS BLOB)))"
     )
     patterns = [f"%{beginning}%" for beginning in beginnings]

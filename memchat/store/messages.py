@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 
 from memchat.language.word_search import folded
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
-from memchat.store.schema import messages, sessions
+from memchat.store.schema import messages, searched_messages, sessions
 from memchat.types import Message, Role
 
 _m = messages.c
@@ -57,9 +57,10 @@ def rewrite(tx: Connection, session_id: int, contents: Mapping[int, str]) -> Non
 
 
 def exclude(tx: Connection, ids: Sequence[int]) -> None:
-    """Keep messages, but exclude them from search and from extraction."""
+    """Keep messages, but exclude them from search and from extraction; their copies, too."""
     unindex(tx, ids)
-    tx.execute(update(messages).where(_m.id.in_(ids)).values(memory=0))
+    every = or_(_m.id.in_(ids), _m.copied_from.in_(ids))
+    tx.execute(update(messages).where(every).values(memory=0))
     _rewrite_around(tx, ids)
 
 
@@ -136,7 +137,7 @@ def _app_id(tx: Connection, session_id: int) -> int:
 
 def _indexed(session_id: int) -> Select[Any]:
     columns = (_m.id, _m.role, _m.content, _m.search_text, _m.text_hash)
-    query = select(*columns).where(_m.session_id == session_id, _m.memory == 1)
+    query = select(*columns).where(_m.session_id == session_id, searched_messages)
     return query.order_by(_m.id)
 
 
@@ -167,10 +168,11 @@ def to_read_whole(tx: Connection, session_id: int) -> frozenset[int]:
 
 
 def first_words(tx: Connection, session_ids: Sequence[int], length: int = 80) -> dict[int, str]:
-    """How these conversations begin: the first ``length`` characters of the user's first
-    message."""
-    first = select(func.min(_m.id)).where(_m.session_id.in_(session_ids), _m.role == "user")
-    first = first.group_by(_m.session_id)
+    """How these conversations begin: the first ``length`` characters of the user's first message,
+    in a copy of the first that is its own."""
+    said = _m.session_id.in_(session_ids) & (_m.role == "user")
+    own = func.min(_m.id).filter(_m.copied_from.is_(None))
+    first = select(func.coalesce(own, func.min(_m.id))).where(said).group_by(_m.session_id)
     query = select(_m.session_id, func.substr(_m.content, 1, length)).where(_m.id.in_(first))
     return {row[0]: row[1] for row in tx.execute(query)}
 

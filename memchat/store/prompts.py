@@ -57,9 +57,10 @@ def reply_of(tx: Connection, turn: Message) -> int | None:
 
 
 def latest(tx: Connection, app_id: int) -> int | None:
-    """The id of the latest reply in a scope row's conversations, or None."""
+    """The id of the latest reply in a scope row's conversations, copies aside, or None."""
     query = select(_m.id).join(sessions, sessions.c.id == _m.session_id)
-    query = query.where(sessions.c.app_id == app_id, _m.role == "assistant")
+    made = (_m.role == "assistant") & _m.copied_from.is_(None)
+    query = query.where(sessions.c.app_id == app_id, made)
     return tx.execute(query.order_by(_m.id.desc()).limit(1)).scalar()
 
 

@@ -78,13 +78,14 @@ APP = _kind("app", schema.apps, "name memory created_at")
 SESSION = _kind(
     "session",
     schema.sessions,
-    "id app title summary started_at last_activity_at ended_at extracted_to",
+    "id app title summary started_at last_activity_at ended_at extracted_to copied_from",
+    "copied_from:session",
 )
 MESSAGE = _kind(
     "message",
     schema.messages,
-    "id session_id role content status memory created_at",
-    "session_id:session",
+    "id session_id role content status memory created_at copied_from",
+    "session_id:session copied_from:message",
 )
 MEMORY = _kind(
     "memory",

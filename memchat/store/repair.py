@@ -10,7 +10,14 @@ from sqlalchemy import Connection, Select, delete, func, literal, or_, select
 
 from memchat.store import keywords, messages
 from memchat.store.keywords import KeywordText, Kind
-from memchat.store.schema import embeddings, memories, searched, services, sessions
+from memchat.store.schema import (
+    embeddings,
+    memories,
+    searched,
+    searched_messages,
+    services,
+    sessions,
+)
 from memchat.store.schema import messages as turns
 
 _e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
@@ -84,4 +91,4 @@ def _wanted(kind: Kind) -> Select[Any]:
         return select(*columns).where(_s.summary > "")
     text = func.coalesce(_t.search_text, _t.content).label("words")
     query = select(_t.id, _s.app_id, text, (_t.role != "user").label("reply"))
-    return query.join(sessions, _s.id == _t.session_id).where(_t.memory == 1)
+    return query.join(sessions, _s.id == _t.session_id).where(searched_messages)

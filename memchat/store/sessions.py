@@ -295,6 +295,7 @@ def listed(
 def remove(tx: Connection, session_id: int) -> None:
     """Delete a session. Its messages are deleted by cascade."""
     _summarise(tx, session_id, None)
+    tx.execute(update(sessions).where(_s.copied_from == session_id).values(copied_from=None))
     tx.execute(delete(sessions).where(_s.id == session_id))
 
 

@@ -26,12 +26,21 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from memchat.store.jobs import UNFINISHED, is_free, unfinished
-from memchat.store.schema import UtcTime, embeddings, jobs, memories, messages, searched, sessions
+from memchat.store.schema import (
+    UtcTime,
+    embeddings,
+    jobs,
+    memories,
+    messages,
+    searched,
+    searched_messages,
+    sessions,
+)
 
 Kind = Literal["memory", "message", "session"]
 KINDS: tuple[Kind, ...] = ("memory", "message", "session")
 _e, _m, _s, _t, _j = embeddings.c, memories.c, sessions.c, messages.c, jobs.c
-_read = and_(_t.memory == 1, _t.id <= _s.extracted_to)
+_read = and_(searched_messages, _t.id <= _s.extracted_to)
 """Messages that were read by an extraction, and that search may find."""
 _WANTED: dict[Kind, Select[Any]] = {
     "memory": select(_m.id, _m.text_hash, _m.search_text, _m.app_id).where(searched),

@@ -11,7 +11,10 @@ Role = Literal["user", "assistant"]
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message of a stored conversation. ``status`` is complete, partial (stopped) or failed."""
+    """One message of a stored conversation. ``status`` is complete, partial (stopped) or failed.
+
+    ``copied_from`` is the id of the message that this one is a copy of, while that is there.
+    """
 
     id: int
     session_id: int
@@ -19,6 +22,7 @@ class Message:
     content: str
     created_at: datetime
     status: str = "complete"
+    copied_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

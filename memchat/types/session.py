@@ -23,3 +23,5 @@ class Session:
     status: str
     """open, pending (ended, waits for its extraction), extracted, failed, or off (nothing to
     learn)."""
+    copied_from: int | None = None
+    """The conversation whose beginning this one was made with, while that is there."""

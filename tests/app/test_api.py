@@ -49,7 +49,8 @@ User
     answer(prompt: str, *, timeout: float | None = None) -> Answer
     apps -> Apps
     audit() -> Audit
-    chat(*, resume: int | None = None, incognito: bool = False) -> Chat
+    chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ()) ->
+        Chat
     context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
         PromptContext
     delete_all() -> Deleted
@@ -95,6 +96,7 @@ Memories
     update(memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory
     use_counts(memory_id: int) -> UseCounts
 Sessions
+    copy(session_id: int, *, before: int) -> Session
     delete(session_id: int, *, keep_memories: bool = False, dry_run: bool = False) -> Undone
     delete_message(message_id: int, *, keep_memories: bool = False, dry_run: bool = False) ->
         Undone

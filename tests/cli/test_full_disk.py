@@ -46,6 +46,7 @@ WRITERS = {
     "sessions end": "1",
     "sessions read-all": "1",
     "sessions rename": "1 Home",
+    "sessions copy": "1 --before 2",
     "sessions delete": "1 --yes",
     "apps on": "",
     "apps off": "",

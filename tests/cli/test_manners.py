@@ -154,3 +154,16 @@ def test_a_history_says_yes_and_no(run: Run) -> None:
     run("memories", "edit", "1", "--sensitive")
     shown = run("memories", "history", "1").out
     assert "sensitive yes" in shown and "True" not in shown
+
+
+def test_a_conversation_is_copied_up_to_a_message(env: Env) -> None:
+    env.memchat("chat", said="I live in Lisbon.\nAnd now?\n")
+    assert env.memchat("sessions", "copy", "1", "--before", "3").out == "2\n"
+    shown = env.memchat("sessions", "show", "2").out
+    assert "copied from session 1" in shown and "I live in Lisbon." in shown
+    assert "And now?" not in shown
+    assert "Going on with session 2.\n" in env.memchat("chat", "--resume", "2", said="").err
+    copy = json.loads(env.memchat("sessions", "copy", "1", "--before", "3", "--json").out)
+    assert (copy["id"], copy["copied_from"], copy["message_count"]) == (3, 1, 2)
+    refused = env.memchat("sessions", "copy", "2", "--before", "3")
+    assert refused.code == 1 and "session 2 has no message 3" in refused.err

@@ -30,6 +30,7 @@ MORE = {
     ("memories", "edit"): ["--value", "hammer"],
     ("memories", "delete"): ["1", "--yes"],
     ("memories", "clear"): ["--yes"],
+    ("sessions", "copy"): ["--before", "1"],
     ("sessions", "delete"): ["--yes"],
     ("apps", "delete"): ["work", "--yes"],
     ("backup", "prune"): ["--yes"],

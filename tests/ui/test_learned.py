@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
@@ -18,18 +17,8 @@ REFUSED = Fail(401, "no such key", code="invalid_api_key")
 
 
 @pytest.fixture
-def service() -> Iterator[OpenAIServer]:
-    """Answers what it is told to, in turn."""
-    with OpenAIServer() as found:
-        yield found
-
-
-@pytest.fixture
-def models(service: OpenAIServer, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    monkeypatch.setenv("OPENAI_API_KEY", service.key)
-    monkeypatch.setenv("OPENAI_BASE_URL", service.base)
-    both = ("MEMCHAT_CHAT_MODEL", "MEMCHAT_EXTRACT_MODEL")
-    return dict.fromkeys(both, "openai/gpt-test")
+def models(service_models: dict[str, str]) -> dict[str, str]:
+    return service_models
 
 
 def test_one_line_names_what_is_new_what_it_replaced_and_what_waits(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,16 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from tests.support.ui.browser import Server, becomes, chromium, needs_browser, opened, say, settled
+from tests.support.ui.browser import (
+    WAIT,
+    Server,
+    becomes,
+    chromium,
+    needs_browser,
+    opened,
+    say,
+    settled,
+)
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 MORE = """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
@@ -22,11 +32,13 @@ WRITTEN = "document.querySelector('[data-testid=stChatInputTextArea]')?.value"
 FOCUSED = "document.activeElement.closest('[class*=st-key-{}]') !== null"
 SEEN = """e => { const box = e.getBoundingClientRect();
   return box.top >= 0 && box.bottom <= innerHeight; }"""
+OUTLINED = "e => getComputedStyle(e).outlineStyle === 'solid'"
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A store with a chat of 1,000 turns whose first one taught something, and 25 memories."""
+    """A store with a chat of 1,000 turns whose first one taught something, another chat, and 25
+    memories."""
     home: Path = tmp_path_factory.mktemp("place")
     settings = Settings(
         home=home / "store",
@@ -38,6 +50,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         ana = mc.user("ana", app="default")
         with ana.chat() as talk:
             talk.send("I live in Lisbon.").read()
+        with ana.chat() as talk:
+            talk.send("What is a heron?").read()
         for n in range(25):
             ana.memories.add("fact", "island", f"number {n}")
     store = sqlite3.connect(home / "store" / "memchat.db")
@@ -61,6 +75,14 @@ def page(browser: Any) -> Iterator[Any]:
     found.close()
 
 
+def holds(found: Any, script: str) -> None:
+    """Wait until a script is true of an element, which may be drawn anew meanwhile."""
+    end = time.monotonic() + WAIT / 1000
+    while not found.evaluate(script):
+        assert time.monotonic() < end, script
+        found.page.wait_for_timeout(50)
+
+
 def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     page: Any, server: Server
 ) -> None:
@@ -72,11 +94,8 @@ def test_open_that_message_lands_on_it_in_a_chat_of_a_thousand_turns(
     page.get_by_role("button", name="Open that message").click()
     marked = page.locator("[class*=st-key-said-][class*=-marked]")
     marked.get_by_text("I live in Lisbon.").wait_for()
-    page.wait_for_timeout(1500)
-    assert marked.evaluate(SEEN)
-    assert marked.get_by_test_id("stChatMessage").evaluate(
-        "e => getComputedStyle(e).outlineStyle"
-    ) == ("solid")
+    holds(marked, SEEN)
+    holds(marked.get_by_test_id("stChatMessage"), OUTLINED)
     page.get_by_role("button", name="Show the latest messages").click()
     page.get_by_text("Turn 998", exact=True).wait_for()
 
@@ -93,11 +112,11 @@ def test_a_button_leads_down_and_sending_scrolls_to_the_new_turn(page: Any, serv
         new.wait_for()
         becomes(page, "document.querySelector('#memchat-down').hidden")
         settled(page)
-        assert new.evaluate(SEEN)
+        holds(new, SEEN)
     page.mouse.wheel(0, -2500)
     down.click()
     down.wait_for(state="hidden")
-    assert new.evaluate(SEEN)
+    holds(new, SEEN)
 
 
 def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
@@ -119,7 +138,72 @@ def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
     page.get_by_role("link", name="Chat", exact=True).click()
     becomes(page, WRITTEN, "zanzibarquark")
     kept = page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}])")
-    assert "zanzibarquark" not in kept
+    assert "zanzibarquark" not in kept and "half a thought" in kept
+    page.reload()
+    becomes(page, WRITTEN, "half a thought")
+    assert page.get_by_text("No memory is used").count() == 0
+
+
+def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server) -> None:
+    opened(page, server.url)
+    chats = page.get_by_test_id("stSidebar")
+    heading = page.get_by_role("heading", level=3)
+    chats.locator(".st-key-open-1 button").click()
+    page.get_by_text("Turn 998", exact=True).wait_for()
+    chats.locator(".st-key-open-2 button").click()
+    heading.get_by_text("What is a heron?").wait_for()
+    settled(page)
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("heading", name="Memories").wait_for()
+    settled(page)
+    for step, sign in (
+        ("back", heading.get_by_text("What is a heron?")),
+        ("back", page.get_by_text("Turn 998", exact=True)),
+        ("forward", heading.get_by_text("What is a heron?")),
+        ("forward", page.get_by_role("heading", name="Memories")),
+        ("back", heading.get_by_text("What is a heron?")),
+    ):
+        page.evaluate(f"history.{step}()")
+        sign.wait_for()
+        settled(page)
+    page.get_by_role("link", name="Memories").click()
+    page.get_by_role("heading", name="Memories").wait_for()
+    chats.locator(".st-key-open-1 button").click()
+    page.get_by_text("Turn 998", exact=True).wait_for()
+    settled(page)
+    page.evaluate("history.back()")
+    page.get_by_role("heading", name="Memories").wait_for()
+
+
+def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, server: Server) -> None:
+    opened(page, server.url + "?c=2")
+    page.get_by_role("button", name="New chat").click()
+    page.get_by_role("heading", name="What is on your mind?").wait_for()
+    settled(page)
+    say(page, "What is a stork?")
+    page.get_by_role("button", name="Try again").wait_for()
+    settled(page)
+    page.evaluate("history.back()")
+    page.get_by_role("heading", level=3).get_by_text("What is a heron?").wait_for()
+
+
+def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server: Server) -> None:
+    opened(page, server.url + "?c=1")
+    page.get_by_text("Turn 990", exact=True).wait_for()
+    page.get_by_role("button", name="Edit: Turn 990").click()
+    box = page.get_by_label("Say it in other words")
+    box.wait_for()
+    assert box.input_value() == "Turn 990"
+    box.fill("What is an ibis?")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_role("button", name="Copied from “I live in Lisbon”").wait_for()
+    page.locator("[class*=st-key-said-]").get_by_text("What is an ibis?").wait_for()
+    page.get_by_text("Turn 989", exact=True).wait_for()
+    page.get_by_role("button", name="Try again").wait_for()
+    settled(page)
+    page.get_by_text("Turn 990", exact=True).wait_for(state="hidden")
+    page.evaluate("history.back()")
+    page.get_by_text("Turn 998", exact=True).wait_for()
 
 
 def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) -> None:
@@ -141,4 +225,4 @@ def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) 
     page.get_by_role("button", name="Next").click()
     page.get_by_text("Page 2 of 2").wait_for()
     settled(page)
-    assert page.locator("h1").evaluate(SEEN)
+    holds(page.locator("h1"), SEEN)

@@ -9,10 +9,19 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings, keys
-from tests.support.ui.browser import Server, chromium, findings, needs_browser, opened, settled
+from tests.support.ui.browser import (
+    Server,
+    becomes,
+    chromium,
+    findings,
+    needs_browser,
+    opened,
+    settled,
+)
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 KEY = "only-for-this-test"
+DRAFTED = "JSON.stringify({...sessionStorage}).includes('zanzibarquark')"
 
 
 def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None:
@@ -21,6 +30,8 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
         mc.user("ana").memories.add("profile", "city", "Lisbon")
     with Server(tmp_path) as server, chromium() as browser:
         page = opened(browser.new_page(), server.url)
+        page.get_by_test_id("stChatInputTextArea").fill("zanzibarquark")
+        becomes(page, DRAFTED)
         page.get_by_role("button", name="Choose a model").click()
         page.get_by_role("heading", name="Settings").wait_for()
         page.get_by_label("Key", exact=True).fill(KEY)
@@ -43,6 +54,7 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
         page.get_by_label("Type your name").press("Enter")
         page.get_by_role("button", name="Wipe everything", exact=True).click()
         page.get_by_text("Everything is gone.").wait_for()
+        becomes(page, DRAFTED, False)
         settled(page)
         page.locator("input[type=file]").set_input_files(file)
         settled(page)

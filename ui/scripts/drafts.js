@@ -1,13 +1,25 @@
-// What was written and not sent stays with its chat while other chats and pages are looked at. It is
-// held in this page's memory alone, and so is what was written in an incognito chat.
+// What was written and not sent stays with its chat while other chats and pages are looked at, and
+// over a reload. What was written in an incognito chat is held in this page's memory alone.
 (() => {
   if (window.memchatDrafts) return;
-  window.memchatDrafts = new Map();
-  const drafts = window.memchatDrafts;
+  window.memchatDrafts = true;
+  const STORED = "memchat drafts"; // in the session storage of this tab
+  const INCOGNITO = "incognito";
+  const drafts = new Map(JSON.parse(sessionStorage.getItem(STORED) ?? "[]"));
+  const keep = (place, words) => {
+    if (words) drafts.set(place, words);
+    else drafts.delete(place);
+    const stored = [...drafts].filter(([chat]) => chat !== INCOGNITO);
+    try {
+      sessionStorage.setItem(STORED, JSON.stringify(stored));
+    } catch {
+      sessionStorage.removeItem(STORED); // too long for it: the drafts stay in the page's memory
+    }
+  };
   const box = () => document.querySelector('[data-testid="stChatInputTextArea"]');
   const idle = () => document.querySelector(".stApp")?.dataset.testScriptState === "notRunning";
   const chat = () => {
-    if (document.querySelector(".st-key-head-incognito")) return "incognito";
+    if (document.querySelector(".st-key-head-incognito")) return INCOGNITO;
     return document.querySelector(".st-key-head") ? `chat ${location.search}` : null;
   };
   let here = null;
@@ -30,23 +42,26 @@
     if (sent && before !== null) {
       // The first message has made this chat out of the new one; what was written since is its.
       sent = false;
-      drafts.delete(before);
-      if (box().value) drafts.set(now, box().value);
+      keep(before, "");
+      keep(now, box().value);
     } else if (box().value !== (drafts.get(now) ?? "") && (before !== null || !box().value)) {
       write(drafts.get(now) ?? "");
     }
   };
   document.addEventListener("input", event => {
     if (event.target !== box() || here === null) return;
-    if (event.target.value) drafts.set(here, event.target.value);
-    else drafts.delete(here);
+    // The page may have changed since it was last still; words of an incognito chat stay with it.
+    keep(here === INCOGNITO ? here : chat() ?? here, event.target.value);
   }, true);
-  const asked = () => { sent = true; if (here !== null) drafts.delete(here); };
+  const asked = () => { sent = true; if (here !== null) keep(here, ""); };
   document.addEventListener("keydown", event => {
     if (event.target === box() && event.key === "Enter" && !event.shiftKey) asked();
   }, true);
   document.addEventListener("click", event => {
-    if (event.target.closest?.('[data-testid="stChatInputSubmitButton"]')) asked();
+    if (event.target.closest?.(".st-key-wipe-yes")) {
+      drafts.clear();
+      sessionStorage.removeItem(STORED);
+    } else if (event.target.closest?.('[data-testid="stChatInputSubmitButton"]')) asked();
     else if (event.target.closest?.('[data-testid="stSidebar"]')) sent = false;
   }, true);
   new MutationObserver(look).observe(document.body, {

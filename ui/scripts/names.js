@@ -1,17 +1,26 @@
-// Buttons that stand once in each row, as Edit and Forget, are named with their memory for a screen
-// reader.
+// Buttons that stand once in each row, as Edit and Forget, are named with their memory or message
+// for a screen reader.
 (() => {
   if (window.memchatNames) return;
   window.memchatNames = true;
   const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"]';
+  const LONGEST = 80; // characters of a message
+  const call = (row, text) => {
+    const words = text?.replace(/\s+/g, " ").trim();
+    for (const button of row.querySelectorAll('[data-testid="stButton"] button')) {
+      const full = words ? `${button.textContent.trim()}: ${words}` : null;
+      if (full === null) button.removeAttribute("aria-label");
+      else if (button.getAttribute("aria-label") !== full) button.setAttribute("aria-label", full);
+    }
+  };
   const name = () => {
     for (const row of document.querySelectorAll(ROWS)) {
-      const words = row.querySelector('[data-testid="stMarkdown"] p')?.textContent.replace(/\s+/g, " ").trim();
-      for (const button of row.querySelectorAll('[data-testid="stButton"] button')) {
-        const full = words ? `${button.textContent.trim()}: ${words}` : null;
-        if (full === null) button.removeAttribute("aria-label");
-        else if (button.getAttribute("aria-label") !== full) button.setAttribute("aria-label", full);
-      }
+      call(row, row.querySelector('[data-testid="stMarkdown"] p')?.textContent);
+    }
+    for (const said of document.querySelectorAll('[class*="st-key-said-"]')) {
+      const n = /st-key-said-(\d+)/.exec(said.className)?.[1];
+      const row = n && document.querySelector(`.st-key-edit-said-${n}`);
+      if (row) call(row, said.querySelector('[data-testid="stText"]')?.textContent.slice(0, LONGEST));
     }
   };
   new MutationObserver(name).observe(document.body, {

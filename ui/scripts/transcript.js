@@ -4,7 +4,7 @@
   if (window.memchatTranscript) return;
   window.memchatTranscript = true;
   const FAR = 240; // pixels above the end from which the button is offered
-  const LANDING = [0, 150, 400, 800, 1300]; // milliseconds: what is above may still grow
+  const LANDING = [0, 150, 400, 800, 1300, 2000, 3000]; // milliseconds: what is above may still grow
   const main = () => document.querySelector(".stMain");
   const turns = () => document.querySelectorAll('[class*="st-key-said-"]');
   const toEnd = () => main()?.scrollTo({ top: main().scrollHeight });

@@ -78,7 +78,8 @@ def _address(session: Session | None) -> None:
 def _header(session: Session | None, turns: list[Message], *, incognito: bool) -> None:
     title = "New chat"
     if session is not None:
-        title = sidebar.title_of(session, turns[0].content if turns else "")
+        own = next((turn for turn in turns if turn.copied_from is None), None)
+        title = sidebar.title_of(session, own.content if own is not None else "")
     if incognito:
         title = "Incognito chat"
     key = "head-incognito" if incognito else "head"
@@ -86,8 +87,20 @@ def _header(session: Session | None, turns: list[Message], *, incognito: bool) -
         st.subheader(ui.literal(ui.shorten(title, 60)), anchor=False, width="stretch")
         if not incognito:
             _switch()
+    if session is not None and session.copied_from is not None:
+        _origin(session.copied_from)
     if incognito:
         st.caption("No memory is used, and nothing of this chat is kept on this disk.")
+
+
+def _origin(session_id: int) -> None:
+    """The way back to the chat that this one was copied from."""
+    sessions = ui.person().sessions
+    opening = sessions.first_words([session_id]).get(session_id, "")
+    title = ui.literal(ui.shorten(sidebar.title_of(sessions.get(session_id), opening), 60))
+    with st.container(key="copied-from"):
+        label, go = f"Copied from “{title}”", sidebar.go
+        st.button(label, key="original", type="tertiary", on_click=go, args=(session_id,))
 
 
 def _switch() -> None:

@@ -9,18 +9,20 @@ from sqlalchemy import Connection
 from memchat.language import text
 from memchat.language.text import holds_word
 from memchat.memory.commands import parse
-from memchat.store import evidence, messages, prompts, sessions
+from memchat.store import copies, evidence, messages, prompts, sessions
 from memchat.store.evidence import LearnedFact
 from memchat.types import Message
 
 
 def of_session(tx: Connection, session_id: int) -> list[Message]:
-    """The user's messages of a conversation that were not read for memories yet."""
+    """The user's messages of a conversation that were not read for memories yet; of a copied one
+    the message that it is a copy of."""
     found = sessions.by_id(tx, session_id)
     if found is None:
         return []
     turns = messages.of_session(tx, session_id, learnable=True)
-    return [turn for turn in turns if turn.role == "user" and turn.id > found[0].extracted_to]
+    own = [turn for turn in turns if turn.role == "user" and turn.id > found[0].extracted_to]
+    return [*copies.unread_originals(tx, session_id), *own]
 
 
 def stating(tx: Connection, what: Sequence[str], request: Message) -> list[Message]:

@@ -97,6 +97,11 @@ class SessionReading:
     def scope(self) -> Scope:
         return Scope(self.session.user, self.session.app)
 
+    @property
+    def new_turns(self) -> Sequence[Message]:
+        """The turns that no extraction has read before."""
+        return self.turns[self.first_unread :]
+
     def read_to(self, to_read_whole: frozenset[int]) -> int:
         """The id up to which the session is read, where all of the messages ``to_read_whole`` is
         asked for now: those that were asked for meanwhile are to be read again."""

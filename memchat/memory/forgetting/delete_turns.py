@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memchat.memory.context import Context
 from memchat.memory.forgetting import purge
 from memchat.memory.forgetting.undo import ConversationUndo
+from memchat.memory.recall import turn_texts
+from memchat.store import copies, evidence, memories
 from memchat.types import Message, Undone
 
 
-def take_back(ctx: Context, turns: Sequence[Message]) -> tuple[Undone, set[int]]:
-    """Undo what the turns taught; what that did, and the scope rows whose saved vectors are out of
-    date. What was only said there may be learnt again: it leaves no tombstone."""
-    undone = ConversationUndo(ctx, {turn.id for turn in turns}).run()
+def take_back(
+    ctx: Context, turns: Sequence[Message], *, keep_memories: bool = False
+) -> tuple[Undone, set[int]]:
+    """Undo what turns taught that are about to be deleted; what that did, and the scope rows whose
+    saved vectors are out of date. With ``keep_memories`` what they taught stays.
+
+    What was only said there may be learnt again: it leaves no tombstone. Where a turn has a copy,
+    the copy takes its place: what was said still stands in another conversation, and proves what it
+    taught.
+    """
+    ids = [turn.id for turn in turns]
+    proved = evidence.proved_memories(ctx.tx, ids)
+    turn_texts.rewrite(ctx, copies.take_place(ctx.tx, ids))
+    if keep_memories:
+        return Undone(), set()
+    undone = ConversationUndo(ctx, set(ids)).run()
+    told = {memory.id for memory in (*undone.gone, *undone.back, *undone.kept)}
+    left = memories.by_ids(ctx.tx, ctx.scope.ids, [i for i in proved if i not in told])
+    undone = replace(undone, kept=(*undone.kept, *left.values()))
     return undone, purge.forget(ctx, undone.gone, tombstone=False)
 
 
 def delete_turns(
     ctx: Context, turns: Sequence[Message], *, keep_memories: bool = False
 ) -> tuple[Undone, set[int]]:
-    """Delete stored turns; with ``keep_memories`` what they taught stays. Returns the same as
-    ``take_back``."""
-    undone, stale = (Undone(), set[int]()) if keep_memories else take_back(ctx, turns)
+    """Delete stored turns. Takes and returns the same as ``take_back``."""
+    undone, stale = take_back(ctx, turns, keep_memories=keep_memories)
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
         stale |= purge.forget_message(ctx, turn)
     return undone, stale

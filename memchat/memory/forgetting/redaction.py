@@ -19,6 +19,7 @@ from memchat.memory.embedding.space import shortened
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import search_text
 from memchat.store import (
+    copies,
     embeddings,
     events,
     evidence,
@@ -82,11 +83,14 @@ def collect_occurrences(
     # However short a value is, a line "key: value" of memchat reveals it.
     values = searched_wordings(facts)
     occurrences.scopes[app_id] |= facts
+    said: list[int] = []
     for proof in proofs:
-        occurrences.spans[proof.message_id].add((proof.start, proof.start + len(proof.quote)))
-        occurrences.quotes[proof.session_id].add(proof.quote)
-        occurrences.values[proof.session_id] |= values
-    said = [proof.message_id for proof in proofs]
+        # A copy has the same words in the same places.
+        for message_id, session_id in copies.same_message(tx, proof.message_id):
+            occurrences.spans[message_id].add((proof.start, proof.start + len(proof.quote)))
+            occurrences.quotes[session_id].add(proof.quote)
+            occurrences.values[session_id] |= values
+            said.append(message_id)
     session_ids = {*receipts.sessions_with(tx, "memory", shown_together(tx, memory.id))}
     session_ids.update(receipts.sessions_with(tx, "message", said))
     pieces = [text.normal_value(value).split() for value in values]

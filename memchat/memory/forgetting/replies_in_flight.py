@@ -21,7 +21,8 @@ Fact = tuple[int, str, str]
 
 def facts_in_turns(tx: Connection, turns: Sequence[Message]) -> set[Fact]:
     """The facts whose quotes stand in turns that a model is about to read."""
-    drawn = evidence.learned_from(tx, [turn.id for turn in turns])
+    ids = {i for turn in turns for i in (turn.id, turn.copied_from) if i is not None}
+    drawn = evidence.learned_from(tx, sorted(ids))
     return {(fact.memory_id, fact.key, fact.value) for fact in drawn}
 
 

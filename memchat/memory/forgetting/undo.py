@@ -17,7 +17,15 @@ from memchat.memory.context import Context
 from memchat.memory.facts.fact import ADDED_BY_HAND
 from memchat.memory.facts.in_force import is_single_valued
 from memchat.memory.facts.value_replay import ValueReplay
-from memchat.store import events, evidence, memories, memory_changes, replacements, values_in_force
+from memchat.store import (
+    events,
+    evidence,
+    memories,
+    memory_changes,
+    messages,
+    replacements,
+    values_in_force,
+)
 from memchat.store.events import Cause
 from memchat.types import Event, Evidence, Memory, Undone
 
@@ -52,7 +60,7 @@ class ConversationUndo:
                 continue
             memory = memories.get(self.ctx.tx, self.ctx.scope.ids, memory_id)
             if memory is not None:
-                stays = self._proved_since(memory_id, 0) or self._is_user_owned(memory)
+                stays = bool(self._other_proofs(memory_id)) or self._is_user_owned(memory)
                 (self.kept if stays else self.gone)[memory_id] = memory
         past = [
             event
@@ -188,7 +196,7 @@ class ConversationUndo:
     def _retire_again(self, memory: Memory, event: Event) -> bool:
         """Retire a restored memory as before; False where it was said again since."""
         before = self._retired_before(event)
-        if before is None or self._proved_since(memory.id, max(self.message_ids)):
+        if before is None or self._proved_since(memory.id):
             return False
         memory_changes.deactivate(
             self.ctx.tx,
@@ -222,8 +230,13 @@ class ConversationUndo:
         proofs = evidence.of_memory(self.ctx.tx, memory_id)
         return [p for p in proofs if p.role == "user" and p.message_id not in self.message_ids]
 
-    def _proved_since(self, memory_id: int, message_id: int) -> bool:
-        return any(p.message_id > message_id for p in self._other_proofs(memory_id))
+    def _proved_since(self, memory_id: int) -> bool:
+        """Whether it was said again after these messages. A copy has a higher id than what was said
+        after its original, so times are compared first."""
+        turns = messages.by_ids(self.ctx.tx, list(self.message_ids)).values()
+        last = max(((turn.created_at, turn.id) for turn in turns), default=None)
+        proofs = self._other_proofs(memory_id)
+        return last is not None and any((p.said_at, p.message_id) > last for p in proofs)
 
     def _is_user_owned(self, memory: Memory) -> bool:
         past = events.of_memory(self.ctx.tx, memory.id)

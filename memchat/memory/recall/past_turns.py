@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
 
@@ -16,7 +16,7 @@ from memchat.language import numbers, text
 from memchat.memory.forgetting.redaction import is_blanked
 from memchat.memory.recall import render
 from memchat.memory.recall.ranking import ScoredSearch, ScoreParts
-from memchat.store import events, evidence, keywords, messages, replacements, sessions
+from memchat.store import copies, events, evidence, keywords, messages, replacements, sessions
 from memchat.store.evidence import LearnedFact
 from memchat.store.memories import FORGOTTEN
 from memchat.store.values_in_force import ValuesInForce
@@ -106,14 +106,15 @@ def find(
     without_session: int | None = None,
     least: int = 0,
 ) -> list[PastTurn]:
-    """The turns that answer a question confidently, best first; none of ``without_session``. Where
-    they are fewer than ``least`` the best of the others follow.
+    """The turns that answer a question confidently, best first; none of ``without_session``, and
+    none that it has a copy of. Where they are fewer than ``least`` the best of the others follow.
 
     ``search`` is over the app's own scope alone: conversations belong to no other.
     """
-    here: Sequence[int] = ()
+    here: list[int] = []
     if without_session is not None:
         here = messages.ids_of(search.tx, without_session)
+        here += copies.originals(search.tx, without_session)
     found = search.found("messages", limit, frozenset(here))
     if sum(parts.confident for parts in found.values()) >= least:
         found = {i: parts for i, parts in found.items() if parts.confident}

@@ -55,7 +55,8 @@ def texts(
     summary: str | None,
     new_facts: Iterable[Fact] = (),
 ) -> Texts:
-    """The texts under which these turns are embedded. ``new_facts`` are about to be written."""
+    """The texts under which these turns are embedded, without copies, which no search finds.
+    ``new_facts`` are about to be written."""
     facts: defaultdict[int, dict[tuple[str, str], None]] = defaultdict(dict)
     for one in evidence.learned_from(tx, [turn.id for turn in turns]):
         if one.inactive_reason != FORGOTTEN:
@@ -64,7 +65,11 @@ def texts(
         if fact.relation != "ends":
             for message_id, _, _ in fact.proofs:
                 facts[message_id][fact.key, fact.value] = None
-    said = {turn.id: _text(turn, session.user, facts[turn.id], zone) for turn in turns}
+    said = {
+        turn.id: _text(turn, session.user, facts[turn.id], zone)
+        for turn in turns
+        if turn.copied_from is None
+    }
     return Texts(said, _summary_line(session.started_at, zone, summary) if summary else None)
 
 

@@ -16,6 +16,7 @@ from memchat.store.schema.conversations import (
     muted,
     prompts,
     receipts,
+    searched_messages,
     sessions,
     settings,
 )

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    and_,
     text,
 )
 
@@ -50,9 +51,11 @@ sessions = Table(
     time_column("lease_until", nullable=True),
     count_column("extracted_to"),
     Column("summary_hash", String(64)),
+    Column("copied_from", Integer),
     Index("ix_sessions_app_id_id", "app_id", "id"),
     Index("ix_sessions_summary_hash", "summary_hash"),
     Index("ix_sessions_open", "lease_until", sqlite_where=text("ended_at IS NULL")),
+    Index("ix_sessions_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
     sqlite_autoincrement=True,
 )
 external_sessions = Table(
@@ -76,13 +79,18 @@ messages = Table(
     time_column("created_at"),
     Column("search_text", Text),
     Column("text_hash", String(64)),
+    Column("copied_from", Integer),
     count_column("read_all"),
     CheckConstraint("role IN ('user', 'assistant')", name="role"),
     CheckConstraint("status IN ('complete', 'partial', 'failed')", name="status"),
     Index("ix_messages_session_id_id", "session_id", "id"),
     Index("ix_messages_text_hash", "text_hash"),
+    Index("ix_messages_copied_from", "copied_from", sqlite_where=text("copied_from IS NOT NULL")),
     sqlite_autoincrement=True,
 )
+searched_messages = and_(messages.c.memory == 1, messages.c.copied_from.is_(None))
+"""A condition for messages with a keyword row and, once they were read, an indexed vector. Of a
+message and its copies only the message itself is searched and learned from."""
 changes = Table(
     "changes",
     metadata,

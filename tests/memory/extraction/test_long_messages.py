@@ -173,3 +173,21 @@ def test_words_of_the_part_that_was_not_read_are_forgotten_too(open_store, chat_
     ana.memories.delete(memory.id, blank=found)
     assert rows_with(mc, "Zanzibar") == []
     assert files_with(mc, "Zanzibar") == []
+
+
+def test_a_copied_long_message_is_read_where_it_was_said(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
+        chat.send(long_text()).read()
+        chat.send("Thanks.").read()
+    first, _, second, _ = ana.sessions.messages(chat.session_id)
+    copy = ana.sessions.copy(chat.session_id, before=second.id)
+    (copied, _) = ana.sessions.messages(copy.id)
+    assert ana.sessions.long_messages(copy.id) == []
+    before = calls(extract_model)
+    assert ana.sessions.read_all(copied.id).id == first.session_id
+    mc.jobs.run(user="ana")
+    assert calls(extract_model) > before
+    assert values(mc) == {"Lisbon", "Otto", "Zanzibar"}
+    proved = {p.message_id for m in ana.memories.list() for p in ana.memories.evidence(m.id)}
+    assert proved == {first.id}

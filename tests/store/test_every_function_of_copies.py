@@ -1,0 +1,53 @@
+"""The contract of a store, third part: the functions of copied conversations, run once."""
+
+from __future__ import annotations
+
+import pytest
+
+from memchat.store import apps, copies, evidence, fact_lists, messages, prompts, receipts, sessions
+from memchat.store.prompts import SentPrompt
+from memchat.types import Hit
+from tests.support.rows import ANA, keep, talk
+from tests.support.store import NOON
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def test_a_copy_has_the_messages_with_what_their_replies_were_given(tx, own) -> None:
+    old, [said] = talk(tx, ANA, "Where do I live?")
+    reply = messages.add(tx, old, "assistant", "In Lisbon.", NOON)
+    receipts.add(tx, reply, [Hit("memory", 7, "city: Lisbon", 1.0, None, None, "words", 4)])
+    list_id = fact_lists.add(tx, old, "You are kind.", [(7, "city: Lisbon")], NOON)
+    prompts.add(tx, reply, SentPrompt("Be brief.", said, turns=1, list_id=list_id))
+    last = messages.add(tx, old, "user", "Thanks", NOON)
+
+    new = copies.add(tx, old, last, NOON)
+    found = sessions.get(tx, [own], new)
+    assert found is not None and (found.copied_from, found.ended_at) == (old, NOON)
+    first, second = messages.of_session(tx, new)
+    assert (first.copied_from, second.copied_from) == (said, reply)
+    assert found.extracted_to == second.id and copies.originals(tx, new) == [said, reply]
+    assert [hit.text for hit in receipts.of_reply(tx, second.id)] == ["city: Lisbon"]
+    sent = prompts.of_reply(tx, second.id)
+    assert sent is not None and (sent.system, sent.first_message_id) == ("Be brief.", first.id)
+    assert sent.list_id not in (None, list_id)
+    assert fact_lists.get(tx, sent.list_id) == fact_lists.get(tx, list_id)
+    again = copies.add(tx, new, second.id, NOON)
+    (copy_of_copy,) = messages.of_session(tx, again)
+    family = [(said, old), (first.id, new), (copy_of_copy.id, again)]
+    assert copies.same_message(tx, first.id) == copies.same_message(tx, said) == family
+    assert [turn.id for turn in copies.unread_originals(tx, again)] == [said]
+
+
+def test_the_first_copy_takes_the_place_of_a_message(tx, own) -> None:
+    old, [said, last] = talk(tx, ANA, "I live in Lisbon", "Thanks")
+    city = keep(tx, ANA, "Lisbon")
+    evidence.add(tx, city, [(said, 0, "I live in Lisbon")])
+    new, other = (copies.add(tx, old, last, NOON) for _ in range(2))
+    assert copies.take_place(tx, [said, last]) == {new}
+    (heir,), (copy,) = messages.of_session(tx, new), messages.of_session(tx, other)
+    assert (heir.copied_from, copy.copied_from) == (None, heir.id)
+    assert [proof.message_id for proof in evidence.of_memory(tx, city)] == [heir.id]
