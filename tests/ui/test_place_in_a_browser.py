@@ -183,8 +183,12 @@ def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, serv
     say(page, "What is a stork?")
     page.get_by_role("button", name="Try again").wait_for()
     settled(page)
+    page.get_by_test_id("stChatInputTextArea").fill("and a crane")
     page.evaluate("history.back()")
     page.get_by_role("heading", level=3).get_by_text("What is a heron?").wait_for()
+    becomes(page, WRITTEN, "")
+    page.evaluate("history.forward()")
+    becomes(page, WRITTEN, "and a crane")
 
 
 def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server: Server) -> None:

@@ -23,9 +23,9 @@
     return document.querySelector(".st-key-head") ? `chat ${location.search}` : null;
   };
   let here = null;
-  let sent = false;
+  let area = null; // the box as it was last seen; a change of page makes another
+  let sent = false; // the first message of a new chat
   const write = words => {
-    const area = box();
     const set = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set;
     set.call(area, words);
     area.dispatchEvent(new Event("input", { bubbles: true }));
@@ -36,15 +36,18 @@
       if (idle() && !box()) here = null;
       return;
     }
-    if (now === here) return;
+    if (now === here && box() === area) return;
     const before = here;
     here = now;
+    area = box();
     if (sent && before !== null) {
       // The first message has made this chat out of the new one; what was written since is its.
       sent = false;
       keep(before, "");
       keep(now, box().value);
-    } else if (box().value !== (drafts.get(now) ?? "") && (before !== null || !box().value)) {
+    } else if (before === null && box().value) {
+      keep(now, box().value); // written before the page was still
+    } else if (box().value !== (drafts.get(now) ?? "")) {
       write(drafts.get(now) ?? "");
     }
   };
@@ -53,7 +56,11 @@
     // The page may have changed since it was last still; words of an incognito chat stay with it.
     keep(here === INCOGNITO ? here : chat() ?? here, event.target.value);
   }, true);
-  const asked = () => { sent = true; if (here !== null) keep(here, ""); };
+  const asked = () => {
+    sent = !new URLSearchParams(location.search).has("c");
+    if (here !== null) keep(here, "");
+  };
+  addEventListener("popstate", () => { sent = false; });
   document.addEventListener("keydown", event => {
     if (event.target === box() && event.key === "Enter" && !event.shiftKey) asked();
   }, true);
