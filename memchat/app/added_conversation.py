@@ -63,7 +63,9 @@ class AddedConversation:
                 sessions.reopen(tx, session_id, "", now, at)
             for place in turns.new:
                 role, words = self.incoming.turns[place]
-                messages.add(tx, session_id, role, words, at, read_all=self.read_all)
+                message_id = messages.add(tx, session_id, role, words, at)
+                if self.read_all:
+                    messages.read_all(tx, message_id)
             if self.session is not None:
                 external_sessions.put(tx, own, self.session, session_id, turns.hashes)
             found = sessions.by_id(tx, session_id)

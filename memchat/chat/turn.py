@@ -103,9 +103,9 @@ class Turn:
                 session_id = self._lease.begin(tx, own, now)
             else:
                 self._lease.take(tx, session_id, now)
-            self._message_id = messages.add(
-                tx, session_id, "user", text, now, memory=learnable, read_all=read_all
-            )
+            self._message_id = messages.add(tx, session_id, "user", text, now, memory=learnable)
+            if read_all:
+                messages.read_all(tx, self._message_id)
             conversation.load(tx, session_id)
         # Only now is it stored: on a full disk it is the end of the transaction that fails.
         conversation.session_id = session_id

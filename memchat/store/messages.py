@@ -26,18 +26,16 @@ def add(
     now: datetime,
     status: str = "complete",
     memory: bool = True,
-    *,
-    read_all: bool = False,
 ) -> int:
     """Store one message with its keyword row; returns its id.
 
     ``memory`` says whether memory was on when it was sent. Otherwise nothing is learned from it,
-    and search never finds it. ``read_all`` says whether all of it is to be read, however long.
+    and search never finds it.
     """
     values = {"role": role, "content": content, "created_at": now, "status": status}
     message_id: int = tx.execute(
         insert(messages)
-        .values(session_id=session_id, memory=int(memory), read_all=int(read_all), **values)
+        .values(session_id=session_id, memory=int(memory), **values)
         .returning(_m.id)
     ).scalar_one()
     if memory:
