@@ -10,6 +10,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.testing import FakeClock, ScriptedModel
 from tests.support.answers import answer, fact
+from tests.support.second_look import judge
 
 USER = "ana"
 FACTS = (
@@ -103,6 +104,8 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
                     talk.send(said).read()
                     clock.advance(seconds=80)
             clock.advance(days=1.4)
+        somebody_else = {"answer": "not", "why": "somebody_else"}
+        reader.second_look = judge(city=somebody_else, plan="unclear")
         reader.replies.append(
             answer(
                 fact("Rita wants to move to Faro", "city", "Faro"),
