@@ -24,8 +24,8 @@ def show(turn: Message) -> None:
     _words(parts.question)
 
 
-def answers(question: Question) -> None:
-    """The answers to the question that a reply ends with."""
+def answers(question: Question, turn: Message) -> None:
+    """The answers to the question that the reply ``turn`` ends with."""
     several = question.count > 1
     yes, no = "Yes, forget it", "No"
     if question.about == "blank":
@@ -38,7 +38,9 @@ def answers(question: Question) -> None:
     said[no] = "no"
     with st.container(key="answers", horizontal=True):
         for label, words in said.items():
-            st.button(label, key=f"say-{words}", on_click=message.send, args=(words,))
+            # A second click must not answer the question that the first one leads to.
+            key, args = f"say-{words}-{turn.id}", (words, turn)
+            st.button(label, key=key, on_click=message.answer, args=args)
 
 
 def _words(text: str) -> None:

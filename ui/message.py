@@ -43,6 +43,12 @@ def send(text: str) -> None:
         state["say"] = text
 
 
+def answer(text: str, turn: Message) -> None:
+    """Send an answer to the question that the reply ``turn`` ends with."""
+    if ui.attempt(lambda: _refuse_if_gone_on(turn), at="say"):
+        send(text)
+
+
 def _follow(talk: Talk, text: str) -> None:
     turn = ui.desk().say(talk, text)
     st.session_state["mark"] = None
@@ -73,15 +79,29 @@ def say_in_copy(text_key: str, n: int, turn: Message) -> None:
         send(text)
 
 
-def redo(text_key: str | None = None) -> None:
-    """Have the last message answered anew, or say it in the words of that field."""
+def redo(turn: Message, text_key: str | None = None) -> None:
+    """Have the last message answered anew, or say it in the words of that field. ``turn`` is the
+    message or its reply, as this tab shows it."""
     state, desk = st.session_state, ui.desk()
     text = state[text_key] if text_key else None
 
     def work() -> None:
+        _refuse_if_gone_on(turn)
         talk = sidebar.here() or desk.open(ui.app_name(), session_id=state["here"])
         desk.seen(state["tab"], talk)
         desk.redo(talk, text).wait(WAIT_SECONDS)
         state.update(editing=None, unsent=None)
 
     ui.attempt(work, at=text_key or "")
+
+
+def _refuse_if_gone_on(turn: Message) -> None:
+    """Raise InputError where something was said after a turn, in another tab: a yes would answer
+    another question, and new words would take the place of another message."""
+    if not turn.id:
+        return  # an incognito chat has one tab
+    said = ui.person().sessions.messages(turn.session_id)
+    if any(other.role == "user" and other.id > turn.id for other in said):
+        raise InputError(
+            "this chat went on in another tab, so nothing was sent; you see it as it is now"
+        )

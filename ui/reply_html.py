@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
-from html import escape
+from html import escape, unescape
 from typing import Any
 from xml.etree.ElementTree import tostring
 
@@ -181,4 +181,6 @@ def _mathml(source: str, display: str) -> str:
     math = convert_to_element(source, display=display)
     for element in math.iter():
         element.attrib = {k: v for k, v in element.attrib.items() if k in MATH_ATTRIBUTES}
+        # The converter writes a sign as the text "&#x0002B;", which would be escaped once more.
+        element.text = unescape(element.text or "") or None
     return tostring(math, encoding="unicode")

@@ -91,7 +91,9 @@ def _editor(talk: Talk | None, turn: Message, n: int, *, last: bool) -> None:
     st.text_area("Say it in other words", value=words, key=field)
     ui.show_problem(field)
     with st.container(horizontal=True):
-        send, args = (message.redo, (field,)) if last else (message.say_in_copy, (field, n, turn))
+        send, args = (
+            (message.redo, (turn, field)) if last else (message.say_in_copy, (field, n, turn))
+        )
         st.button("Send", key="resend", type="primary", on_click=send, args=args)
         st.button("Cancel", key="unedit", on_click=_edit, args=(None,))
     if last:
@@ -130,13 +132,14 @@ def _answer(talk: Talk | None, turn: Message, n: int, *, last: bool, marked: boo
                 f"The model was sent this chat without its first {ui.plural(dropped, 'turn')}."
             )
     if last and talk is not None and talk.chat.question is not None:
-        memory_reply.answers(talk.chat.question)
+        memory_reply.answers(talk.chat.question, turn)
     with st.container(key=f"under-{n}", horizontal=True):
         st.html(copy_button(turn.content), width="content")
         if turn.id and st.button("Why this answer", key=f"why-{n}", type="tertiary"):
             why.ask(turn.id)
         if last:
-            st.button("Try again", key=f"redo-{n}", type="tertiary", on_click=message.redo)
+            redo, args = message.redo, (turn,)
+            st.button("Try again", key=f"redo-{n}", type="tertiary", on_click=redo, args=args)
     if st.session_state.get("why") == turn.id and turn.id:
         why.show(turn.id)
 
@@ -170,4 +173,4 @@ def _trouble(talk: Talk | None, turns: list[Message], asked: int) -> None:
     elif turns[-1].role == "user":
         st.caption("This message has no reply.")
     if turns[-1].role == "user":
-        st.button("Try again", key="retry", on_click=message.redo)
+        st.button("Try again", key="retry", on_click=message.redo, args=(turns[-1],))

@@ -165,3 +165,19 @@ def test_an_earlier_incognito_message_is_said_anew_in_another_incognito_chat(mc:
     assert "What is an ibis?" in text(at) and "heron" not in text(at)
     assert "Incognito chat" in text(at)
     assert mc.user(**ANA).sessions.list() == []
+
+
+def test_new_words_for_a_message_never_replace_one_that_another_tab_sent_meanwhile(
+    mc: MemChat,
+) -> None:
+    at = app()
+    say(at, "What is a heron?")
+    press(at, "edit-0")
+    at.text_area(key="edited-0").set_value("What is a stork?")
+    other = app(c=str(number(at)))
+    say(other, "And an egret?")
+    press(at, "resend")
+    assert "This chat went on in another tab, so nothing was sent" in text(at)
+    turns = mc.user(**ANA).sessions.messages(number(at))
+    assert [t.content for t in turns if t.role == "user"] == ["What is a heron?", "And an egret?"]
+    assert at.text_area(key="edited-0").value == "What is a stork?"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memchat import MemChat
-from tests.support.ui.tab import ANA, app, buttons, press, say, text
+from tests.support.ui.tab import ANA, answers, app, buttons, number, press, press_answer, say, text
 
 
 def test_what_is_remembered_is_listed_in_rows_each_with_its_buttons(mc: MemChat) -> None:
@@ -34,10 +34,10 @@ def test_a_question_is_answered_by_a_button(mc: MemChat) -> None:
         ana.memories.add("fact", "trip", value)
     at = app()
     say(at, "Forget my trips")
-    assert buttons(at, "say-") == ["say-yes", "say-1", "say-2", "say-no"]
-    press(at, "say-1")
+    assert answers(at) == ["yes", "1", "2", "no"]
+    press_answer(at, "1")
     assert len(ana.memories.list()) == 1
-    assert not buttons(at, "say-")
+    assert not answers(at)
 
 
 def test_a_no_by_its_button_forgets_nothing(mc: MemChat) -> None:
@@ -45,6 +45,22 @@ def test_a_no_by_its_button_forgets_nothing(mc: MemChat) -> None:
     ana.memories.add("profile", "city", "Lisbon")
     at = app()
     say(at, "Forget my city")
-    press(at, "say-no")
+    press_answer(at, "no")
     assert "Nothing was forgotten." in text(at)
     assert len(ana.memories.list()) == 1
+
+
+def test_a_yes_to_a_question_that_another_tab_has_left_behind_forgets_nothing(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    ana.memories.add("profile", "city", "Lisbon")
+    ana.memories.add("fact", "bicycle", "a green one")
+    at = app()
+    say(at, "Forget my city")
+    other = app(c=str(number(at)))
+    press_answer(other, "no")
+    say(other, "Forget my bicycle")
+    press_answer(at, "yes")
+    assert "This chat went on in another tab, so nothing was sent" in text(at)
+    assert {m.value for m in ana.memories.list()} == {"Lisbon", "a green one"}
+    press_answer(at, "yes")
+    assert [m.value for m in ana.memories.list()] == ["Lisbon"]

@@ -140,6 +140,12 @@ def test_formulas_are_drawn_and_prices_are_not() -> None:
     assert "\\bad{" in page("$\\bad{$").words
 
 
+def test_the_signs_of_a_formula_are_drawn_as_signs() -> None:
+    drawn = page("$a + \\alpha < \\infty$ \\(\\text{<img src=x>}\\)").values("data-mathml")
+    assert [Page(formula).words for formula in drawn] == ["a+α<∞", "<img\xa0src=x>"]
+    assert all(tag.startswith("m") for formula in drawn for tag in Page(formula).tags)
+
+
 def test_a_link_says_where_it_leads_and_opens_apart() -> None:
     found = page("[my bank](https://evil.example/x)")
     assert found.values("title") == ["https://evil.example/x"]

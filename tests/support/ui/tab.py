@@ -77,6 +77,16 @@ def buttons(at: AppTest, start: str) -> list[str]:
     return [b.key for b in at.button if b.key and b.key.startswith(start)]
 
 
+def answers(at: AppTest) -> list[str]:
+    """The answers to the question of the last reply that have a button."""
+    return [key.split("-")[1] for key in buttons(at, "say-")]
+
+
+def press_answer(at: AppTest, words: str) -> None:
+    """Press the button with that answer."""
+    press(at, next(key for key in buttons(at, "say-") if key.split("-")[1] == words))
+
+
 def number(at: AppTest) -> int:
     """Which conversation the address names."""
     named = at.query_params["c"]
