@@ -6,6 +6,8 @@ answer in a fraction of a second. Every expected failure is one line on standard
 
 from __future__ import annotations
 
+import atexit
+import functools
 import io
 import os
 import sys
@@ -106,6 +108,7 @@ app.command()(completion.completion)
 def main(args: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code: 0, 1 (an error), 2 (usage), 130 (Ctrl-C)."""
     _prepare_streams()
+    _quiet_exit()
     try:
         code = _run(sys.argv[1:] if args is None else args)
         sys.stdout.flush()
@@ -133,6 +136,18 @@ def main(args: Sequence[str] | None = None) -> int:
     finally:
         log.stop()
     return code
+
+
+@functools.cache
+def _quiet_exit() -> None:
+    """Say nothing of what fails while the interpreter clears up, as a library's event loop that
+    Ctrl-C left open does: everything is stored by then."""
+    if os.environ.get("MEMCHAT_DEBUG") != "1":
+        atexit.register(setattr, sys, "unraisablehook", _ignore)
+
+
+def _ignore(_: object) -> None:
+    """A hook that does nothing."""
 
 
 def _close_output() -> None:

@@ -236,6 +236,20 @@ def test_a_full_disk_behind_the_output_is_one_line(
 # --- the page that documents it
 
 
+def test_what_fails_while_the_interpreter_ends_is_not_told() -> None:
+    code = """
+from memchat.cli import main
+class Left:
+    def __del__(self):
+        raise ValueError("left open")
+main(["--version"])
+left = Left()
+left.itself = left
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert done.stderr == b"" and done.stdout != b""
+
+
 def test_every_command_and_option_has_help() -> None:
     for name, command in commands():
         assert command.help, name  # type: ignore[attr-defined]
@@ -245,7 +259,7 @@ def test_every_command_and_option_has_help() -> None:
 
 def test_every_command_and_option_is_in_the_documentation() -> None:
     page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^### `memchat ([a-z ]+)`\n(.*?)(?=^##|\Z)", page, re.M | re.S))
+    sections = dict(re.findall(r"^### `memchat ([a-z -]+)`\n(.*?)(?=^##|\Z)", page, re.M | re.S))
     found = dict(commands())
     assert set(sections) == set(found)
     for name, command in found.items():

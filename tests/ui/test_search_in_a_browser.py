@@ -129,6 +129,7 @@ def test_on_a_narrow_screen_the_key_unfolds_the_sidebar(browser: Any, server: Se
     page = browser.new_page(viewport={"width": 390, "height": 844})
     opened(page, server.url)
     page.get_by_test_id("stExpandSidebarButton").wait_for()
+    becomes(page, "window.memchatShortcuts")
     page.keyboard.press("s")
     becomes(page, FOCUS, "Search chats")
     box = "document.activeElement.getBoundingClientRect().left >= 0"

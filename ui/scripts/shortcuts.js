@@ -4,7 +4,7 @@
 (() => {
   if (window.memchatShortcuts) return;
   window.memchatShortcuts = true;
-  const LONGEST = 4000; // milliseconds in which a box that was asked for may still be drawn
+  const LONGEST = 15000; // milliseconds in which a box that was asked for may still be drawn
   const NEW = ".st-key-new button";
   const LIST = ".st-key-keyboard button";
   const MESSAGE = '[data-testid="stChatInputTextArea"]';
