@@ -11,7 +11,7 @@ _BEGIN, _END = "\ufdd0", "\ufdd1"
 """Characters that stand in no text, as Unicode keeps them free."""
 _PLAIN = str.maketrans("", "", _BEGIN + _END)
 BEFORE = 24
-"""Characters of a message that are shown before the first word found."""
+"""Characters of a message that are shown at most before the first word found."""
 
 
 def marked(text: str, query: str) -> str:
@@ -27,7 +27,9 @@ def excerpt(text: str, query: str, length: int) -> str:
     """At most so many characters of a text, around the first word of the query in it."""
     line = _line(text)
     first = next((start for start, _ in places(query, line)), 0)
-    start = line.rfind(" ", 0, max(first - BEFORE, 0)) + 1 if first > BEFORE else 0
+    start = max(first - BEFORE, 0)
+    if start:  # at a word, where the script has spaces between words
+        start = max(start, line.find(" ", start, first) + 1)
     return ("… " if start else "") + ui.shorten(line[start:], length)
 
 

@@ -40,9 +40,10 @@ def test_marks_leave_the_text_as_it_is() -> None:
 
 def test_an_excerpt_shows_the_words_and_what_is_around_them() -> None:
     words = "Many things were said before we came to the matter of the lighthouse at last."
-    assert excerpt(words, "LIGHT", 40) == "… came to the matter of the lighthouse at…"
+    assert excerpt(words, "LIGHT", 40) == "… to the matter of the lighthouse at last."
     assert excerpt(words, "many", 20) == "Many things were sa…"
     assert excerpt("Lisbon", "rome", 20) == "Lisbon"
+    assert "東京" in excerpt("私は昨日友達と一緒に" * 9 + "東京に行きました", "東京", 40)
 
 
 def test_a_chat_that_is_found_shows_the_message_and_leads_to_it(mc: MemChat) -> None:
