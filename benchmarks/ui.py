@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -25,11 +24,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ui_actions import Actions
-from benchmarks.ui_store import USER, fill
+from benchmarks.ui_store import USER
 from tests.support.ui.browser import Server, chromium, missing, opened
 
 ROOT = Path(__file__).resolve().parents[1]
 EMPTY = Path(__file__).with_name("ui_empty_page.py")
+STORE = Path(__file__).with_name("ui_store.py")
 SIGN, WITHIN, ANOTHER = 150.0, 400.0, 700.0
 OTHER_PAGES = ("open Insights", "open Inbox", "open Settings", "open Memories", "open a chat")
 
@@ -47,11 +47,10 @@ def main() -> int:
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         tree = stack.enter_context(earlier(options.before, work / "tree"))
-        fill(work / "now" / "store", options.memories)
-        shutil.copytree(work / "now", work / "before")
         browser = stack.enter_context(chromium())
         subjects = {}
         for name, path in (("now", ROOT), ("before", tree)):
+            fill_with(path, work / name / "store", options.memories)
             server = stack.enter_context(Server(work / name, user=USER, PYTHONPATH=str(path)))
             page = browser.new_page(viewport={"width": 1280, "height": 900})
             subjects[name] = Actions(page, server.url, options.memories)
@@ -75,6 +74,12 @@ def earlier(revision: str, tree: Path) -> Iterator[Path]:
         yield tree
     finally:
         subprocess.run([*git, "remove", "--force", str(tree)], check=True)
+
+
+def fill_with(code: Path, store: Path, memories: int) -> None:
+    """A store made by the code of one checkout: an earlier one opens no newer store."""
+    command = [sys.executable, "-P", str(STORE), str(store), str(memories)]
+    subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": str(code)})
 
 
 def empty_page() -> list[str]:

@@ -70,7 +70,7 @@ class Actions:
 
     def _pages(self, _n: int) -> None:
         there = {
-            "Insights": "document.querySelectorAll('.memchat-chart, .memchat-bars').length >= 4",
+            "Insights": "document.body.innerText.includes('Worth a look')",
             "Inbox": "document.querySelector('h1')?.innerText === 'Inbox'",
             "Settings": "document.body.innerText.includes('Wipe everything')",
             "Memories": f"document.body.innerText.includes('Page 1 of {self._last:,}')",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -41,3 +42,7 @@ def fill(home: Path, count: int) -> None:
                 kind: Any = TYPES[n % len(TYPES)]
                 new = NewMemory(kind, thing, words, True, f"{thing}: {words}", said, "manual")
                 memory_changes.add(tx, own, new, Cause(said, "user"))
+
+
+if __name__ == "__main__":
+    fill(Path(sys.argv[1]), int(sys.argv[2]))
