@@ -43,17 +43,20 @@ class Actions:
         """Take the milliseconds of each action, and those until there was a sign of it. A first
         round, number 0, warms all up and is left out."""
         if n == 0:
-            opened(self._page, self._url)
-            self._page.set_default_timeout(MOST_SECONDS * 1000)
+            self._open()
         for part in (self._pages, self._memories, self._row, self._chat):
             try:
                 part(n)
             except Exception as error:  # noqa: BLE001
                 # Playwright's errors and our own alike: the next part begins with a fresh page.
                 print(f"{self._url} {part.__name__}: {str(error).splitlines()[0]}")
-                opened(self._page, self._url)
+                self._open()
         if n == 0:
             self.times.clear()
+
+    def _open(self) -> None:
+        opened(self._page, self._url)
+        self._page.set_default_timeout(MOST_SECONDS * 1000)
 
     def _take(self, name: str, act: Callable[[], object], holds: str) -> None:
         page = self._page
