@@ -227,6 +227,6 @@ def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) 
 def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     page.get_by_role("button", name="Next").click()
-    page.get_by_text("Page 2 of 2").wait_for()
+    page.get_by_text("Page 2 of 3").wait_for()
     settled(page)
     holds(page.locator("h1"), SEEN)

@@ -10,7 +10,8 @@ from memchat.types import MEMORY_TYPES, CreatedBy, Memory, Wanted
 from ui import by_meaning, forgetting, memory_form, memory_row, space
 from ui import components as ui
 
-PAGE = 20
+PAGE = 12
+"""Rows of a page. A row costs the browser some 12 ms: with 20 of them a turn takes too long."""
 STATUSES = {
     "active": "In use",
     "pinned": "Pinned",
