@@ -3,7 +3,9 @@
 (() => {
   if (window.memchatNames) return;
   window.memchatNames = true;
-  const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"]';
+  const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"], ' +
+    '[class*="st-key-gone-"], [class*="st-key-undo-row-"]';
+  const LEFT = / [^.]*\d+ s\.$/; // the seconds that are left would be read out one by one
   const LONGEST = 80; // characters of a message
   const call = (row, text) => {
     const words = text?.replace(/\s+/g, " ").trim();
@@ -15,7 +17,7 @@
   };
   const name = () => {
     for (const row of document.querySelectorAll(ROWS)) {
-      call(row, row.querySelector('[data-testid="stMarkdown"] p')?.textContent);
+      call(row, row.querySelector('[data-testid="stMarkdown"] p')?.textContent.replace(LEFT, ""));
     }
     for (const said of document.querySelectorAll('[class*="st-key-said-"]')) {
       const n = /st-key-said-(\d+)/.exec(said.className)?.[1];
