@@ -173,6 +173,36 @@ def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server
     settled(page)
     page.evaluate("history.back()")
     page.get_by_role("heading", name="Memories").wait_for()
+    settled(page)
+    page.evaluate("history.back()")
+    heading.get_by_text("What is a heron?").wait_for()
+
+
+def test_each_page_keeps_its_space_over_a_reload_and_back_leads_to_it(
+    page: Any, server: Server
+) -> None:
+    space = page.locator(".st-key-space input")
+    opened(page, server.url + "?app=Work")
+    page.get_by_role("button", name="Choose a model").click()
+    page.wait_for_url("**/settings?app=Work")
+    page.get_by_role("heading", name="Settings").wait_for()
+    settled(page)
+    page.get_by_role("link", name="Memories").first.click()
+    page.wait_for_url("**/memories?app=Work")
+    settled(page)
+    page.reload()
+    settled(page)
+    assert space.input_value() == "Work"
+    space.click()
+    page.get_by_role("option", name="default", exact=True).click()
+    page.get_by_role("heading", name="What is on your mind?").wait_for()
+    settled(page)
+    assert space.input_value() == "default"
+    for path in ("memories?app=Work", "settings?app=Work", "?app=Work"):
+        page.evaluate("history.back()")
+        page.wait_for_url(f"**/{path}")
+        settled(page)
+        assert space.input_value() == "Work"
 
 
 def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, server: Server) -> None:

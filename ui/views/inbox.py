@@ -236,7 +236,7 @@ def _decide(item_id: int | None) -> None:
 def _open(message_id: int) -> None:
     session_id = ui.person().sessions.of_message(message_id).id
     sidebar.go(session_id, message_id=message_id)
-    st.switch_page("views/chat.py")
+    sidebar.lead_to("views/chat.py")
 
 
 page()
