@@ -254,6 +254,31 @@ def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) 
     becomes(page, FOCUSED.format("forget-"))
 
 
+def test_what_has_the_keyboard_is_not_under_the_line_that_undoes(page: Any, server: Server) -> None:
+    page.set_viewport_size({"width": 390, "height": 700})
+    opened(page, server.url + "memories")
+    page.get_by_label("Search memories").fill("island number 2")
+    page.get_by_role("button", name="Next").wait_for(state="detached")
+    page.locator(".st-key-status input").click()
+    page.get_by_role("option", name="Never used").click()
+    page.get_by_text("Only words are searched").wait_for(state="detached")  # the rows end the page
+    settled(page)
+    page.locator("[class*=st-key-forget-] button").last.focus()
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("unforget-"))
+    page.locator(".st-key-undo-bar").wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    becomes(page, FOCUSED.format("unforget-"))
+    becomes(
+        page,
+        """document.activeElement.getBoundingClientRect().bottom <=
+        document.querySelector('.st-key-undo-bar').getBoundingClientRect().top""",
+    )
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("forget-"))
+
+
 def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     page.get_by_role("button", name="Next").click()

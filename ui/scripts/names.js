@@ -1,5 +1,5 @@
 // Buttons that stand once in each row, as Edit and Forget, are named with their memory or message
-// for a screen reader.
+// for a screen reader. A table that is scrolled sideways can be scrolled by keys.
 (() => {
   if (window.memchatNames) return;
   window.memchatNames = true;
@@ -16,8 +16,13 @@
     }
   };
   const name = () => {
+    for (const table of document.querySelectorAll('[data-testid="stTable"] table')) {
+      const box = table.parentElement; // where it is too wide for the window, the arrow keys move it
+      if (box.scrollWidth > box.clientWidth && box.tabIndex < 0) box.tabIndex = 0;
+    }
     for (const row of document.querySelectorAll(ROWS)) {
-      call(row, row.querySelector('[data-testid="stMarkdown"] p')?.textContent.replace(LEFT, ""));
+      const words = row.querySelector('[data-testid="stMarkdown"] p')?.textContent;
+      call(row, row.className.includes("st-key-undo-row-") ? words?.replace(LEFT, "") : words);
     }
     for (const said of document.querySelectorAll('[class*="st-key-said-"]')) {
       const n = /st-key-said-(\d+)/.exec(said.className)?.[1];
