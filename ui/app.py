@@ -37,13 +37,17 @@ def _draw(desk: Desk) -> None:
             st.Page("views/settings.py", title="Settings"),
         ]
     )
-    if page is chat:
-        sidebar.follow_history()
-    if st.session_state.pop("to chat", False) and page is not chat:
-        st.switch_page(chat)
-    st.session_state["tab"] = _tab()
+    state = st.session_state
+    sidebar.follow_history(chats=page is chat)
+    if state.pop("to chat", False) and page is not chat:
+        sidebar.lead_to(chat)
+    if page is not chat:
+        sidebar.address()
+    if state.get("page path") != page.url_path:
+        state.update({"page path": page.url_path, "rows of": None})
+    state["tab"] = _tab()
     sidebar.show()
-    desk.seen(st.session_state["tab"], sidebar.here())
+    desk.seen(state["tab"], sidebar.here())
     elsewhere.bar()
     old_backups.bar()
     page.run()

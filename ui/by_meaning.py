@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 
 import streamlit as st
@@ -43,6 +44,8 @@ class _Search:
     words: str
     app: str
     task: Task
+    drawn: set[int] = field(default_factory=set)
+    """The memories that were listed; those forgotten since keep their places."""
 
 
 def show(wanted: Wanted) -> None:
@@ -68,7 +71,7 @@ def show(wanted: Wanted) -> None:
     elif search.task.running:
         st.fragment(_wait, run_every=LOOK_SECONDS)(search)
     else:
-        _over(search.task, wanted)
+        _over(search, wanted)
 
 
 def _wait(search: _Search) -> None:
@@ -77,13 +80,13 @@ def _wait(search: _Search) -> None:
     st.caption("Searching by meaning …")
 
 
-def _over(task: Task, wanted: Wanted) -> None:
-    found: _Found | None = task.result
-    why = task.error if found is None else found.degraded
+def _over(search: _Search, wanted: Wanted) -> None:
+    found: _Found | None = search.task.result
+    why = search.task.error if found is None else found.degraded
     if why:
         st.caption(ui.sentence(why))
     if found is not None:
-        _list(found, wanted)
+        _list(found, wanted, search.drawn)
     if why:
         _button("Search again", wanted.search, _service())
 
@@ -136,19 +139,32 @@ def _memories(recalled: Recalled) -> list[int]:
     ]
 
 
-def _list(found: _Found, wanted: Wanted) -> None:
-    if found.degraded:
-        st.caption(ui.sentence(found.degraded))
-    each = (memory for memory in map(_memory, found.ids) if memory and _fits(memory, wanted))
-    memories = list(islice(each, MOST))
-    if not memories:
+def _list(found: _Found, wanted: Wanted, drawn: set[int]) -> None:
+    rows = list(islice(_rows(found, wanted, drawn), MOST))
+    if not rows:
         if not found.degraded:
             st.caption("Nothing else was found by meaning.")
         return
     with st.container(key="by-meaning"):
         st.subheader("By meaning", anchor=False)
-        for memory in memories:
-            memory_row.show(memory, choosable=False)
+        for memory_id, memory in rows:
+            drawn.add(memory_id)
+            if memory is None:
+                memory_row.gone(memory_id)
+            else:
+                memory_row.show(memory, choosable=False)
+
+
+def _rows(found: _Found, wanted: Wanted, drawn: set[int]) -> Iterator[tuple[int, Memory | None]]:
+    """The memories, and None for the place of one that was forgotten since it was drawn."""
+    above: list[int] = st.session_state["rows"]
+    for memory_id in found.ids:
+        memory = _memory(memory_id)
+        if memory is None:
+            if memory_id in drawn and memory_id not in above:
+                yield memory_id, None
+        elif _fits(memory, wanted):
+            yield memory_id, memory
 
 
 def _memory(memory_id: int) -> Memory | None:

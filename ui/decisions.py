@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import streamlit as st
 
@@ -14,13 +14,22 @@ from ui.hold import Hold
 
 UNDO_SECONDS = 10.0
 NAME_LENGTH = 36
+KEPT = "kept"
+KEEP, REPLACE, OVER = "Keep", "Replace it", "It is over"
+DID = {KEEP: "Kept", REPLACE: "Kept instead", OVER: "Over"}
+"""What each yes did."""
 
 
 def label(item: InboxItem) -> str:
     """What a yes does, as its button says."""
     if item.memory_id is not None:
-        return "Replace it" if item.related_id else "It is over"
-    return {"updates": "Replace it", "ends": "It is over"}.get(item.relation, "Keep")
+        return REPLACE if item.related_id else OVER
+    return {"updates": REPLACE, "ends": OVER}.get(item.relation, KEEP)
+
+
+def label_of_many(items: Sequence[InboxItem]) -> str:
+    """What a yes to many does: to keep some means to replace or end what is known."""
+    return KEEP if all(label(item) == KEEP for item in items) else "Say yes to"
 
 
 def has_words(item: InboxItem) -> bool:
@@ -41,14 +50,14 @@ def buttons(item: InboxItem) -> None:
 
 def accept(item_ids: Sequence[int]) -> None:
     """Say yes to items."""
-    _answer(lambda: ui.person().inbox.accept_many(item_ids), "kept")
+    _answer(lambda: ui.person().inbox.accept_many(item_ids), KEPT)
 
 
 def reword(item_id: int, value: str, *, at: str) -> bool:
     """Say yes to an item in other words; whether it was kept. An error is shown in the place
     ``at``."""
     inbox = ui.person().inbox
-    return _answer(lambda: inbox.accept_many([item_id], values={item_id: value}), "kept", at)
+    return _answer(lambda: inbox.accept_many([item_id], values={item_id: value}), KEPT, at, value)
 
 
 def reject(item_ids: Sequence[int]) -> None:
@@ -56,27 +65,44 @@ def reject(item_ids: Sequence[int]) -> None:
     _answer(lambda: ui.person().inbox.reject_many(item_ids), "rejected")
 
 
-def _answer(work: Callable[[], Answered], done: str, at: str = "") -> bool:
-    """Answer items; whether that could be done for all."""
+def _answer(
+    work: Callable[[], Answered], done: str, at: str = "", value: str | None = None
+) -> bool:
+    """Answer items, one of them in the words ``value``; whether that could be done for all."""
     came: list[Answered] = []
     if not ui.attempt(lambda: came.append(work()), at=at):
         return False
     answered = came[0]
     if answered.items:
         ui.desk().wake()
-        words = f"{done.capitalize()}: {_named(answered.items)}. Can be undone for"
-        hold.keep(words, UNDO_SECONDS, lambda held: _take_back(held, answered))
+        said = _done(answered.items) if done == KEPT else done.capitalize()
+        words = f"{said}: {_named(answered.items, value)}. Can be undone for"
+        back = f"item-{answered.items[0].id}"
+        hold.keep(words, UNDO_SECONDS, lambda held: _take_back(held, answered), back=back)
     if answered.failed:
-        reasons = " ".join(dict.fromkeys(map(ui.as_sentence, answered.failed.values())))
+        reasons = " ".join(dict.fromkeys(_reasons(answered.failed)))
         ui.problem(f"{ui.plural(len(answered.failed), 'item')} not {done}. {reasons}", at=at)
     return not answered.failed
 
 
-def _named(items: Sequence[InboxItem]) -> str:
+def _done(items: Sequence[InboxItem]) -> str:
+    """What a yes to these items did."""
+    did = {DID[label(item)] for item in items}
+    return did.pop() if len(did) == 1 else "Said yes to"
+
+
+def _reasons(failed: Mapping[int, str]) -> Iterator[str]:
+    """Why items were not answered, as the page says it."""
+    waiting = {item.id for item in ui.person().inbox.list()}
+    for item_id, why in failed.items():
+        yield ui.as_sentence(why) if item_id in waiting else "It was answered before."
+
+
+def _named(items: Sequence[InboxItem], value: str | None) -> str:
     """One proposal in words, or how many items there are."""
     if len(items) > 1 or items[0].key is None:
         return ui.plural(len(items), "item")
-    name = f"{items[0].key.replace('_', ' ')}: {items[0].value}"
+    name = f"{items[0].key.replace('_', ' ')}: {items[0].value if value is None else value}"
     return ui.literal(ui.shorten(name, NAME_LENGTH))
 
 

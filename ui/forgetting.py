@@ -7,6 +7,7 @@ from functools import partial
 
 import streamlit as st
 
+from memchat.errors import NotFound
 from memchat.types import Elsewhere
 from ui import components as ui
 from ui import hold, old_backups
@@ -18,6 +19,7 @@ LOOKED_FOR = 20
 """Memories forgotten at once of which it is told what else speaks of them."""
 SLOWEST = 100
 """Memories a second that are forgotten even on a busy machine."""
+NAME_LENGTH = 36
 GONE = "Gone for good in"
 
 
@@ -29,13 +31,29 @@ def forget(ids: Sequence[int]) -> None:
     if len(ids) <= LOOKED_FOR:
         found = user.mentions.find(ids)
         st.session_state.update({"elsewhere": found, "elsewhere of": ui.app_name()})
-    words = f"Forgot {ui.plural(len(ids), 'memory', 'memories')}. {GONE}"
-    held = hold.keep(words, seconds, _undo, memory_ids=ids)
+    st.session_state.get("chosen", set()).difference_update(ids)
+    back = f"forget-{ids[0]}" if len(ids) == 1 else ""
+    name = _name(ids)
+    what = f": {name}" if name else f" {ui.plural(len(ids), 'memory', 'memories')}"
+    words = f"Forgot{what}. {GONE}"
+    held = hold.keep(words, seconds, _undo, memory_ids=ids, back=back)
+    held.name = name
     old_backups.look()
     work = partial(user.memories.delete_many, ids, hold=seconds)
     hold.begin(Task("Forgetting", len(ids), work), held)
     if held not in hold.alive():
         leave_elsewhere()
+
+
+def _name(ids: Sequence[int]) -> str:
+    """The words of one memory, for Markdown; those of many are not named."""
+    if len(ids) != 1:
+        return ""
+    try:
+        memory = ui.person().memories.get(ids[0])
+    except NotFound:
+        return ""  # another tab has forgotten it
+    return ui.literal(ui.shorten(f"{memory.key.replace('_', ' ')}: {memory.value}", NAME_LENGTH))
 
 
 def blank(found: Elsewhere) -> None:

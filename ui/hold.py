@@ -31,6 +31,10 @@ class Hold:
     """The app in which it was done."""
     memory_ids: list[int]
     """The memories that it forgot, if any."""
+    back: str = ""
+    """The part of the page that has the keyboard once it is undone (``scripts/focus.js``)."""
+    name: str = ""
+    """The one memory that it forgot, in words for Markdown."""
     number: int = field(default_factory=lambda: next(_numbers))
 
     @property
@@ -52,11 +56,12 @@ def keep(
     *,
     app: str | None = None,
     memory_ids: Iterable[int] = (),
+    back: str = "",
 ) -> Hold:
     """Let something that was just done, here or in another ``app``, be undone for so many
     seconds. ``words`` end before the number of seconds."""
     until = ui.desk().mc.now + timedelta(seconds=seconds)
-    hold = Hold(words, until, undo, app or ui.app_name(), list(memory_ids))
+    hold = Hold(words, until, undo, app or ui.app_name(), list(memory_ids), back)
     _holds().append(hold)
     return hold
 
@@ -137,6 +142,5 @@ def _undo_bars() -> None:
             row = f"undo-row-{hold.number}"
             with st.container(key=row, horizontal=True, vertical_alignment="center"):
                 st.markdown(f"{hold.words} {hold.left:.0f} s.")
-                st.button(
-                    "Undo", key=f"undo-{hold.number}", on_click=undo, args=(hold,), type="primary"
-                )
+                key = f"undo-{hold.number}" + (f"-{hold.back}" if hold.back else "")
+                st.button("Undo", key=key, on_click=undo, args=(hold,), type="primary")

@@ -106,7 +106,7 @@ def _proof(proof: Evidence, n: int) -> None:
     if st.button("Open that message", key=f"proof-{n}"):
         _close()
         sidebar.go(proof.session_id, message_id=proof.message_id)
-        st.switch_page("views/chat.py")
+        sidebar.lead_to("views/chat.py")
 
 
 def _event(event: Event) -> None:

@@ -7,7 +7,7 @@ import streamlit as st
 from memchat.config.model_defaults import WORDS_ONLY
 from memchat.types import Job, Memory
 from ui import components as ui
-from ui import forgetting, memory_details, memory_form
+from ui import forgetting, hold, memory_details, memory_form
 from ui.marks import marked
 
 
@@ -61,6 +61,24 @@ def show(
         _unembedded(job)
     if state.get("details") == memory.id:
         memory_details.show(memory.id)
+
+
+def gone(memory_id: int) -> None:
+    """The place of a memory that was forgotten, or that left the list, since it was drawn."""
+    with st.container(key=f"gone-{memory_id}", horizontal=True, vertical_alignment="center"):
+        held = hold.of_memory(memory_id)
+        if held is not None:
+            what = held.name and f": {held.name}"
+            st.markdown(f":gray[Forgotten{what or '.'}]", width="stretch")
+            st.button(
+                "Undo",
+                key=f"unforget-{memory_id}",
+                type="tertiary",
+                on_click=forgetting.restore,
+                args=(memory_id,),
+            )
+        else:
+            st.markdown(":gray[No longer in this list.]", width="stretch")
 
 
 def _checkbox(memory: Memory) -> None:

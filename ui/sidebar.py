@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 import streamlit as st
+from streamlit.navigation.page import Page
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from memchat.types import Message, Session
@@ -28,17 +31,27 @@ def arrive() -> None:
     state["listed"] = LISTED
 
 
-def follow_history() -> None:
-    """Be in the conversation of the address where the browser's Back or Forward led there."""
+def follow_history(*, chats: bool) -> None:
+    """Be in the space and, on the page of ``chats``, in the conversation of the address where the
+    browser's Back or Forward led there."""
     ctx = get_script_run_ctx()
     if ctx is None or not ctx.is_history_navigation:
         return
     app, number = _addressed()
     current = here()
     shown = current.session_id if current is not None else st.session_state["here"]
-    if (app, number) != (ui.app_name(), shown):
+    if app != ui.app_name() or (chats and number != shown):
         go(number)
         st.session_state["app"] = app
+
+
+def address(session_id: int | None = None) -> None:
+    """Keep space and conversation in the address, for a reload or a bookmark."""
+    wanted = {"app": ui.app_name()} if ui.app_name() != "default" else {}
+    if session_id is not None:
+        wanted["c"] = str(session_id)
+    if st.query_params.to_dict() != wanted:
+        st.query_params.from_dict(wanted)
 
 
 def _addressed() -> tuple[str, int | None]:
@@ -46,6 +59,12 @@ def _addressed() -> tuple[str, int | None]:
     app = space.named(st.query_params.get("app", "").strip() or "default")
     number = st.query_params.get("c", "")
     return app, int(number) if number.isdecimal() and len(number) < 15 else None
+
+
+def lead_to(page: str | Page) -> NoReturn:
+    """Go to another page, which writes its own address. That of this page stays as it is until
+    then: without it, the browser's Back would lead to the page in the first space."""
+    st.switch_page(page, query_params=st.query_params.to_dict())
 
 
 def here() -> Talk | None:

@@ -275,10 +275,13 @@ def test_an_incognito_chat_leaves_no_byte(browser: Any, tmp_path: Path) -> None:
 # --- how it feels
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing_serious_on_any_page(browser: Any, seeded: Server, theme: str) -> None:
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 1280), ("dark", 390)])
+def test_axe_finds_nothing_serious_on_any_page(
+    browser: Any, seeded: Server, theme: str, width: int
+) -> None:
     context = browser.new_context(color_scheme=theme, reduced_motion="reduce")
     page = context.new_page()
+    page.set_viewport_size({"width": width, "height": 844})
     found = {path: findings(opened(page, seeded.url + path)) for path in ("", *PAGES)}
     opened(page, seeded.url + "?c=3").get_by_role("button", name="Why this answer").click()
     page.get_by_role("dialog").wait_for()

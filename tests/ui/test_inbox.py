@@ -46,14 +46,14 @@ def test_what_was_held_back_is_kept_rejected_or_kept_in_other_words(
 
 
 @pytest.mark.parametrize(
-    ("relation", "question", "label", "left"),
+    ("relation", "question", "label", "done", "left"),
     [
-        ("updates", "Replace tea: green?", "Replace it", ["sencha"]),
-        ("ends", "Is tea: green over?", "It is over", []),
+        ("updates", "Replace tea: green?", "Replace it", "Kept instead", ["sencha"]),
+        ("ends", "Is tea: green over?", "It is over", "Over", []),
     ],
 )
 def test_a_change_asks_what_a_yes_would_do_and_does_it(
-    mc: MemChat, relation: str, question: str, label: str, left: list[str]
+    mc: MemChat, relation: str, question: str, label: str, done: str, left: list[str]
 ) -> None:
     known = mc.user(**ANA).memories.add("fact", "tea", "green")
     with private.database(mc).write() as tx:
@@ -67,7 +67,10 @@ def test_a_change_asks_what_a_yes_would_do_and_does_it(
     at = app("inbox")
     assert question in text(at)
     assert at.button(key=f"accept-{item.id}").label == label
+    at.checkbox(key=f"pick-item-{item.id}").check().run()
+    assert at.button(key="accept-chosen").label == "Say yes to 1"
     press(at, f"accept-{item.id}")
+    assert f"{done}: tea: sencha. Can be undone" in text(at)
     assert [m.value for m in mc.user("ana").memories.list()] == left and mc.user(
         "ana"
     ).inbox.list() == []
@@ -111,6 +114,7 @@ def test_words_of_ones_own_are_taken_back_too(mc: MemChat) -> None:
     at.text_input(key=f"decided-{item.id}").set_value("hojicha")
     at.button[[b.label for b in at.button].index("Keep")].click().run()
     assert [m.value for m in ana.memories.list()] == ["hojicha"]
+    assert "Kept: tea: hojicha. Can be undone" in text(at)
     press(at, buttons(at, "undo-")[0])
     assert ana.memories.count() == 0 and ana.inbox.list() == [item]
 
@@ -129,6 +133,17 @@ def test_some_are_chosen_and_kept_at_once(mc: MemChat) -> None:
     assert ana.inbox.list() == [second]
     press(at, buttons(at, "undo-")[0])
     assert ana.inbox.list() == [first, second, third] and ana.memories.count() == 0
+
+
+def test_what_another_tab_answered_is_told_in_plain_words(mc: MemChat) -> None:
+    ana = mc.user(**ANA)
+    propose(mc, "sencha")
+    (item,) = ana.inbox.list()
+    at = app("inbox")
+    ana.inbox.reject(item.id)
+    press(at, f"accept-{item.id}")
+    assert "1 item not kept. It was answered before." in text(at)
+    assert "Nothing waits" in text(at) and "memchat" not in text(at)
 
 
 def test_all_of_two_hundred_are_rejected_at_once_and_come_back(mc: MemChat) -> None:

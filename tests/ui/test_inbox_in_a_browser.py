@@ -59,6 +59,53 @@ def test_all_are_rejected_by_two_clicks_and_are_back_after_a_third(
     page.close()
 
 
+def press(page: Any, key: str, code: str, *, repeats: int = 0) -> None:
+    """Press a key of a keyboard that may write another script."""
+    keyboard = page.context.new_cdp_session(page)
+    for n in range(repeats + 1):
+        held = {"type": "keyDown", "key": key, "code": code, "autoRepeat": n > 0}
+        keyboard.send("Input.dispatchKeyEvent", held)
+    keyboard.send("Input.dispatchKeyEvent", {"type": "keyUp", "key": key, "code": code})
+
+
+def test_keys_answer_the_first_proposal_once_in_any_script_and_never_behind_a_dialog(
+    server: Server, browser: Any
+) -> None:
+    page = opened(browser.new_page(), f"{server.url}inbox")
+    first = page.locator("[class*=st-key-item-] button").first
+    page.locator(".st-key-keyboard button[aria-keyshortcuts='?']").wait_for()
+    assert first.get_attribute("aria-label") == "Keep: tea: tea number 0"
+    page.keyboard.press("?")
+    page.get_by_role("dialog").wait_for()
+    page.keyboard.press("x")
+    page.keyboard.press("k")
+    page.keyboard.press("Escape")
+    page.get_by_role("dialog").wait_for(state="detached")
+
+    press(page, "ч", "KeyX", repeats=5)
+    page.get_by_text("Rejected: tea: tea number 0.").wait_for()
+    undo = page.get_by_role("button", name="Undo: Rejected: tea: tea number 0.", exact=True)
+    page.get_by_role("link", name=f"Inbox ({COUNT - 1})").wait_for()
+    assert undo.evaluate("button => button === document.activeElement")
+    page.keyboard.press("Enter")
+    page.locator("[class*=st-key-item-] button:focus").wait_for()
+    assert first.get_attribute("aria-label") == "Keep: tea: tea number 0"
+    page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
+
+    page.keyboard.press("e")
+    page.locator("[class*=st-key-decided-] input:focus").wait_for()
+    page.keyboard.type("k")
+    page.keyboard.press("Escape")
+    page.locator("[class*=st-key-decide-] button:focus").wait_for()
+    page.keyboard.press("e")
+    page.locator("[class*=st-key-decided-] input:focus").fill("in other words")
+    page.keyboard.press("Enter")
+    page.get_by_text("Kept: tea: in other words.").wait_for()
+    page.locator(".st-key-undo-bar button:focus").press("Enter")
+    page.get_by_role("link", name=f"Inbox ({COUNT})").wait_for()
+    page.close()
+
+
 def test_a_new_space_is_made_by_its_button_and_empty(server: Server, browser: Any) -> None:
     width, height = 390, 844
     page = browser.new_page(viewport={"width": width, "height": height})

@@ -130,6 +130,41 @@ def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
     assert ana.memories.count() == 29
 
 
+def test_a_list_that_is_opened_again_is_in_its_order_and_without_gaps(mc: MemChat) -> None:
+    memories = mc.user(**ANA).memories
+    first, second = (memories.add("fact", f"thing{n}", "old").id for n in range(2))
+    at = app("memories")
+    press(at, f"forget-{first}")
+    at.switch_page("views/inbox.py").run()
+    third = memories.add("fact", "thing3", "new").id
+    at.switch_page("views/memories.py").run()
+    assert buttons(at, "details-") == [f"details-{third}", f"details-{second}"]
+    assert not buttons(at, "unforget-") and buttons(at, "undo-")
+
+
+def test_what_was_forgotten_is_named_where_it_can_be_undone(mc: MemChat) -> None:
+    memories = mc.user(**ANA).memories
+    ids = [memories.add("fact", "favourite_tea", value).id for value in ("mint *", "sencha")]
+    at = app("memories")
+    for memory_id in ids:
+        press(at, f"forget-{memory_id}")
+    for value in ("mint *", "sencha"):
+        assert f"Forgot: favourite tea: {value}. Gone for good in" in text(at)
+        assert f"Forgotten: favourite tea: {value}" in text(at)
+
+
+def test_what_was_forgotten_is_no_longer_selected(mc: MemChat) -> None:
+    memories = mc.user(**ANA).memories
+    ids = [memories.add("fact", f"thing{n}", "x").id for n in range(3)]
+    at = app("memories")
+    for memory_id in ids[:2]:
+        at.checkbox(key=f"pick-{memory_id}").check().run()
+    press(at, f"forget-{ids[0]}")
+    assert "**1 selected** of 2" in text(at)
+    press(at, f"forget-{ids[1]}")
+    assert "selected" not in text(at) and not buttons(at, "forget-many")
+
+
 def test_each_forgetting_is_undone_by_itself_and_no_row_moves(mc: MemChat) -> None:
     memories = mc.user(**ANA).memories
     ids = [memories.add("fact", f"thing{n}", f"value {n}").id for n in range(4)]

@@ -173,6 +173,36 @@ def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server
     settled(page)
     page.evaluate("history.back()")
     page.get_by_role("heading", name="Memories").wait_for()
+    settled(page)
+    page.evaluate("history.back()")
+    heading.get_by_text("What is a heron?").wait_for()
+
+
+def test_each_page_keeps_its_space_over_a_reload_and_back_leads_to_it(
+    page: Any, server: Server
+) -> None:
+    space = page.locator(".st-key-space input")
+    opened(page, server.url + "?app=Work")
+    page.get_by_role("button", name="Choose a model").click()
+    page.wait_for_url("**/settings?app=Work")
+    page.get_by_role("heading", name="Settings").wait_for()
+    settled(page)
+    page.get_by_role("link", name="Memories").first.click()
+    page.wait_for_url("**/memories?app=Work")
+    settled(page)
+    page.reload()
+    settled(page)
+    assert space.input_value() == "Work"
+    space.click()
+    page.get_by_role("option", name="default", exact=True).click()
+    page.get_by_role("heading", name="What is on your mind?").wait_for()
+    settled(page)
+    assert space.input_value() == "default"
+    for path in ("memories?app=Work", "settings?app=Work", "?app=Work"):
+        page.evaluate("history.back()")
+        page.wait_for_url(f"**/{path}")
+        settled(page)
+        assert space.input_value() == "Work"
 
 
 def test_back_from_a_chat_just_begun_leads_to_the_chat_before_it(page: Any, server: Server) -> None:
@@ -220,6 +250,31 @@ def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) 
     page.get_by_role("button", name="Forget: island number 24").focus()
     page.keyboard.press("Enter")
     becomes(page, FOCUSED.format("unforget-"))
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("forget-"))
+
+
+def test_what_has_the_keyboard_is_not_under_the_line_that_undoes(page: Any, server: Server) -> None:
+    page.set_viewport_size({"width": 390, "height": 700})
+    opened(page, server.url + "memories")
+    page.get_by_label("Search memories").fill("island number 2")
+    page.get_by_role("button", name="Next").wait_for(state="detached")
+    page.locator(".st-key-status input").click()
+    page.get_by_role("option", name="Never used").click()
+    page.get_by_text("Only words are searched").wait_for(state="detached")  # the rows end the page
+    settled(page)
+    page.locator("[class*=st-key-forget-] button").last.focus()
+    page.keyboard.press("Enter")
+    becomes(page, FOCUSED.format("unforget-"))
+    page.locator(".st-key-undo-bar").wait_for()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Shift+Tab")
+    becomes(page, FOCUSED.format("unforget-"))
+    becomes(
+        page,
+        """document.activeElement.getBoundingClientRect().bottom <=
+        document.querySelector('.st-key-undo-bar').getBoundingClientRect().top""",
+    )
     page.keyboard.press("Enter")
     becomes(page, FOCUSED.format("forget-"))
 

@@ -51,8 +51,9 @@ def test_a_person_enters_a_key_exports_wipes_and_imports(tmp_path: Path) -> None
 
         page.get_by_role("button", name="Wipe everything …").click()
         page.get_by_label("Type your name").fill("ana")
-        page.get_by_label("Type your name").press("Enter")
-        page.get_by_role("button", name="Wipe everything", exact=True).click()
+        page.get_by_role("button", name="Wipe everything", exact=True, disabled=False).wait_for()
+        page.get_by_label("Type your name").press("Tab")
+        page.keyboard.press("Enter")
         page.get_by_text("Everything is gone.").wait_for()
         becomes(page, DRAFTED, False)
         settled(page)

@@ -4,6 +4,13 @@
   if (window.memchatFocus) return;
   window.memchatFocus = true;
   const LONGEST = 4000; // milliseconds in which the page may still be drawn anew
+  const UNDO = '.st-key-undo-bar [class*="st-key-undo-row-"]';
+  const undoRow = () => /st-key-undo-row-\d+/.exec(document.querySelector(UNDO)?.className)?.[0];
+  // The button that undoes what was just done, and not what was done before.
+  const newUndo = () => {
+    const before = undoRow();
+    return () => (undoRow() === before ? null : document.querySelector(`${UNDO} button`));
+  };
   const NEXT = [
     [/st-key-change-(\d+)/, id => `.st-key-value-${id} textarea`],
     [/st-key-forget-(\d+)/, id => `.st-key-unforget-${id} button`],
@@ -11,16 +18,18 @@
     [/st-key-edit-(\d+)/, n => `.st-key-edited-${n} textarea`],
     [/st-key-forget-told-(\d+-\d+)/, key => `.st-key-untold-${key} button`],
     [/st-key-untold-(\d+-\d+)/, key => `.st-key-forget-told-${key} button`],
-    [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/,
-      () => '.st-key-undo-bar [class*="st-key-undo-row-"] button'],
+    [/st-key-(?:accept|reject)-(?:\d+|chosen|chat-\d+)(?![\w-])/, () => newUndo()],
+    [/st-key-decide-(\d+)/, id => `.st-key-decided-${id} input`],
+    [/st-key-undo-\d+-([a-z]+-\d+)/, key => `.st-key-${key} button`],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
   ];
   let wanted = null;
   const look = () => {
     if (wanted && Date.now() > wanted.until) wanted = null;
-    const found = wanted && document.querySelector(wanted.at);
-    const at = document.activeElement;
-    if (!found || at === found || (wanted.met && at !== document.body)) return;
+    const at = wanted?.at;
+    const found = typeof at === "function" ? at() : at && document.querySelector(at);
+    const now = document.activeElement;
+    if (!found || now === found || (wanted.met && now !== document.body)) return;
     wanted.met = true; // it may be taken away once more, with what stood there before
     found.focus();
     if (found.matches("textarea")) found.setSelectionRange(found.value.length, found.value.length);
@@ -28,12 +37,15 @@
   const want = at => { wanted = { at, met: false, until: Date.now() + LONGEST }; };
   const closed = button => {
     // An editor was saved or left: back to the button that opened it.
-    const row = button.closest('[class*="st-key-row-"], [class*="st-key-said-"]');
-    const id = /st-key-(row|said)-(\d+)/.exec(row?.className ?? "");
+    const rows = ["row", "said", "item"].map(name => `[class*="st-key-${name}-"]`);
+    const row = button.closest(rows.join());
+    const id = /st-key-(row|said|item)-(\d+)/.exec(row?.className ?? "");
     if (!id || !button.closest('form, [data-testid="stForm"], .st-key-unedit')) return;
-    want(id[1] === "row" ? `.st-key-change-${id[2]} button` : `.st-key-edit-${id[2]} button`);
+    const kept = id[1] === "item" && button.textContent.trim() !== "Cancel";
+    const opener = { row: "change", said: "edit", item: "decide" }[id[1]];
+    want(kept ? newUndo() : `.st-key-${opener}-${id[2]} button`);
   };
-  const leave = () => { wanted = null; };
+  const leave = event => { if (!event.repeat) wanted = null; };
   for (const moved of ["keydown", "pointerdown"]) document.addEventListener(moved, leave, true);
   document.addEventListener("click", event => {
     const button = event.target.closest?.("button");
@@ -47,6 +59,13 @@
       const found = key.exec(name);
       if (found) want(at(found[1]));
     }
+  }, true);
+  document.addEventListener("keydown", event => {
+    // Enter in a box of a form presses its first button without a click.
+    if (event.key !== "Enter" || event.isComposing || !event.target.matches("input")) return;
+    const button = event.target.closest('[data-testid="stForm"]')
+      ?.querySelector('[data-testid="stFormSubmitButton"] button');
+    if (button) closed(button);
   }, true);
   document.addEventListener("keydown", event => {
     const field = event.target;

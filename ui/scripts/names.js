@@ -1,9 +1,11 @@
 // Buttons that stand once in each row, as Edit and Forget, are named with their memory or message
-// for a screen reader.
+// for a screen reader. A table that is scrolled sideways can be scrolled by keys.
 (() => {
   if (window.memchatNames) return;
   window.memchatNames = true;
-  const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"]';
+  const ROWS = '[class*="st-key-row-"], [class*="st-key-given-"], [class*="st-key-item-"], ' +
+    '[class*="st-key-gone-"], [class*="st-key-undo-row-"]';
+  const LEFT = / [^.]*\d+ s\.$/; // the seconds that are left would be read out one by one
   const LONGEST = 80; // characters of a message
   const call = (row, text) => {
     const words = text?.replace(/\s+/g, " ").trim();
@@ -14,8 +16,13 @@
     }
   };
   const name = () => {
+    for (const table of document.querySelectorAll('[data-testid="stTable"] table')) {
+      const box = table.parentElement; // where it is too wide for the window, the arrow keys move it
+      if (box.scrollWidth > box.clientWidth && box.tabIndex < 0) box.tabIndex = 0;
+    }
     for (const row of document.querySelectorAll(ROWS)) {
-      call(row, row.querySelector('[data-testid="stMarkdown"] p')?.textContent);
+      const words = row.querySelector('[data-testid="stMarkdown"] p')?.textContent;
+      call(row, row.className.includes("st-key-undo-row-") ? words?.replace(LEFT, "") : words);
     }
     for (const said of document.querySelectorAll('[class*="st-key-said-"]')) {
       const n = /st-key-said-(\d+)/.exec(said.className)?.[1];

@@ -5,6 +5,7 @@
   if (window.memchatShortcuts) return;
   window.memchatShortcuts = true;
   const LONGEST = 15000; // milliseconds in which a box that was asked for may still be drawn
+  const TWICE = 1500; // milliseconds in which an answered proposal may still be drawn
   const NEW = ".st-key-new button";
   const LIST = ".st-key-keyboard button";
   const MESSAGE = '[data-testid="stChatInputTextArea"]';
@@ -23,6 +24,20 @@
   };
   const focus = at => { wanted = { at, until: Date.now() + LONGEST }; look(); };
   const click = at => find(at)?.click();
+  // In the inbox the first proposal is answered; one that was just answered is still drawn for a
+  // moment, and is not answered twice.
+  let answered = { item: "", until: 0 };
+  const forget = () => {
+    if (answered.item && !find(`.${answered.item}`)) answered.item = "";
+  };
+  const answer = how => {
+    const item = find('[class*="st-key-item-"]');
+    const button = item?.querySelector(`[class*="st-key-${how}-"] button`);
+    const name = /st-key-item-\d+/.exec(item?.className)?.[0];
+    if (!button || (name === answered.item && Date.now() < answered.until)) return;
+    if (how !== "decide") answered = { item: name, until: Date.now() + TWICE };
+    button.click();
+  };
   const KEYS = {
     n: () => { click(NEW); focus(MESSAGE); },
     s: () => {
@@ -35,6 +50,9 @@
       focus(MESSAGE);
     },
     "?": () => click(LIST),
+    k: () => answer("accept"),
+    x: () => answer("reject"),
+    e: () => answer("decide"),
   };
   const BOXES = 'input:not([type="checkbox"]):not([type="radio"]), textarea, select, ' +
     '[contenteditable="true"], [role="combobox"], [role="listbox"], [role="dialog"]';
@@ -60,7 +78,7 @@
       found.title = `${found.placeholder ?? found.textContent.trim()} (${key.toUpperCase()})`;
     }
   };
-  new MutationObserver(() => { name(); look(); }).observe(document.body, {
+  new MutationObserver(() => { name(); look(); forget(); }).observe(document.body, {
     childList: true, subtree: true, attributes: true, attributeFilter: ["aria-expanded"],
   });
   name();

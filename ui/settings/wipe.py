@@ -27,7 +27,9 @@ def _ask(wiping: bool = False) -> None:
 @st.dialog("Wipe everything?", on_dismiss=_ask)
 def _confirm() -> None:
     user = ui.desk().user
-    typed = st.text_input(f"Type your name, {ui.literal(user)}, to agree", key="wipe-name")
+    agree = f"Type your name, {ui.literal(user)}, to agree"
+    # Live: the button can be pressed, and reached with Tab, once the name is there.
+    typed = st.text_input(agree, key="wipe-name", live=True)
     with st.container(horizontal=True):
         sure = st.button(
             "Wipe everything", key="wipe-yes", type="primary", disabled=typed.strip() != user

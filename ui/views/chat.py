@@ -24,7 +24,7 @@ def page() -> None:
     talk = sidebar.here()
     session = _session(talk)
     incognito = talk.chat.incognito if talk else bool(state.get("incognito"))
-    _address(session)
+    sidebar.address(session.id if session is not None else None)
     # Asked once, and before the turns are read: a reply that ends meanwhile is then still waited
     # for, and seen by the next look.
     answering = talk is not None and talk.answering
@@ -61,15 +61,6 @@ def _session(talk: Talk | None) -> Session | None:
             f"this chat is not in the space “{ui.app_name()}”; it was deleted, or is another's"
         )
         return None
-
-
-def _address(session: Session | None) -> None:
-    """Keep space and conversation in the address, for a reload or a bookmark."""
-    wanted = {"app": ui.app_name()} if ui.app_name() != "default" else {}
-    if session is not None:
-        wanted["c"] = str(session.id)
-    if st.query_params.to_dict() != wanted:
-        st.query_params.from_dict(wanted)
 
 
 # The head
@@ -151,7 +142,7 @@ def _notices() -> None:
         with st.container(key="stand-in", horizontal=True, vertical_alignment="center"):
             st.caption(STAND_IN, width="content")
             if st.button("Choose a model", key="to-settings"):
-                st.switch_page("views/settings.py")
+                sidebar.lead_to("views/settings.py")
 
 
 def _turns(talk: Talk | None, session: Session | None, *, answering: bool) -> list[Message]:

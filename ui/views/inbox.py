@@ -30,9 +30,9 @@ def page() -> None:
         )
         return
     _bulk(items)
-    st.caption("Keys for the first one: K keeps it, X rejects it, E edits it.")
-    for n, item in enumerate(items[:SHOWN]):
-        _item(item, first=n == 0)
+    st.caption("Keys for the first one: K says yes, X says no, E edits it.")
+    for item in items[:SHOWN]:
+        _item(item)
     if len(items) > SHOWN:
         st.caption(f"And {len(items) - SHOWN:,} more, when these are done.")
 
@@ -54,18 +54,19 @@ def _bulk(items: Sequence[InboxItem]) -> None:
             width="stretch",
         )
         if chosen:
-            _answers(items, len(chosen))
+            _answers([item for item in items if item.id in chosen])
 
 
-def _answers(items: Sequence[InboxItem], count: int) -> None:
+def _answers(chosen: Sequence[InboxItem]) -> None:
+    count = len(chosen)
     with st.container(key="answers-chosen", horizontal=True, width="content"):
         st.button(f"Reject {count:,}", key="reject-chosen", on_click=_reject_chosen)
         st.button(
-            f"Keep {count:,}",
+            f"{decisions.label_of_many(chosen)} {count:,}",
             key="accept-chosen",
             type="primary",
             on_click=_keep_chosen,
-            args=(items,),
+            args=(chosen,),
         )
 
 
@@ -82,8 +83,7 @@ def _choose(item_id: int) -> None:
     _chosen().symmetric_difference_update({item_id})
 
 
-def _keep_chosen(items: Sequence[InboxItem]) -> None:
-    chosen = [item for item in items if item.id in _chosen()]
+def _keep_chosen(chosen: Sequence[InboxItem]) -> None:
     hidden = [item for item in chosen if not decisions.has_words(item)]
     st.session_state["chosen items"] = set()
     decisions.accept([item.id for item in chosen if item not in hidden])
@@ -103,7 +103,7 @@ def _reject_chosen() -> None:
 # One item
 
 
-def _item(item: InboxItem, *, first: bool) -> None:
+def _item(item: InboxItem) -> None:
     with st.container(
         key=f"item-{item.id}", border=True, horizontal=True, vertical_alignment="top"
     ):
@@ -117,10 +117,10 @@ def _item(item: InboxItem, *, first: bool) -> None:
             args=(item.id,),
         )
         with st.container():
-            _content(item, first=first)
+            _content(item)
 
 
-def _content(item: InboxItem, *, first: bool) -> None:
+def _content(item: InboxItem) -> None:
     ready = _pair(item) if item.memory_id is not None else _proposal(item)
     asked = ui.person().inbox.question(item) if item.key else ""
     if asked:
@@ -133,7 +133,7 @@ def _content(item: InboxItem, *, first: bool) -> None:
     if st.session_state.get("deciding") == item.id:
         _edit(item)
     else:
-        _actions(item, ready=ready, first=first)
+        _actions(item, ready=ready)
 
 
 def _proposal(item: InboxItem) -> bool:
@@ -175,7 +175,7 @@ def _memory(memory_id: int | None) -> Memory | None:
         return None
 
 
-def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
+def _actions(item: InboxItem, *, ready: bool) -> None:
     pair = item.memory_id is not None
     ends = item.relation == "ends"
     with st.container(horizontal=True):
@@ -186,14 +186,12 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
                 type="primary",
                 on_click=decisions.accept,
                 args=([item.id],),
-                shortcut="k" if first else None,
             )
         st.button(
             "Leave both" if item.related_id else "Reject",
             key=f"reject-{item.id}",
             on_click=decisions.reject,
             args=([item.id],),
-            shortcut="x" if first else None,
         )
         if not pair and not ends:
             st.button(
@@ -201,7 +199,6 @@ def _actions(item: InboxItem, *, ready: bool, first: bool) -> None:
                 key=f"decide-{item.id}",
                 on_click=_decide,
                 args=(item.id,),
-                shortcut="e" if first else None,
             )
         if item.message_id is not None and st.button(
             "Open that message", key=f"source-{item.id}", type="tertiary"
@@ -239,7 +236,7 @@ def _decide(item_id: int | None) -> None:
 def _open(message_id: int) -> None:
     session_id = ui.person().sessions.of_message(message_id).id
     sidebar.go(session_id, message_id=message_id)
-    st.switch_page("views/chat.py")
+    sidebar.lead_to("views/chat.py")
 
 
 page()

@@ -120,7 +120,7 @@ def _results(wanted: Wanted) -> None:
             job = found.unembedded.get(memory_id)
             memory_row.show(there[memory_id], wanted.search, job)
         else:
-            _forgotten(memory_id)
+            memory_row.gone(memory_id)
     if found.total:
         _pages(found.total)
     else:
@@ -138,22 +138,6 @@ def _in_place(wanted: Wanted, ids: list[int]) -> list[int]:
         state.update({"rows of": view, "rows": []})
     state["rows"] += [memory_id for memory_id in ids if memory_id not in state["rows"]]
     return list(state["rows"])
-
-
-def _forgotten(memory_id: int) -> None:
-    """The place of a row that is gone."""
-    with st.container(key=f"gone-{memory_id}", horizontal=True, vertical_alignment="center"):
-        if forgetting.can_restore(memory_id):
-            st.markdown(":gray[Forgotten.]", width="stretch")
-            st.button(
-                "Undo",
-                key=f"unforget-{memory_id}",
-                type="tertiary",
-                on_click=forgetting.restore,
-                args=(memory_id,),
-            )
-        else:
-            st.markdown(":gray[No longer in this list.]", width="stretch")
 
 
 def _nothing(wanted: Wanted) -> None:
