@@ -35,18 +35,22 @@ SEEN = """e => { const box = e.getBoundingClientRect();
 OUTLINED = "e => getComputedStyle(e).outlineStyle === 'solid'"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A store with a chat of 1,000 turns whose first one taught something, another chat, and 25
-    memories."""
-    home: Path = tmp_path_factory.mktemp("place")
+def opened_store(home: Path) -> MemChat:
     settings = Settings(
         home=home / "store",
         embed_model="none",
         chat_model="offline/chat",
         extract_model="offline/extract",
     )
-    with MemChat(settings=settings) as mc:
+    return MemChat(settings=settings)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A store with a chat of 1,000 turns whose first one taught something, another chat, and 25
+    memories."""
+    home: Path = tmp_path_factory.mktemp("place")
+    with opened_store(home) as mc:
         ana = mc.user("ana", app="default")
         with ana.chat() as talk:
             talk.send("I live in Lisbon.").read()
@@ -142,6 +146,24 @@ def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
     page.reload()
     becomes(page, WRITTEN, "half a thought")
     assert page.get_by_text("No memory is used").count() == 0
+
+
+def test_words_that_could_not_be_sent_are_kept_over_a_reload(page: Any, server: Server) -> None:
+    with opened_store(server.home) as mc:
+        ana = mc.user("ana", app="default")
+        with ana.chat() as talk:
+            talk.send("What is a plover?").read()
+        opened(page, f"{server.url}?c={talk.session_id}")
+        ana.sessions.delete(talk.session_id)
+    say(page, "And a curlew?")
+    page.get_by_test_id("stAlert").first.wait_for()
+    becomes(page, WRITTEN, "And a curlew?")
+    becomes(page, "sessionStorage.getItem('memchat drafts').includes('And a curlew?')")
+    opened(page, page.url)
+    becomes(page, WRITTEN, "And a curlew?")
+    say(page, "And a curlew?")
+    page.get_by_role("button", name="Why this answer").wait_for()
+    becomes(page, "sessionStorage.getItem('memchat drafts').includes('curlew')", False)
 
 
 def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server) -> None:
