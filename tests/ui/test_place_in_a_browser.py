@@ -232,6 +232,23 @@ def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server
     page.get_by_text("Turn 998", exact=True).wait_for()
 
 
+def test_new_words_are_sent_by_ctrl_enter_and_the_keyboard_goes_on_to_the_message_box(
+    page: Any, server: Server
+) -> None:
+    opened(page, server.url)
+    say(page, "What is a wren?")
+    page.locator(".st-key-edit-0 button:enabled").press("Enter")
+    editor = page.locator(".st-key-edited-0 textarea")
+    editor.fill(" ")
+    editor.press("Control+Enter")
+    page.get_by_test_id("stAlert").wait_for()
+    becomes(page, FOCUSED.format("edited-0"))
+    editor.fill("What is a robin?")
+    editor.press("Control+Enter")
+    page.get_by_test_id("stChatMessage").get_by_text("What is a robin?", exact=True).wait_for()
+    becomes(page, "document.activeElement.dataset.testid", "stChatInputTextArea")
+
+
 def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
     page.get_by_role("button", name="Edit: island number 24").focus()

@@ -1,5 +1,6 @@
 // Where the keyboard is after a click that replaces what was clicked: in the editor that it opened,
-// or on the button that undoes it. Escape closes an editor, and a page of a list begins at its top.
+// or on the button that undoes it. Escape closes an editor of a message, Ctrl+Enter sends it, and a
+// page of a list begins at its top.
 (() => {
   if (window.memchatFocus) return;
   window.memchatFocus = true;
@@ -15,17 +16,20 @@
       () => '.st-key-undo-bar [class*="st-key-undo-row-"] button'],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
   ];
+  const MESSAGE = '[data-testid="stChatInputTextArea"]';
   let wanted = null;
   const look = () => {
     if (wanted && Date.now() > wanted.until) wanted = null;
     const found = wanted && document.querySelector(wanted.at);
     const at = document.activeElement;
-    if (!found || at === found || (wanted.met && at !== document.body)) return;
+    if (!found || at === found || (wanted.later && at !== document.body) || (wanted.met && at !== document.body)) return;
     wanted.met = true; // it may be taken away once more, with what stood there before
     found.focus();
     if (found.matches("textarea")) found.setSelectionRange(found.value.length, found.value.length);
   };
-  const want = at => { wanted = { at, met: false, until: Date.now() + LONGEST }; };
+  const want = (at, later = false) => {
+    wanted = { at, later, met: false, until: Date.now() + LONGEST };
+  };
   const closed = button => {
     // An editor was saved or left: back to the button that opened it.
     const row = button.closest('[class*="st-key-row-"], [class*="st-key-said-"]');
@@ -42,6 +46,8 @@
       document.querySelector(".stMain")?.scrollTo({ top: 0 });
     }
     closed(button);
+    // Sent by the keyboard: on to the message box, once the editor is gone; an error keeps it open.
+    if (event.detail === 0 && button.closest(".st-key-resend")) want(MESSAGE, true);
     const name = button.closest('[class*="st-key-"]')?.className ?? "";
     for (const [key, at] of NEXT) {
       const found = key.exec(name);
@@ -59,5 +65,12 @@
     event.stopPropagation();
     left.click();
   }, true);
+  document.addEventListener("keydown", event => {
+    // In the bubbling phase: Streamlit has taken the words by then.
+    const editor = event.target.closest?.('[class*="st-key-said-"]');
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) {
+      editor?.querySelector(".st-key-resend button")?.click();
+    }
+  });
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 })();
