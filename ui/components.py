@@ -180,8 +180,11 @@ def sentence(text: str) -> str:
 
 
 def as_sentence(text: str) -> str:
-    """A line with a capital letter and a full stop."""
-    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+    """A line with a capital letter and a full stop. A name like ``openai/gpt`` keeps its letter."""
+    named = "/" in text.partition(" ")[0]
+    return (text if named else text[:1].upper() + text[1:]) + (
+        "" if text.endswith((".", "!", "?")) else "."
+    )
 
 
 # Memories in words

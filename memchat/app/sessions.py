@@ -95,8 +95,8 @@ class Sessions(Room):
 
         What was copied is not learned a second time and is found once. A word that is forgotten is
         blanked in both. If this conversation is deleted, what it taught with those messages stays,
-        with the copies as proof. Raises NotFound outside the scope, and for a message of another
-        conversation.
+        with the copies as proof, and what was not read yet is read there. Raises NotFound outside
+        the scope, and for a message of another conversation.
         """
         with self._database.write() as tx:
             found = self._found_session(tx, session_id)

@@ -109,6 +109,19 @@ def unread_originals(tx: Connection, session_id: int) -> list[Message]:
     return [from_row(Message, row) for row in tx.execute(query)]
 
 
+def heirs_of_unread(tx: Connection, message_ids: Collection[int]) -> dict[int, int]:
+    """Where ``take_place`` will put copies in the place of the user's messages that no extraction
+    has read: by the session of the copies, the id of its first one."""
+    unread = select(_m.id).join(sessions, _s.id == _m.session_id)
+    unread = unread.where(_m.id.in_(message_ids), _m.role == "user", _m.memory == 1)
+    ids = list(tx.execute(unread.where(_m.id > _s.extracted_to)).scalars())
+    first = select(_m.session_id, func.min(_m.id)).where(_m.copied_from.in_(ids))
+    heirs: dict[int, int] = {}
+    for session_id, message_id in tx.execute(first.group_by(_m.copied_from)):
+        heirs[session_id] = min(message_id, heirs.get(session_id, message_id))
+    return heirs
+
+
 def take_place(tx: Connection, message_ids: Collection[int]) -> set[int]:
     """Put the first copy in the place of each of these messages, which are about to be deleted:
     what they prove, taught and proposed is the copy's from then on, and other copies are copies of

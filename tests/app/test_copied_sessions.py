@@ -128,6 +128,24 @@ def test_what_a_deleted_conversation_taught_stays_with_its_copy_as_proof(mc, ext
     assert ana.memories.list() == []
 
 
+def test_what_was_deleted_before_it_was_read_is_learned_from_its_copy(mc, extract_model) -> None:
+    ana = mc.user("ana")
+    chat = ana.chat()
+    chat.send("I live in Lisbon").read()
+    chat.send("Where is the sea?").read()
+    asked = ana.sessions.messages(chat.session_id)[2].id
+    copy, other = (ana.sessions.copy(chat.session_id, before=asked) for _ in range(2))
+    chat.abandon()
+    ana.sessions.delete(chat.session_id)
+    assert [ana.sessions.get(s.id).status for s in (copy, other)] == ["pending", "extracted"]
+    extract_model.replies.append(answer(LISBON))
+    mc.jobs.run()
+    (city,) = ana.memories.list()
+    assert [p.session_id for p in ana.memories.evidence(city.id)] == [copy.id]
+    assert ana.sessions.get(copy.id).status == "extracted"
+    assert [check for check in mc.doctor() if check.state == "problem"] == []
+
+
 def test_deleting_a_copy_takes_back_only_what_was_said_in_it(mc, extract_model) -> None:
     ana = mc.user("ana")
     old, ids = first_talk(mc, extract_model)

@@ -47,6 +47,8 @@ def test_the_first_copy_takes_the_place_of_a_message(tx, own) -> None:
     city = keep(tx, ANA, "Lisbon")
     evidence.add(tx, city, [(said, 0, "I live in Lisbon")])
     new, other = (copies.add(tx, old, last, NOON) for _ in range(2))
+    heir_id = messages.of_session(tx, new)[0].id
+    assert copies.heirs_of_unread(tx, [said, last]) == {new: heir_id}
     assert copies.take_place(tx, [said, last]) == {new}
     (heir,), (copy,) = messages.of_session(tx, new), messages.of_session(tx, other)
     assert (heir.copied_from, copy.copied_from) == (None, heir.id)

@@ -8,7 +8,7 @@ from memchat import MemChat
 from tests.support.answers import answer, fact
 from tests.support.second_look import HOLDS
 from tests.support.ui.tab import ANA, app, buttons, number, press, say, text, until
-from tests.support.wire import Fail, OpenAIServer, Say
+from tests.support.wire import Cut, Fail, OpenAIServer, Say
 
 REFUSED = Fail(401, "no such key", code="invalid_api_key")
 
@@ -43,6 +43,16 @@ def test_a_message_without_a_reply_says_why_and_is_tried_again(
     until(at, lambda: buttons(at, "why-"))
     assert said(mc) == ["Hello", "Here I am."]
     assert not at.error
+
+
+def test_an_error_that_begins_with_the_model_s_name_writes_it_as_it_is(
+    mc: MemChat, service: OpenAIServer
+) -> None:
+    service.script(Cut("Half an"))
+    at = app()
+    at.chat_input[0].set_value("Hello").run()
+    until(at, lambda: at.error)
+    assert "openai/gpt-test broke off" in text(at)
 
 
 def test_a_reply_is_still_there_when_the_next_try_fails(mc: MemChat, service: OpenAIServer) -> None:

@@ -35,18 +35,22 @@ SEEN = """e => { const box = e.getBoundingClientRect();
 OUTLINED = "e => getComputedStyle(e).outlineStyle === 'solid'"
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A store with a chat of 1,000 turns whose first one taught something, another chat, and 25
-    memories."""
-    home: Path = tmp_path_factory.mktemp("place")
+def opened_store(home: Path) -> MemChat:
     settings = Settings(
         home=home / "store",
         embed_model="none",
         chat_model="offline/chat",
         extract_model="offline/extract",
     )
-    with MemChat(settings=settings) as mc:
+    return MemChat(settings=settings)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A store with a chat of 1,000 turns whose first one taught something, another chat, and 25
+    memories."""
+    home: Path = tmp_path_factory.mktemp("place")
+    with opened_store(home) as mc:
         ana = mc.user("ana", app="default")
         with ana.chat() as talk:
             talk.send("I live in Lisbon.").read()
@@ -144,6 +148,24 @@ def test_what_is_written_stays_with_its_chat_while_pages_are_switched(
     assert page.get_by_text("No memory is used").count() == 0
 
 
+def test_words_that_could_not_be_sent_are_kept_over_a_reload(page: Any, server: Server) -> None:
+    with opened_store(server.home) as mc:
+        ana = mc.user("ana", app="default")
+        with ana.chat() as talk:
+            talk.send("What is a plover?").read()
+        opened(page, f"{server.url}?c={talk.session_id}")
+        ana.sessions.delete(talk.session_id)
+    say(page, "And a curlew?")
+    page.get_by_test_id("stAlert").first.wait_for()
+    becomes(page, WRITTEN, "And a curlew?")
+    becomes(page, "sessionStorage.getItem('memchat drafts').includes('And a curlew?')")
+    opened(page, page.url)
+    becomes(page, WRITTEN, "And a curlew?")
+    say(page, "And a curlew?")
+    page.get_by_role("button", name="Why this answer").wait_for()
+    becomes(page, "sessionStorage.getItem('memchat drafts').includes('curlew')", False)
+
+
 def test_back_and_forward_lead_through_chats_and_pages(page: Any, server: Server) -> None:
     opened(page, server.url)
     chats = page.get_by_test_id("stSidebar")
@@ -238,6 +260,23 @@ def test_an_earlier_message_of_a_long_chat_is_edited_in_a_copy(page: Any, server
     page.get_by_text("Turn 990", exact=True).wait_for(state="hidden")
     page.evaluate("history.back()")
     page.get_by_text("Turn 998", exact=True).wait_for()
+
+
+def test_new_words_are_sent_by_ctrl_enter_and_the_keyboard_goes_on_to_the_message_box(
+    page: Any, server: Server
+) -> None:
+    opened(page, server.url)
+    say(page, "What is a wren?")
+    page.locator(".st-key-edit-0 button:enabled").press("Enter")
+    editor = page.locator(".st-key-edited-0 textarea")
+    editor.fill(" ")
+    editor.press("Control+Enter")
+    page.get_by_test_id("stAlert").wait_for()
+    becomes(page, FOCUSED.format("edited-0"))
+    editor.fill("What is a robin?")
+    editor.press("Control+Enter")
+    page.get_by_test_id("stChatMessage").get_by_text("What is a robin?", exact=True).wait_for()
+    becomes(page, "document.activeElement.dataset.testid", "stChatInputTextArea")
 
 
 def test_the_keyboard_stays_where_it_was_in_the_list(page: Any, server: Server) -> None:

@@ -4,9 +4,8 @@
   if (window.memchatCopy) return;
   window.memchatCopy = true;
   const shown = button => {
-    const words = button.textContent;
     button.textContent = "Copied";
-    setTimeout(() => { button.textContent = words; }, 1500);
+    setTimeout(() => { button.textContent = "Copy"; }, 1500);
   };
   document.addEventListener("click", event => {
     const button = event.target.closest?.(".memchat-copy");

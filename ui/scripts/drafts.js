@@ -25,6 +25,7 @@
   let here = null;
   let area = null; // the box as it was last seen; a change of page makes another
   let sent = false; // the first message of a new chat
+  let asking = null; // the words that were sent last
   const write = words => {
     const set = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, "value").set;
     set.call(area, words);
@@ -36,7 +37,12 @@
       if (idle() && !box()) here = null;
       return;
     }
-    if (now === here && box() === area) return;
+    const words = box().value;
+    if (now === here && box() === area) {
+      // The page itself empties the box, and puts words back that could not be sent.
+      if (words !== (drafts.get(now) ?? "")) keep(now, words);
+      return;
+    }
     const before = here;
     here = now;
     area = box();
@@ -44,10 +50,10 @@
       // The first message has made this chat out of the new one; what was written since is its.
       sent = false;
       keep(before, "");
-      keep(now, box().value);
-    } else if (before === null && box().value) {
-      keep(now, box().value); // written before the page was still
-    } else if (box().value !== (drafts.get(now) ?? "")) {
+      keep(now, words);
+    } else if (words && (before === null || words === asking)) {
+      keep(now, words); // written before the page was still, or put back
+    } else if (words !== (drafts.get(now) ?? "")) {
       write(drafts.get(now) ?? "");
     }
   };
@@ -58,6 +64,7 @@
   }, true);
   const asked = () => {
     sent = !new URLSearchParams(location.search).has("c");
+    asking = box()?.value;
     if (here !== null) keep(here, "");
   };
   addEventListener("popstate", () => { sent = false; });

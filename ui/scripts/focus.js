@@ -1,9 +1,10 @@
 // Where the keyboard is after a click that replaces what was clicked: in the editor that it opened,
-// or on the button that undoes it. Escape closes an editor, and a page of a list begins at its top.
+// or on the button that undoes it. Escape closes an editor of a message, Ctrl+Enter sends it, and a
+// page of a list begins at its top.
 (() => {
   if (window.memchatFocus) return;
   window.memchatFocus = true;
-  const LONGEST = 4000; // milliseconds in which the page may still be drawn anew
+  const LONGEST = 15000; // milliseconds in which the page may still be drawn anew
   const UNDO = '.st-key-undo-bar [class*="st-key-undo-row-"]';
   const undoRow = () => /st-key-undo-row-\d+/.exec(document.querySelector(UNDO)?.className)?.[0];
   // The button that undoes what was just done, and not what was done before.
@@ -23,18 +24,22 @@
     [/st-key-undo-\d+-([a-z]+-\d+)/, key => `.st-key-${key} button`],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
   ];
+  const MESSAGE = '[data-testid="stChatInputTextArea"]';
   let wanted = null;
   const look = () => {
     if (wanted && Date.now() > wanted.until) wanted = null;
     const at = wanted?.at;
     const found = typeof at === "function" ? at() : at && document.querySelector(at);
     const now = document.activeElement;
-    if (!found || now === found || (wanted.met && now !== document.body)) return;
+    if (!found || now === found) return;
+    if ((wanted.later || wanted.met) && now !== document.body) return;
     wanted.met = true; // it may be taken away once more, with what stood there before
     found.focus();
     if (found.matches("textarea")) found.setSelectionRange(found.value.length, found.value.length);
   };
-  const want = at => { wanted = { at, met: false, until: Date.now() + LONGEST }; };
+  const want = (at, later = false) => {
+    wanted = { at, later, met: false, until: Date.now() + LONGEST };
+  };
   const closed = button => {
     // An editor was saved or left: back to the button that opened it.
     const rows = ["row", "said", "item"].map(name => `[class*="st-key-${name}-"]`);
@@ -54,6 +59,8 @@
       document.querySelector(".stMain")?.scrollTo({ top: 0 });
     }
     closed(button);
+    // Sent by the keyboard: on to the message box, once the editor is gone; an error keeps it open.
+    if (event.detail === 0 && button.closest(".st-key-resend")) want(MESSAGE, true);
     const name = button.closest('[class*="st-key-"]')?.className ?? "";
     for (const [key, at] of NEXT) {
       const found = key.exec(name);
@@ -78,5 +85,12 @@
     event.stopPropagation();
     left.click();
   }, true);
+  document.addEventListener("keydown", event => {
+    // In the bubbling phase: Streamlit has taken the words by then.
+    const editor = event.target.closest?.('[class*="st-key-said-"]');
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) {
+      editor?.querySelector(".st-key-resend button")?.click();
+    }
+  });
   new MutationObserver(look).observe(document.body, { childList: true, subtree: true });
 })();

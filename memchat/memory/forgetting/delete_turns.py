@@ -9,8 +9,8 @@ from memchat.memory.context import Context
 from memchat.memory.forgetting import purge
 from memchat.memory.forgetting.undo import ConversationUndo
 from memchat.memory.recall import turn_texts
-from memchat.store import copies, evidence, memories
-from memchat.types import Message, Undone
+from memchat.store import apps, copies, evidence, jobs, memories, sessions
+from memchat.types import Message, Scope, Undone
 
 
 def take_back(
@@ -21,11 +21,14 @@ def take_back(
 
     What was only said there may be learnt again: it leaves no tombstone. Where a turn has a copy,
     the copy takes its place: what was said still stands in another conversation, and proves what it
-    taught.
+    taught, or is read there where it was not read yet.
     """
     ids = [turn.id for turn in turns]
     proved = evidence.proved_memories(ctx.tx, ids)
+    unread = copies.heirs_of_unread(ctx.tx, ids)
     turn_texts.rewrite(ctx, copies.take_place(ctx.tx, ids))
+    for session_id, first in unread.items():
+        _have_read(ctx, session_id, first)
     if keep_memories:
         return Undone(), set()
     undone = ConversationUndo(ctx, set(ids)).run()
@@ -43,3 +46,14 @@ def delete_turns(
     for turn in sorted(turns, key=lambda turn: turn.id, reverse=True):
         stale |= purge.forget_message(ctx, turn)
     return undone, stale
+
+
+def _have_read(ctx: Context, session_id: int, message_id: int) -> None:
+    """Have a conversation read from a message on: when it ends, or soon where it has ended."""
+    sessions.mark_unread(ctx.tx, session_id, message_id)
+    found = sessions.by_id(ctx.tx, session_id)
+    if found is None or found[0].ended_at is None:
+        return
+    session, app_id = found
+    if apps.memory_switch(ctx.tx, Scope(session.user, session.app)).on:
+        jobs.enqueue(ctx.tx, "extract", app_id, session_id, ctx.now)
