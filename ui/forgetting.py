@@ -23,10 +23,15 @@ NAME_LENGTH = 36
 GONE = "Gone for good in"
 
 
+def undo_seconds(count: int) -> float:
+    """How long the forgetting of so many can be undone: so long it may take itself, and more."""
+    return UNDO_SECONDS + count / SLOWEST
+
+
 def forget(ids: Sequence[int]) -> None:
     """Forget memories; for some seconds it can be undone."""
     user = ui.person()
-    seconds = UNDO_SECONDS + len(ids) / SLOWEST  # so long it may take itself
+    seconds = undo_seconds(len(ids))
     leave_elsewhere()
     if len(ids) <= LOOKED_FOR:
         found = user.mentions.find(ids)

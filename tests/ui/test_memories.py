@@ -109,11 +109,12 @@ def test_memories_are_searched_filtered_and_sorted(mc: MemChat) -> None:
 
 
 def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
-    mc: MemChat,
+    mc: MemChat, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ana = mc.user(**ANA)
     for n in range(29):
         ana.memories.add("fact", "thing", f"value {n:02}")
+    monkeypatch.setattr(forgetting, "SLOWEST", 1)
     at = app("memories")
     assert len(buttons(at, "details-")) == 12
     press(at, "next")
@@ -124,6 +125,7 @@ def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
     press(at, "choose-all")
     assert "29 selected" in text(at)
     press(at, "forget-many")
+    assert "For 55 seconds it can be undone" in text(at)
     press(at, "forget-many-yes")
     assert ana.memories.count() == 0
     press(at, buttons(at, "undo-")[-1])

@@ -151,8 +151,8 @@ def _nothing(wanted: Wanted) -> None:
     elif wanted.status == "forgotten":
         ui.empty(
             "Nothing waits to be forgotten",
-            f"What you forget can be brought back for {forgetting.UNDO_SECONDS:.0f} seconds; then "
-            "its words leave this disk.",
+            f"What you forget can be brought back for {forgetting.UNDO_SECONDS:.0f} seconds, "
+            "longer for hundreds; then its words leave this disk.",
             "memories",
         )
     else:
@@ -215,7 +215,7 @@ def _forget_many() -> None:
     chosen: set[int] = st.session_state["chosen"]
     st.write(
         f"{ui.plural(len(chosen), 'memory', 'memories')} and the words that proved them leave this "
-        f"disk. For {forgetting.UNDO_SECONDS:.0f} seconds it can be undone."
+        f"disk. For {forgetting.undo_seconds(len(chosen)):.0f} seconds it can be undone."
     )
     with st.container(horizontal=True):
         if st.button("Forget", key="forget-many-yes", type="primary"):
