@@ -125,7 +125,7 @@ def test_many_memories_are_shown_by_the_page_and_forgotten_by_the_query(
     press(at, "choose-all")
     assert "29 selected" in text(at)
     press(at, "forget-many")
-    assert "For 55 seconds it can be undone" in text(at)
+    assert "For 39 seconds it can be undone" in text(at)
     press(at, "forget-many-yes")
     assert ana.memories.count() == 0
     press(at, buttons(at, "undo-")[-1])

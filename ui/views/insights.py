@@ -13,10 +13,10 @@ from ui import components as ui
 
 DAYS = 30
 GROWTH_DAYS = 365
+# Days from the first memory on, before a curve is worth drawing.
 LEAST_DAYS = 3
-"""Days from the first memory on, before a curve is worth drawing."""
+# Days with a message, before columns are.
 LEAST_SAID = 2
-"""Days with a message, before columns are."""
 ENDING = 5
 
 

@@ -10,8 +10,9 @@ from memchat.types import MEMORY_TYPES, CreatedBy, Memory, Wanted
 from ui import by_meaning, forgetting, memory_form, memory_row, space
 from ui import components as ui
 
+# Rows of a page. A row costs the browser some 12 ms: with 20 of them a turn takes too long. No text
+# in quotes stands here: Streamlit would draw it.
 PAGE = 12
-"""Rows of a page. A row costs the browser some 12 ms: with 20 of them a turn takes too long."""
 STATUSES = {
     "active": "In use",
     "pinned": "Pinned",
