@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from sqlalchemy import Connection
@@ -16,11 +16,16 @@ from memchat.app.room import Room
 from memchat.errors import InputError, NotFound
 from memchat.store import chunks, notes
 from memchat.store.notes import Filter, NewNote
-from memchat.types import ExternalId, Note, NotesFound, checked_timeout, clean_text, one_line
+from memchat.types import ExternalId, Note, NotesFound, clean_text, one_line
+
+if TYPE_CHECKING:
+    from memchat.notes.ask import NotesAnswer
 
 PROFILES = ("memo", "document")
 TITLE_LIMIT = 200
 TYPE_LIMIT = 40
+MOST = 200
+"""Passages that a summary reads at most."""
 
 
 class Notes(Room):
@@ -121,6 +126,48 @@ class Notes(Room):
                 chunks.count_matches(tx, [hit.chunk_id for hit in found.hits])
         return found
 
+    def ask(
+        self,
+        question: str,
+        *,
+        mode: str = "answer",
+        limit: int = 8,
+        type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> NotesAnswer:
+        """Answer a question from the notes; iterate over the result, or call its ``read``.
+
+        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that speak of the
+        subject. The answer names its passages by number, and ``cited`` gives these. Where nothing
+        was found, or no model is set up, no model is asked. Raises InputError for an empty
+        question; reading raises ProviderError where the model fails.
+        """
+        from memchat.notes.ask import Asking, NotesAnswer
+        from memchat.notes.passages import numbered
+
+        check_choice(mode, ("answer", "summary"), "mode")
+        found = self._passages(question, limit if mode == "answer" else MOST, type, since, until)
+        sure = [hit for hit in found.hits if hit.confident]
+        passages = numbered(sure)
+        model = self._assembly.chat_model()
+        asking = Asking(model, self._assembly.prompts, self._settings, self._clock())
+        give = asking.summary if mode == "summary" else asking.answer
+        self.mark_as_read([passage.chunk_id for passage in passages])
+        return NotesAnswer(passages, give(question, passages), found.degraded)
+
+    def _passages(
+        self,
+        question: str,
+        limit: int,
+        type: str | None,
+        since: datetime | None,
+        until: datetime | None,
+    ) -> NotesFound:
+        return self.search(
+            question, limit=limit, type=type, since=since, until=until, include_text=True
+        )
+
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
         """Change text or title of a note; what is not given stays. Only chunks whose text changed
         are embedded anew. Raises NotFound outside the scope, InputError for an empty text."""
@@ -164,7 +211,7 @@ class Notes(Room):
     def _embed(self, note_id: int) -> None:
         self._assembly.parts().worker.run(kinds=("note",), target_id=note_id)
 
-    def _own(self, tx: Connection) -> list[int]:
+    def _own(self, tx: Connection) -> Sequence[int]:
         own = self._ids(tx).own
         return [] if own is None else [own]
 
