@@ -96,15 +96,16 @@ def cluster_boundaries(text: str, start: int, end: int) -> Boundaries:
     flag = ord(text[start]) in _FLAGS
     for at in range(start + 1, end):
         second = flag and ord(text[at]) in _FLAGS
-        if not (second or text[at - 1] == _JOINER or _extends(text[at])):
+        tied = second or text[at - 1] == _JOINER or _extends(text[at])
+        if not tied and not text[at].isspace():
             found[at] = Level.CLUSTER
         flag = not second and ord(text[at]) in _FLAGS
     return found
 
 
-def character_boundaries(_text: str, start: int, end: int) -> Boundaries:
-    """Where code points begin, ``start`` aside."""
-    return dict.fromkeys(range(start + 1, end), Level.CHARACTER)
+def character_boundaries(text: str, start: int, end: int) -> Boundaries:
+    """Where code points other than white space begin, ``start`` aside."""
+    return {at: Level.CHARACTER for at in range(start + 1, end) if not text[at].isspace()}
 
 
 def _lines(text: str) -> list[_Line]:

@@ -53,6 +53,7 @@ _ANY = st.text(
 
 @settings(deadline=None, max_examples=150)
 @given(_ANY, st.integers(SMALLEST, 60), st.integers(0, 15), st.sampled_from((words, most_tokens)))
+@example("000\x80𐀀𐀀𐀀\r0", 16, 0, most_tokens)
 @example("\ud800a" * 90, 20, 5, most_tokens)
 @example("e" + "\u0301" * 300, SMALLEST, 0, most_tokens)
 def test_chunks_of_any_text_lie_in_it_fit_and_lack_nothing(text, size, overlap, count):
