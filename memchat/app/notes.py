@@ -15,6 +15,7 @@ from memchat.app.results import Changed
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound
 from memchat.store import chunks, notes
+from memchat.store.chunks import NewChunk
 from memchat.store.notes import Filter, NewNote
 from memchat.types import ExternalId, Note, NotesFound, clean_text, one_line
 
@@ -57,14 +58,15 @@ class Notes(Room):
         words = clean_text(text)
         if not words.strip():
             return None
-        new = self._checked(words, title, type, external_id, created_at, profile)
-        with self._database.write() as tx:
-            from memchat.notes import index
+        from memchat.notes import index
 
+        new = self._checked(words, title, type, external_id, created_at, profile)
+        parts = self._parts(new)
+        with self._database.write() as tx:
             ctx = self._context(tx, ensure=True)
             app_id = ctx.scope.own
             assert app_id is not None
-            note_id = index.write(ctx, app_id, new, pair_id=pair_id, parent_id=parent_id)
+            note_id = index.write(ctx, app_id, new, parts, pair_id=pair_id, parent_id=parent_id)
         if wait:
             self._embed(note_id)
         return self.get(note_id)
@@ -173,18 +175,21 @@ class Notes(Room):
         are embedded anew. Raises NotFound outside the scope, InputError for an empty text."""
         from memchat.notes import index
 
-        with self._database.write() as tx:
+        with self._database.read() as tx:
             before = self._found_note(tx, note_id)
-            words = before.text if text is None else clean_text(text)
-            if not words.strip():
-                raise InputError("the text is empty; delete the note to be rid of it")
-            named = before.title if title is None else _title(title)
-            new = NewNote(
-                before.type, before.external_id, named, words, before.created_at, before.profile
-            )
+        words = before.text if text is None else clean_text(text)
+        if not words.strip():
+            raise InputError("the text is empty; delete the note to be rid of it")
+        named = before.title if title is None else _title(title)
+        new = NewNote(
+            before.type, before.external_id, named, words, before.created_at, before.profile
+        )
+        parts = self._parts(new)
+        with self._database.write() as tx:
+            self._found_note(tx, note_id)  # it may have been deleted meanwhile
             app_id = notes.app_id_of(tx, note_id)
             assert app_id is not None
-            index.write(self._context(tx), app_id, new)
+            index.write(self._context(tx), app_id, new, parts)
         self._embed(note_id)
         return self.get(note_id)
 
@@ -207,6 +212,13 @@ class Notes(Room):
         """Count that these results of a search were read; unknown ids are left out."""
         with self._database.write() as tx:
             return Changed(chunks.count_reads(tx, self._own(tx), chunk_ids))
+
+    def _parts(self, new: NewNote) -> Sequence[NewChunk]:
+        """The chunks of a note, for the embedding service in use."""
+        from memchat.notes.index import Cutter
+
+        space, _ = self._assembly.embedding_space()
+        return Cutter(space.embedder if space is not None else None).parts(new.text, new.profile)
 
     def _embed(self, note_id: int) -> None:
         self._assembly.parts().worker.run(kinds=("note",), target_id=note_id)
