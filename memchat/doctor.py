@@ -167,7 +167,7 @@ def _store(database: Database) -> Iterator[Check]:
     damage = database.damage()
     with database.read() as tx:
         rows, _ = memory_lists.totals(tx)
-        kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
+        kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions", "chunks")
         counts = [
             (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
         ]

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from memchat.errors import InputError
 from memchat.store import memory_lists, sessions
-from memchat.types import Memory, Session
+from memchat.types import Memory, Note, Session
 
 T = TypeVar("T")
 
@@ -54,6 +54,20 @@ def session_place(cursor: str | None) -> sessions.Position | None:
     with _refused(cursor):
         last_activity_at, session_id = cursor.split("_")
         return sessions.Position(_time(last_activity_at), _id(session_id))
+
+
+def note_cursor(note: Note) -> str:
+    """The place of a note in a list, as text."""
+    return f"{note.created_at.isoformat()}_{note.id}"
+
+
+def note_place(cursor: str | None) -> tuple[datetime, int] | None:
+    """The place that a cursor names. Raises InputError for a text that is none."""
+    if cursor is None:
+        return None
+    with _refused(cursor):
+        created_at, note_id = cursor.split("_")
+        return _time(created_at), _id(note_id)
 
 
 @contextmanager

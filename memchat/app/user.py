@@ -18,6 +18,7 @@ from memchat.app.inbox import Inbox
 from memchat.app.incoming import Messages
 from memchat.app.memories import Memories
 from memchat.app.mentions import Mentions
+from memchat.app.notes import Notes
 from memchat.app.results import Answer, Changed, Deleted, Exported, PromptContext
 from memchat.app.room import Room
 from memchat.app.sessions import Sessions
@@ -64,6 +65,11 @@ class User(Room):
     def sessions(self) -> Sessions:
         """The conversations of this app."""
         return Sessions(self._assembly, self._scope)
+
+    @cached_property
+    def notes(self) -> Notes:
+        """The notes of this app: memos and documents."""
+        return Notes(self._assembly, self._scope)
 
     @cached_property
     def inbox(self) -> Inbox:

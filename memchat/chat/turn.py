@@ -19,7 +19,6 @@ from memchat.chat.reader import Reader
 from memchat.chat.receipt import Receipt
 from memchat.chat.redo import Redo
 from memchat.chat.reply import Reply
-from memchat.chat.reply_text import ReplyText
 from memchat.errors import InputError, MemChatError
 from memchat.memory.commands import confirmation, parse, replies
 from memchat.memory.commands.confirmation import Confirmation
@@ -29,6 +28,7 @@ from memchat.memory.commands.tools import TOOLS
 from memchat.memory.recall import render
 from memchat.providers import ChatStream
 from memchat.providers.background_stream import BackgroundStream
+from memchat.providers.reply_text import ReplyText
 from memchat.store import apps, messages, sessions
 from memchat.types import ChatMessage, Message, Recalled, Scope, clean_text
 

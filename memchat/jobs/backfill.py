@@ -12,13 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from memchat.config import Settings
-from memchat.jobs.embedding_run import ClaimJobs, EmbeddingResult, EmbeddingRun, Kind
+from memchat.jobs.embedding_run import (
+    EMBEDDING_KINDS,
+    ClaimJobs,
+    EmbeddingResult,
+    EmbeddingRun,
+    Kind,
+)
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.store import job_lists, unembedded
 from memchat.store.database import Database
 from memchat.types import Job, Progress
-
-KINDS: tuple[Kind, ...] = ("embed", "index")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,7 @@ class Backfill:
             on_progress(_progress(total, [*runs, *now], time.monotonic() - started))
 
         report()
-        for kind in KINDS:
+        for kind in EMBEDDING_KINDS:
             embedding = EmbeddingRun(
                 self.database,
                 self.settings,

@@ -1,4 +1,4 @@
-"""Embedding jobs, run in batches: about a hundred facts or a few conversations at a time.
+"""Embedding jobs, run in batches: about a hundred facts, or a few conversations or notes at a time.
 
 Each step of the pipeline writes the finished batches and claims the next jobs in one transaction.
 """
@@ -30,7 +30,7 @@ from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.recall import turn_texts
 from memchat.providers.provider_errors import plugin_errors
 from memchat.providers.rate_limiter import PauseRequested
-from memchat.store import embeddings, jobs, memory_changes, services, usage
+from memchat.store import chunks, embeddings, jobs, memory_changes, services, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-Kind = Literal["embed", "index"]
+Kind = Literal["embed", "index", "note"]
+EMBEDDING_KINDS: tuple[Kind, ...] = ("embed", "index", "note")
 BATCH = 100
 """Texts in one batch."""
 CONVERSATIONS = 5
-"""Conversations in one batch; each has some dozens of texts."""
+"""Conversations or notes in one batch; each has some dozens of texts."""
 PAUSES = 4
 LONGEST_PAUSE = 120.0
 """Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
@@ -87,7 +88,8 @@ class EmbeddingResult:
 
 @dataclass(slots=True)
 class EmbeddingRun:
-    """One run over the due jobs of a kind: ``embed`` for facts, ``index`` for conversations."""
+    """One run over the due jobs of a kind: ``embed`` for facts, ``index`` for conversations,
+    ``note`` for notes."""
 
     database: Database
     settings: Settings
@@ -191,6 +193,8 @@ class EmbeddingRun:
         if self.kind == "embed":
             missing = embeddings.missing(tx, service_id, targets)
             lacking = {target: {key: text} for target, _, text, key in missing}
+        elif self.kind == "note":
+            lacking = {target: chunks.lacking(tx, target, service_id) for target in targets}
         else:
             lacking = {
                 target: turn_texts.lacking(tx, target, zone, service_id) for target in targets
@@ -219,6 +223,8 @@ class EmbeddingRun:
         bad = jobs.still_held(tx, bad)
         if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
+        elif self.kind == "note":
+            self._write_notes(tx, done, answer.vectors, now)
         else:
             ctx = Context(tx, WHOLE_STORE, now, self.settings.zone)
             for claimed in [*done, *bad]:
@@ -258,6 +264,20 @@ class EmbeddingRun:
             if memory_id in changed:
                 # Its text or the service in use changed while it was embedded.
                 jobs.enqueue(tx, "embed", app_id, memory_id, now)
+
+    def _write_notes(
+        self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
+    ) -> None:
+        service_id = self.space.service_id
+        in_use = services.in_use(tx)
+        for claimed in done:
+            lacking = chunks.lacking(tx, claimed.target_id, in_use or service_id)
+            # Where the service was changed or removed while they were made, they are the old one's.
+            made = lacking.keys() & vectors.keys() if in_use == service_id else set()
+            embeddings.put(tx, service_id, [(key, vectors[key]) for key in sorted(made)], now)
+            chunks.record_change(tx, claimed.app_id, claimed.target_id)
+            if lacking.keys() - made:
+                jobs.enqueue(tx, "note", claimed.app_id, claimed.target_id, now)
 
     def _record_usage(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer, now: datetime

@@ -20,7 +20,7 @@ from memchat import processes
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, origin
 from memchat.jobs.backfill import Backfill, BackfillResult
-from memchat.jobs.embedding_run import BATCH, ClaimJobs, EmbeddingRun, Kind
+from memchat.jobs.embedding_run import BATCH, EMBEDDING_KINDS, ClaimJobs, EmbeddingRun, Kind
 from memchat.jobs.job_failure import fail_job
 from memchat.jobs.jobs_done import JobsDone
 from memchat.jobs.reading import Reading
@@ -38,10 +38,9 @@ from memchat.types import Learned, Progress
 
 log = logging.getLogger(__name__)
 
-KINDS = ("forget", "extract", "verify", "embed", "index", "expire")
+KINDS = ("forget", "extract", "verify", "embed", "index", "note", "expire")
 """The kinds of jobs in the order in which they run: memories are forgotten before any conversation
 is sent to a model."""
-_NEED_EMBEDDER = {"embed", "index"}
 FORGET_BATCH = 100
 """The most memories purged in one transaction, as other writers wait until it ends."""
 READINGS_AT_ONCE = 8
@@ -91,10 +90,9 @@ class Worker:
         if "verify" in kinds:
             while claimed := self._claim("verify", user, target_id):
                 self._look_again(claimed[0], done)
-        if "embed" in kinds:
-            self._embed("embed", done, user, target_id)
-        if "index" in kinds:
-            self._embed("index", done, user, target_id)
+        for kind in EMBEDDING_KINDS:
+            if kind in kinds:
+                self._embed(kind, done, user, target_id)
         if "expire" in kinds:
             self.expire(user)
         return done
@@ -111,7 +109,7 @@ class Worker:
         with self._database.read() as tx:
             due = jobs.due_kinds(tx, None, self._clock())
             left = job_holders.any_dead(tx)
-        if due and due <= _NEED_EMBEDDER and self._embedding_space()[0] is None:
+        if due and due <= set(EMBEDDING_KINDS) and self._embedding_space()[0] is None:
             return left  # there is no embedding model to run them
         return bool(due) or left
 

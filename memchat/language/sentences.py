@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,26 +19,37 @@ class Span:
 
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|approx|no|nr|ca|bzw|usw|evtl|inkl|sr|sra|av|e\.g|i\.e|z\.b|d\.h|u\.a|p\.m|a\.m)"
+    r"(?:\b(?:mr|mrs|ms|dr|prof|st|vs|etc|approx|no|nr|ca|bzw|usw|evtl|inkl|sr|sra|av|e\.g|i\.e|z\.b|d\.h|u\.a|p\.m|a\.m"
+    r"|dra|dott|sig|mme|mlle|fig|figs|vol|inc|ltd|jr|pág|núm|डॉ|श्री|श्रीमती|प्रो|г|ул|т\.е|т\.д)"
     r"|\b[A-ZÀ-Þ]|\b\d{1,2})$",
     re.IGNORECASE,
 )
-_BREAK = re.compile(
-    r"[.!?…؟۔]+[\"'”’»)\]*]*(?=\s)|[。！？।॥]+[”’」』）]*|\n\s*\n|\n(?=\s*(?:[-*•·]|\d+[.)])\s)|\n(?=\s*>)|\n(?=```)"
+_MARKS = (
+    r"[.!?…؟۔։]+[\"'”’»)\]*_]*(?=\s)|[。！？｡।॥།።፧។៕။]+[”’」』）]*"  # marks that end a sentence
 )
+_END = re.compile(_MARKS)
+_BREAK = re.compile(_MARKS + r"|\n\s*\n|\n(?=\s*(?:[-*•·]|\d+[.)])\s)|\n(?=\s*>)|\n(?=```)")
+
+
+def sentence_ends(text: str) -> Iterator[int]:
+    """Where the marks that end a sentence end, in order: the full stops of every script, but not
+    those of abbreviations."""
+    return _ends(_END, text)
+
+
+def _ends(pattern: re.Pattern[str], text: str) -> Iterator[int]:
+    for match in pattern.finditer(text):
+        dot = match[0].startswith(".") and match[0].rstrip("\"'”’»)]*_") == "."
+        if dot and _ABBREVIATION.search(text, max(0, match.start() - 8), match.start()):
+            initial_or_number = text[match.end() : match.end() + 80].lstrip()[:1]
+            if not (text[match.start() - 1].isdigit() and initial_or_number.isupper()):
+                continue
+        yield match.end()
 
 
 @lru_cache(maxsize=512)
 def _breaks(message: str) -> tuple[int, ...]:
-    places = [0]
-    for match in _BREAK.finditer(message):
-        dot = match[0].startswith(".") and match[0].rstrip("\"'”’»)]*") == "."
-        if dot and _ABBREVIATION.search(message, max(0, match.start() - 8), match.start()):
-            initial_or_number = message[match.end() :].lstrip()[:1]
-            if not (message[match.start() - 1].isdigit() and initial_or_number.isupper()):
-                continue
-        places.append(match.end())
-    return (*places, len(message))
+    return (0, *_ends(_BREAK, message), len(message))
 
 
 def sentence_around(message: str, start: int, end: int) -> Span:

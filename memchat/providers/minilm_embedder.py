@@ -88,8 +88,9 @@ class MiniLMEmbedder:
             )
         self._folder = folder
         self._memo = state_folder / MEMO if state_folder else None
-        self._lock = threading.Lock()
-        self._loaded: tuple[Tokenizer, BertEncoder] | None = None
+        self._lock = threading.RLock()
+        self._tokenizer: Tokenizer | None = None
+        self._encoder: BertEncoder | None = None
 
     @property
     def service(self) -> Service:
@@ -127,6 +128,11 @@ class MiniLMEmbedder:
         """``embed_query`` for many questions, shape (n, dimensions)."""
         return self.embed_documents(texts)
 
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text as the model reads it, its two special ones included. Reads no
+        weights. Raises ConfigError for a damaged tokenizer."""
+        return len(self._load_tokenizer().encode(clean_text(text)).ids)
+
     def verify(self) -> None:
         """Check all files again. Raises ConfigError if one is damaged."""
         for name in DIGESTS:
@@ -134,18 +140,25 @@ class MiniLMEmbedder:
 
     def _load(self) -> tuple[Tokenizer, BertEncoder]:
         with self._lock:
-            if self._loaded is None:
-                from tokenizers import Tokenizer
-
+            tokenizer = self._load_tokenizer()
+            if self._encoder is None:
                 from memchat.providers.bert_encoder import BertEncoder
 
-                _check(self._folder / TOKENIZER)
                 _check_once(self._folder / WEIGHTS, self._memo)
+                self._encoder = BertEncoder(self._folder / WEIGHTS)
+            return tokenizer, self._encoder
+
+    def _load_tokenizer(self) -> Tokenizer:
+        with self._lock:
+            if self._tokenizer is None:
+                from tokenizers import Tokenizer
+
+                _check(self._folder / TOKENIZER)
                 tokenizer = Tokenizer.from_file(str(self._folder / TOKENIZER))
                 tokenizer.no_truncation()
                 tokenizer.no_padding()
-                self._loaded = tokenizer, BertEncoder(self._folder / WEIGHTS)
-            return self._loaded
+                self._tokenizer = tokenizer
+            return self._tokenizer
 
 
 def spans(length: int) -> list[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Facts and messages of a period of time, and facts that end in it."""
+"""Facts, messages and notes of a period of time, and facts that end in it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from datetime import date, datetime
 
 from sqlalchemy import ColumnElement, Connection, and_, func, select
 
-from memchat.store.schema import memories, messages, searched_messages, sessions
+from memchat.store.schema import chunks as parts
+from memchat.store.schema import memories, messages, searched_messages, sessions, sources
 
 _f = memories.c
 _m = messages.c
+_c, _s = parts.c, sources.c
 
 
 def facts(
@@ -44,6 +46,21 @@ def turns(
     query = query.where(~and_(_m.content.like("%?"), ~_m.content.like("%.%")))
     query = query.where(_m.created_at >= start, _m.created_at < end, _not_among(_m.id, without))
     return list(tx.execute(query.order_by(_m.id.desc()).limit(limit)).scalars())
+
+
+def chunks(
+    tx: Connection,
+    app_ids: Sequence[int],
+    start: datetime,
+    end: datetime,
+    limit: int,
+    without: Collection[int] = (),
+) -> list[int]:
+    """The ids of chunks of notes from ``start`` until before ``end``, the newest first."""
+    query = select(_c.id).join(sources, _s.id == _c.source_id).where(_s.app_id.in_(app_ids))
+    query = query.where(_s.created_at >= start, _s.created_at < end, _not_among(_c.id, without))
+    query = query.order_by(_s.created_at.desc(), _c.id.desc())
+    return list(tx.execute(query.limit(limit)).scalars())
 
 
 def ending(

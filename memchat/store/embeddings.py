@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Connection, and_, delete, func, or_, select
 
 from memchat.store import raw_sql, services
-from memchat.store.schema import embeddings, memories, messages, searched, sessions, utc_text
+from memchat.store.schema import (
+    chunks,
+    embeddings,
+    memories,
+    messages,
+    searched,
+    sessions,
+    utc_text,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,6 +40,10 @@ _OF_MEMORIES = """
     SELECT m.id, e.embedding FROM memories m
     LEFT JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
     WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
+"""
+_OF_CHUNKS = """
+    SELECT c.id, e.embedding FROM sources s JOIN chunks c ON c.source_id = s.id
+    LEFT JOIN embeddings e ON e.hash = c.hash AND e.service_id = ?
 """
 
 
@@ -87,6 +99,16 @@ def of_memories(
         batches = raw_sql.batches(tx, f"{_OF_MEMORIES} AND m.app_id = ?", service_id, app_id)
         return _held(batches)
     among = f"{_OF_MEMORIES} AND +m.app_id = ? AND m.id IN (SELECT value FROM json_each(?))"
+    return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.json_list(ids))])
+
+
+def of_chunks(
+    tx: Connection, service_id: int, app_id: int, ids: Sequence[int] | None = None
+) -> MemoryVectors:
+    """The chunks of a scope row's notes, or only those of ``ids``, with their vectors."""
+    if ids is None:
+        return _held(raw_sql.batches(tx, f"{_OF_CHUNKS} WHERE s.app_id = ?", service_id, app_id))
+    among = f"{_OF_CHUNKS} WHERE +s.app_id = ? AND c.id IN (SELECT value FROM json_each(?))"
     return _held([raw_sql.rows(tx, among, service_id, app_id, raw_sql.json_list(ids))])
 
 
@@ -201,6 +223,7 @@ def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
         select(_m.id).where(_m.text_hash == _e.hash).exists(),
         select(messages.c.id).where(messages.c.text_hash == _e.hash).exists(),
         select(sessions.c.id).where(sessions.c.summary_hash == _e.hash).exists(),
+        select(chunks.c.id).where(chunks.c.hash == _e.hash).exists(),
     )
     for i in range(0, len(hashes), 500):
         tx.execute(delete(embeddings).where(_e.hash.in_(hashes[i : i + 500]), ~in_use))

@@ -1,4 +1,4 @@
-"""Which messages and summaries changed, so that an index reads them again. Ids only.
+"""Which messages, summaries and chunks changed, so that an index reads them again. Ids only.
 
 Changes of memories are in ``events``.
 """
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, select
 from memchat.store import raw_sql
 from memchat.store.schema import changes
 
-Kind = Literal["messages", "sessions"]
+Kind = Literal["messages", "sessions", "chunks"]
 
 _c = changes.c
 

@@ -16,7 +16,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import Literal
 
@@ -25,7 +25,7 @@ from sqlalchemy import Connection
 from memchat.language.word_search import folded
 from memchat.store import raw_sql
 
-Kind = Literal["memories", "messages", "sessions"]
+Kind = Literal["memories", "messages", "sessions", "chunks"]
 Hit = tuple[int, float]
 """A row's id and its score."""
 CONTEXT_WEIGHT = 0.44
@@ -34,6 +34,7 @@ _COLUMNS: dict[Kind, tuple[str, ...]] = {
     "memories": ("",),
     "messages": ("text:", "context:"),
     "sessions": ("",),
+    "chunks": ("",),
 }
 """The columns that hold a row's own words, and for messages those of its neighbours."""
 
@@ -101,6 +102,12 @@ class Matches:
         """The ``limit`` best rows, with their scores."""
         every = ((i, score) for score, rows in self.ranked for i in rows if i not in without)
         return list(islice(every, limit))
+
+    def among(self, row_ids: Collection[int]) -> Matches:
+        """These rows alone, with the scores that they have among all."""
+        held = {i: bits for i, bits in self.held.items() if i in row_ids}
+        kept = ((score, [i for i in rows if i in row_ids]) for score, rows in self.ranked)
+        return replace(self, held=held, ranked=[(score, rows) for score, rows in kept if rows])
 
     def of(self, row_ids: Iterable[int]) -> dict[int, float]:
         """The scores of these rows; those that do not match are left out."""

@@ -8,8 +8,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, literal, or_, select
 
-from memchat.store import keywords, messages
+from memchat.store import chunks, keywords, messages
 from memchat.store.keywords import KeywordText, Kind
+from memchat.store.schema import chunks as parts
 from memchat.store.schema import (
     embeddings,
     memories,
@@ -20,7 +21,7 @@ from memchat.store.schema import (
 )
 from memchat.store.schema import messages as turns
 
-_e, _m, _s, _t = embeddings.c, memories.c, sessions.c, turns.c
+_c, _e, _m, _s, _t = parts.c, embeddings.c, memories.c, sessions.c, turns.c
 
 
 def keyword_texts(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
@@ -66,11 +67,13 @@ def remove_malformed_vectors(tx: Connection) -> int:
 
 
 def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
-    """The hashes of vectors that no fact, message or summary has, and none of these queries."""
+    """The hashes of vectors that no fact, message, summary or chunk has, and none of these
+    queries."""
     in_use = or_(
         select(_m.id).where(_m.text_hash == _e.hash).exists(),
         select(_t.id).where(_t.text_hash == _e.hash).exists(),
         select(_s.id).where(_s.summary_hash == _e.hash).exists(),
+        select(_c.id).where(_c.hash == _e.hash).exists(),
     )
     found = tx.execute(select(_e.hash).where(~in_use).distinct()).scalars()
     return [hashed for hashed in found if hashed not in questions]
@@ -89,6 +92,8 @@ def _wanted(kind: Kind) -> Select[Any]:
     if kind == "sessions":
         columns = (_s.id, _s.app_id, _s.summary, literal(False).label("reply"))
         return select(*columns).where(_s.summary > "")
+    if kind == "chunks":
+        return chunks.keyword_texts()
     text = func.coalesce(_t.search_text, _t.content).label("words")
     query = select(_t.id, _s.app_id, text, (_t.role != "user").label("reply"))
     return query.join(sessions, _s.id == _t.session_id).where(searched_messages)

@@ -1,7 +1,7 @@
-"""Texts that search needs a vector for and that have none yet, for one service: facts, messages and
-summaries.
+"""Texts that search needs a vector for and that have none yet, for one service: facts, messages,
+summaries and chunks of notes.
 
-Facts are queued one by one, messages and summaries with their conversation.
+Facts are queued one by one, messages and summaries with their conversation, chunks with their note.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
+from memchat.store import chunks
 from memchat.store.jobs import UNFINISHED, is_free, unfinished
 from memchat.store.schema import (
     UtcTime,
@@ -35,11 +36,13 @@ from memchat.store.schema import (
     searched,
     searched_messages,
     sessions,
+    sources,
 )
+from memchat.store.schema import chunks as parts
 
-Kind = Literal["memory", "message", "session"]
-KINDS: tuple[Kind, ...] = ("memory", "message", "session")
-_e, _m, _s, _t, _j = embeddings.c, memories.c, sessions.c, messages.c, jobs.c
+Kind = Literal["memory", "message", "session", "chunk"]
+KINDS: tuple[Kind, ...] = ("memory", "message", "session", "chunk")
+_e, _m, _s, _t, _j, _c = embeddings.c, memories.c, sessions.c, messages.c, jobs.c, parts.c
 _read = and_(searched_messages, _t.id <= _s.extracted_to)
 """Messages that were read by an extraction, and that search may find."""
 _WANTED: dict[Kind, Select[Any]] = {
@@ -49,6 +52,9 @@ _WANTED: dict[Kind, Select[Any]] = {
     .where(_read),
     "session": select(_s.id, _s.summary_hash, literal(None, String), _s.app_id).where(
         _s.summary.is_not(None), _s.summary != ""
+    ),
+    "chunk": select(_c.id, _c.hash, chunks.embedded_text, sources.c.app_id).join(
+        sources, sources.c.id == _c.source_id
     ),
 }
 """Id, hash, text to embed and scope row of everything that needs a vector. The hash is missing in
@@ -111,8 +117,10 @@ def enqueue_all(tx: Connection, service_id: int, now: datetime) -> None:
     facts = _lacking("memory", service_id).with_only_columns(_m.id, _m.app_id)
     turns = _lacking("message", service_id).with_only_columns(_s.id, _s.app_id)
     told = _lacking("session", service_id).with_only_columns(_s.id, _s.app_id)
+    noted = _lacking("chunk", service_id).with_only_columns(sources.c.id, sources.c.app_id)
     _ask(tx, "embed", "memory", facts, now)
     _ask(tx, "index", "session", turns.union(told), now)
+    _ask(tx, "note", "note", noted.distinct(), now)
 
 
 def _ask(tx: Connection, kind: str, source: str, what: Any, now: datetime) -> None:

@@ -1,6 +1,7 @@
 """The vector search of one embedding service, over its shards.
 
-A shard has the vectors of one kind (memories, the user's messages or summaries) of one scope row.
+A shard has the vectors of one kind (memories, the user's messages, summaries, or chunks of notes)
+of one scope row.
 Shards are loaded when needed and dropped when memory runs short. Every search happens inside a
 caller's read transaction: the shard first reads the changes since its last use, so that it has all
 that was committed before the transaction's snapshot and nothing later.
@@ -30,7 +31,7 @@ from memchat.vectors import blending
 if TYPE_CHECKING:
     from memchat.vectors.shard import Shard, Vectors
 
-Kind = Literal["memories", "messages", "sessions"]
+Kind = Literal["memories", "messages", "sessions", "chunks"]
 
 log = logging.getLogger(__name__)
 
@@ -222,6 +223,8 @@ class VectorIndex:
         """The vectors from the rows, all or those of ``ids``."""
         if kind == "memories":
             return embeddings.of_memories(tx, self.service_id, app_id, ids)
+        if kind == "chunks":
+            return embeddings.of_chunks(tx, self.service_id, app_id, ids)
         if kind == "sessions":
             return MemoryVectors(*embeddings.of_summaries(tx, self.service_id, app_id, ids), [])
         turns = embeddings.of_turns(tx, self.service_id, app_id, ids)

@@ -18,7 +18,7 @@ from memchat.types import counted
 from memchat.vectors import vector_index
 from memchat.vectors.vector_index import VectorIndex
 
-KINDS: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions")
+KINDS: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions", "chunks")
 
 
 class Repair:

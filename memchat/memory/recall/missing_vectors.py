@@ -34,7 +34,11 @@ DEFAULT_SECONDS = 0.5
 """How long a search waits for them where no reply waits for the search."""
 
 
-_SOURCES: Mapping[Kind, unembedded.Kind] = {"memories": "memory", "messages": "message"}
+_SOURCES: Mapping[Kind, unembedded.Kind] = {
+    "memories": "memory",
+    "messages": "message",
+    "chunks": "chunk",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from memchat.store.keywords import Matches
 from memchat.vectors.vector_index import latest
 
 CANDIDATES = 20
-Kind = Literal["memories", "messages"]
+Kind = Literal["memories", "messages", "chunks"]
 Ranked = list[tuple[int, float]]
 """Ids with their scores, best first."""
 _RRF = 60
@@ -75,6 +75,8 @@ class ScoredSearch:
     ranking: str = "weighted"
     made: MadeVectors = field(default_factory=MadeVectors)
     """Vectors of rows that the index does not have yet."""
+    only: frozenset[int] | None = None
+    """The rows that may be found, where not all may."""
     _unembedded: dict[tuple[Kind | int, ...], set[int]] = field(default_factory=dict)
     """The rows without a vector in this snapshot, by kind and scope rows, once looked up."""
     _newest_changes: dict[tuple[Kind, int], int] = field(default_factory=dict)
@@ -138,7 +140,8 @@ class ScoredSearch:
 
     def matches(self, kind: Kind, *, replies: bool = False) -> Matches:
         """The rows with any of the question's words."""
-        return keywords.matches(self.tx, kind, [*self._newest(kind)], self.words, replies=replies)
+        every = keywords.matches(self.tx, kind, [*self._newest(kind)], self.words, replies=replies)
+        return every if self.only is None else every.among(self.only)
 
     def _newest(self, kind: Kind) -> dict[int, int]:
         """The scope rows to search, each with its newest change."""
@@ -175,9 +178,13 @@ class ScoredSearch:
         if self.space is None or vector is None:
             return []
         newest = self._newest(kind)
-        near = self.space.index.search(
-            self.tx, [*newest], vector, limit, sorted(without), kind, newest
-        )
+        index = self.space.index
+        if self.only is None:
+            near = index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
+        else:
+            among = [*self.only.difference(without)]
+            scores = index.scores(self.tx, [*newest], vector, among, kind, newest)
+            near = _joined([*scores.items()], [])[:limit]
         made = [hit for hit in self._made_scores(kind) if hit[0] not in without]
         return _joined(near, made)[:limit] if made else near
 

@@ -31,5 +31,5 @@ from memchat.store.schema.memories import (
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0012"
+HEAD = "0013"
 """The revision this code reads and writes. A test compares it with the newest migration."""

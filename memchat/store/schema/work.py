@@ -28,8 +28,15 @@ sources = Table(
     Column("external_id", String, nullable=False),
     Column("title", Text),
     time_column("created_at"),
+    Column("content", Text, nullable=False, server_default=text("''")),
+    Column("profile", String, nullable=False, server_default=text("'memo'")),
+    time_column("updated_at", nullable=True),
+    count_column("missing"),
     UniqueConstraint("app_id", "type", "external_id"),
+    Index("ix_sources_app_id_created_at", "app_id", "created_at"),
 )
+"""Notes: memos and documents, whole. ``external_id`` is JSON, a text or a number, as the caller
+names it; ``created_at`` is when it was said or written; ``missing`` a file that is gone."""
 chunks = Table(
     "chunks",
     metadata,
@@ -44,9 +51,14 @@ chunks = Table(
     count_column("match_count"),
     count_column("read_count"),
     time_column("created_at"),
+    count_column("position"),
+    count_column("tokens"),
+    Column("masked", Text),
     Index("ix_chunks_source_id", "source_id"),
     Index("ix_chunks_hash", "hash"),
 )
+"""Parts of notes: so many characters of the text from ``offset`` on. ``hash`` is of what is
+embedded: that part, or ``masked`` where it holds what looks like a secret."""
 services = Table(
     "services",
     metadata,

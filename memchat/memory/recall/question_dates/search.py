@@ -23,6 +23,7 @@ SHARE = 0.2
 DATED_SHARE = 0.05
 """The same where a date is asked for: texts hold theirs, so vector and words match it already."""
 MOST = 50
+_FINDS = {"memories": by_day.facts, "messages": by_day.turns, "chunks": by_day.chunks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class QuestionDates:
     def rows(
         self,
         tx: Connection,
-        kind: Literal["memories", "messages"],
+        kind: Literal["memories", "messages", "chunks"],
         app_ids: Sequence[int],
         without: Collection[int] = (),
     ) -> list[int]:
@@ -61,7 +62,7 @@ class QuestionDates:
         if kind == "memories" and self.range.kind == "future":
             found += by_day.ending(tx, app_ids, self.range.start, MOST, without)
         if self.range.kind == "past" or self.range.start <= self.today:
-            find = by_day.facts if kind == "memories" else by_day.turns
+            find = _FINDS[kind]
             start, end = self._midnight(self.range.start), self._midnight(self._day_after())
             found += find(tx, app_ids, start, end, MOST, without)
         return list(dict.fromkeys(found))

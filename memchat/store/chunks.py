@@ -1,0 +1,152 @@
+"""Chunks: the parts of notes that are searched. Each is so many characters of its note's text from
+an offset on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, func, literal, select
+
+from memchat.store import embeddings, index_changes, keywords, raw_sql
+from memchat.store.schema import chunks, sources, utc_text
+
+_c, _s = chunks.c, sources.c
+_IN = "IN (SELECT value FROM json_each(?))"
+_part = func.substr(_s.content, _c.offset + 1, _c.size)
+embedded_text = func.coalesce(_c.masked, _part)
+"""What of a chunk is embedded, beside ``sources``: a provider sees no secret."""
+_INSERT = """
+    INSERT INTO chunks (hash, source_type, source_id, pair_id, parent_id, "offset", size, position,
+        tokens, masked, created_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewChunk:
+    """A part of a note to be stored. ``masked`` is its text without what looks like a secret, where
+    it holds any."""
+
+    offset: int
+    size: int
+    tokens: int
+    masked: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteOf:
+    """The note that chunks belong to."""
+
+    id: int
+    app_id: int
+    type: str
+    title: str | None
+    content: str
+    pair_id: int | None = None
+    parent_id: int | None = None
+
+
+def replace(tx: Connection, note: NoteOf, parts: Sequence[NewChunk], now: datetime) -> list[int]:
+    """Store these as the chunks of a note; those it had before go. Returns the ids.
+
+    A chunk with the text that one had before keeps its counts, and its vector. A note keeps the
+    pair and the parent that it had where it is given neither.
+    """
+    counts = _counts(tx, note.id)
+    pair_id, parent_id = note.pair_id, note.parent_id
+    if pair_id is None and parent_id is None:
+        sql = "SELECT pair_id, parent_id FROM chunks WHERE source_id = ? LIMIT 1"
+        pair_id, parent_id = (raw_sql.rows(tx, sql, note.id) or [(None, None)])[0]
+    before = remove(tx, note)
+    ids = []
+    for position, part in enumerate(parts):
+        said = note.content[part.offset : part.offset + part.size]
+        hashed = text_hash(said if part.masked is None else part.masked)
+        values = (hashed, note.type, note.id, pair_id, parent_id, part.offset, part.size)
+        more = (position, part.tokens, part.masked, utc_text(now))
+        (row,) = raw_sql.rows(tx, _INSERT, *values, *more)
+        ids.append(int(row[0]))
+        keywords.write(tx, "chunks", ids[-1], note.app_id, keyword_text(note.title, said))
+        if hashed in counts:
+            sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE id = ?"
+            raw_sql.rows(tx, sql, *counts[hashed], ids[-1])
+    index_changes.record(tx, note.app_id, "chunks", ids)
+    embeddings.remove_unused(tx, before)
+    return ids
+
+
+def remove(tx: Connection, note: NoteOf) -> list[str]:
+    """Delete the chunks of a note with their keyword rows; returns their hashes. Their vectors go
+    with ``embeddings.remove_unused``."""
+    rows = raw_sql.rows(tx, "DELETE FROM chunks WHERE source_id = ? RETURNING id, hash", note.id)
+    ids = [row[0] for row in rows]
+    keywords.remove(tx, "chunks", ids)
+    index_changes.record(tx, note.app_id, "chunks", ids)
+    return [row[1] for row in rows]
+
+
+def text_hash(text: str) -> str:
+    """The key of a text's vector: equal texts are embedded once."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def keyword_text(title: str | None, content: str) -> str:
+    """The words by which a chunk is found: its own, and those of its note's title."""
+    return f"{title or ''}\n{content}"
+
+
+def keyword_texts() -> Select[Any]:
+    """A query for id, scope row and words of every chunk."""
+    words = func.coalesce(_s.title, "").concat("\n").concat(_part)
+    columns = (_c.id, _s.app_id, words.label("words"), literal(False).label("reply"))
+    return select(*columns).join(sources, _s.id == _c.source_id)
+
+
+def lacking(tx: Connection, note_id: int, service_id: int) -> dict[str, str]:
+    """The texts of a note that have no vector of a service, by hash."""
+    query = select(_c.hash, embedded_text).join(sources, _s.id == _c.source_id)
+    found = {row[0]: row[1] for row in tx.execute(query.where(_c.source_id == note_id))}
+    known = embeddings.get(tx, service_id, list(found))
+    return {hashed: words for hashed, words in found.items() if hashed not in known}
+
+
+def record_change(tx: Connection, app_id: int, note_id: int) -> None:
+    """Note that chunks of a note have their vectors now, so that an index reads them again."""
+    rows = raw_sql.rows(tx, "SELECT id FROM chunks WHERE source_id = ?", note_id)
+    index_changes.record(tx, app_id, "chunks", [row[0] for row in rows])
+
+
+def of_notes(tx: Connection, note_ids: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
+    """The ids and hashes of the chunks of these notes."""
+    sql = f"SELECT source_id, id, hash FROM chunks WHERE source_id {_IN} ORDER BY id"
+    found: dict[int, list[tuple[int, str]]] = {}
+    for note_id, chunk_id, hashed in raw_sql.rows(tx, sql, raw_sql.json_list(note_ids)):
+        found.setdefault(note_id, []).append((chunk_id, hashed))
+    return found
+
+
+def count_matches(tx: Connection, ids: Iterable[int]) -> None:
+    """Count that these were among the results of a search."""
+    raw_sql.rows(
+        tx,
+        f"UPDATE chunks SET match_count = match_count + 1 WHERE id {_IN}",
+        raw_sql.json_list(ids),
+    )
+
+
+def count_reads(tx: Connection, app_ids: Sequence[int], ids: Iterable[int]) -> int:
+    """Count that these were read; how many there are in these scope rows."""
+    sql = (
+        f"UPDATE chunks SET read_count = read_count + 1 WHERE id {_IN} AND source_id IN"
+        f" (SELECT id FROM sources WHERE app_id {_IN}) RETURNING id"
+    )
+    return len(raw_sql.rows(tx, sql, raw_sql.json_list(ids), raw_sql.json_list(app_ids)))
+
+
+def _counts(tx: Connection, note_id: int) -> Mapping[str, tuple[int, int]]:
+    sql = "SELECT hash, match_count, read_count FROM chunks WHERE source_id = ?"
+    return {row[0]: (row[1], row[2]) for row in raw_sql.rows(tx, sql, note_id)}

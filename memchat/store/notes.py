@@ -1,0 +1,223 @@
+"""Notes: the rows of ``sources``, each a memo or document with its text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection
+
+from memchat.store import chunks, embeddings, raw_sql
+from memchat.store.chunks import NoteOf
+from memchat.store.schema import utc_text
+from memchat.types.note import ExternalId, Note, NoteHit
+
+_IN = "IN (SELECT value FROM json_each(?))"
+_NOTE = (
+    "SELECT s.id, a.name, s.type, s.external_id, s.title, s.created_at, s.updated_at, s.profile,"
+    " {content}, s.missing, (SELECT count(*) FROM chunks c WHERE c.source_id = s.id)"
+    " FROM sources s JOIN apps a ON a.id = s.app_id"
+)
+_HIT = f"""
+    SELECT c.id, s.id, c.hash, c.source_type, s.external_id, c.pair_id, c.parent_id, c."offset",
+        c.size, c.match_count, c.read_count, s.title, s.created_at,
+        substr(s.content, c."offset" + 1, c.size)
+    FROM chunks c JOIN sources s ON s.id = c.source_id WHERE c.id {_IN}
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """A note to be stored."""
+
+    type: str
+    external_id: ExternalId
+    title: str | None
+    text: str
+    created_at: datetime
+    profile: str
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which chunks a search may find. None leaves out a condition; both ends of a period count."""
+
+    note_ids: Sequence[int] | None = None
+    type: str | None = None
+    pair_id: int | None = None
+    parent_id: int | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+    @property
+    def everything(self) -> bool:
+        """Whether it leaves nothing out."""
+        return self == Filter()
+
+
+def put(tx: Connection, app_id: int, new: NewNote, now: datetime) -> tuple[int, bool]:
+    """Store a note, or the new text and title of the one with this type and external id; its id,
+    and whether it was new. The date stays as it was first given."""
+    key = json.dumps(new.external_id)
+    sql = "SELECT id FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
+    found = raw_sql.rows(tx, sql, app_id, new.type, key)
+    if not found:
+        values = {"title": new.title, "content": new.text, "profile": new.profile}
+        times = {"created_at": new.created_at}
+        row = {"app_id": app_id, "type": new.type, "external_id": key, **values, **times}
+        return raw_sql.insert(tx, "sources", **row), True
+    note_id = int(found[0][0])
+    change(tx, note_id, new.title, new.text, new.profile, now)
+    return note_id, False
+
+
+def change(
+    tx: Connection, note_id: int, title: str | None, text: str, profile: str, now: datetime
+) -> None:
+    """Replace title and text of a note; its chunks have to follow."""
+    sql = (
+        "UPDATE sources SET title = ?, content = ?, profile = ?, missing = 0, updated_at = ?"
+        " WHERE id = ?"
+    )
+    raw_sql.rows(tx, sql, title, text, profile, utc_text(now), note_id)
+
+
+def mark_missing(tx: Connection, note_ids: Sequence[int], missing: bool) -> None:
+    """Note that the files of these notes are gone, or there again."""
+    sql = f"UPDATE sources SET missing = ? WHERE id {_IN}"
+    raw_sql.rows(tx, sql, int(missing), raw_sql.json_list(note_ids))
+
+
+def get(tx: Connection, app_ids: Sequence[int], note_id: int) -> Note | None:
+    """A note of these scope rows."""
+    sql = f"{_NOTE.format(content='s.content')} WHERE s.id = ? AND s.app_id {_IN}"
+    found = raw_sql.rows(tx, sql, note_id, raw_sql.json_list(app_ids))
+    return _note(found[0]) if found else None
+
+
+def by_external_id(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> Note | None:
+    """The note of this type and external id, if there is one."""
+    sql = (
+        f"{_NOTE.format(content='s.content')}"
+        " WHERE s.app_id = ? AND s.type = ? AND s.external_id = ?"
+    )
+    found = raw_sql.rows(tx, sql, app_id, type, json.dumps(external_id))
+    return _note(found[0]) if found else None
+
+
+def listed(
+    tx: Connection,
+    app_ids: Sequence[int],
+    *,
+    type: str | None = None,
+    limit: int,
+    before: tuple[datetime, int] | None = None,
+) -> list[Note]:
+    """Notes without their text, the newest first; ``before`` has date and id of the last one that
+    is known."""
+    where: list[str] = [f"s.app_id {_IN}"]
+    values: list[Any] = [raw_sql.json_list(app_ids)]
+    if type is not None:
+        where.append("s.type = ?")
+        values.append(type)
+    if before is not None:
+        where.append("(s.created_at, s.id) < (?, ?)")
+        values += [utc_text(before[0]), before[1]]
+    sql = (
+        f"{_NOTE.format(content=repr(''))} WHERE {' AND '.join(where)}"
+        " ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
+    )
+    return [_note(row) for row in raw_sql.rows(tx, sql, *values, limit)]
+
+
+def count(tx: Connection, app_ids: Sequence[int]) -> int:
+    """How many notes these scope rows have."""
+    sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
+    return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
+
+
+def remove(tx: Connection, app_id: int, note: Note) -> None:
+    """Delete a note with its chunks, keyword rows, vectors and jobs. Its words stay in the bytes
+    of the file until the store is scrubbed."""
+    gone = chunks.remove(tx, of(note, app_id))
+    raw_sql.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
+    raw_sql.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
+    embeddings.remove_unused(tx, gone)
+
+
+def of(note: Note, app_id: int) -> NoteOf:
+    """A note as its chunks need it."""
+    return NoteOf(note.id, app_id, note.type, note.title, note.text)
+
+
+def app_id_of(tx: Connection, note_id: int) -> int | None:
+    """The scope row of a note; None if it is gone."""
+    found = raw_sql.rows(tx, "SELECT app_id FROM sources WHERE id = ?", note_id)
+    return int(found[0][0]) if found else None
+
+
+def chunk_ids(tx: Connection, app_ids: Sequence[int], wanted: Filter) -> list[int]:
+    """The chunks of these scope rows that a filter lets through."""
+    where, values = [f"s.app_id {_IN}"], [raw_sql.json_list(app_ids)]
+    conditions: dict[str, Any] = {
+        "s.type = ?": wanted.type,
+        "c.pair_id = ?": wanted.pair_id,
+        "c.parent_id = ?": wanted.parent_id,
+        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
+        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
+        f"s.id {_IN}": None if wanted.note_ids is None else raw_sql.json_list(wanted.note_ids),
+    }
+    for condition, value in conditions.items():
+        if value is not None:
+            where.append(condition)
+            values.append(value)
+    sql = (
+        "SELECT c.id FROM sources s JOIN chunks c ON c.source_id = s.id"
+        f" WHERE {' AND '.join(where)}"
+    )
+    return [row[0] for row in raw_sql.rows(tx, sql, *values)]
+
+
+def hits(tx: Connection, scores: dict[int, dict[str, Any]], *, with_text: bool) -> list[NoteHit]:
+    """These chunks as search results, in the order of ``scores``, which has the parts of each."""
+    found = {row[0]: row for row in raw_sql.rows(tx, _HIT, raw_sql.json_list(scores))}
+    return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
+
+
+def _hit(row: Any, parts: dict[str, Any], with_text: bool) -> NoteHit:
+    return NoteHit(
+        chunk_id=row[0],
+        note_id=row[1],
+        hash=row[2],
+        source_type=row[3],
+        source_id=json.loads(row[4]),
+        pair_id=row[5],
+        parent_id=row[6],
+        offset=row[7],
+        size=row[8],
+        match_count=row[9],
+        read_count=row[10],
+        title=row[11],
+        created_at=raw_sql.parse_time(row[12]),
+        text=row[13] if with_text else None,
+        **parts,
+    )
+
+
+def _note(row: Any) -> Note:
+    return Note(
+        id=row[0],
+        app=row[1],
+        type=row[2],
+        external_id=json.loads(row[3]),
+        title=row[4],
+        created_at=raw_sql.parse_time(row[5]),
+        updated_at=raw_sql.parse_time(row[6]) if row[6] else None,
+        profile=row[7],
+        text=row[8],
+        missing=bool(row[9]),
+        chunks=row[10],
+    )

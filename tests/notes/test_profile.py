@@ -1,0 +1,44 @@
+"""How long chunks are for the model that embeds them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memchat.errors import InputError
+from memchat.notes.profile import DOCUMENT, MEMO, Profile, effective_profile
+from memchat.types import Service
+
+SMALL = Service("minilm", "all-MiniLM-L6-v2", 384, 256)
+LARGE = Service("openai", "text-embedding-3-small", 1536, 8_191)
+CHOSEN = Service("openai", "text-embedding-3-small", 1536, 8_191, chunking_max_tokens=800)
+
+
+@pytest.mark.parametrize(
+    ("default", "service", "expected"),
+    [
+        (MEMO, LARGE, Profile(500, 50)),
+        (DOCUMENT, LARGE, Profile(2_000, 0)),
+        (MEMO, SMALL, Profile(256, 50)),
+        (DOCUMENT, SMALL, Profile(256, 0)),
+        (MEMO, CHOSEN, Profile(500, 50)),
+        (DOCUMENT, CHOSEN, Profile(800, 0)),
+        (MEMO, Service("tiny", "model", 8, 100), Profile(100, 25)),
+    ],
+)
+def test_the_defaults_shrink_to_what_the_service_takes(default, service, expected):
+    assert effective_profile(default, service) == expected
+
+
+def test_a_size_that_was_asked_for_is_used_as_it_is():
+    assert effective_profile(MEMO, LARGE, max_tokens=8_191) == Profile(8_191, 50)
+    assert effective_profile(MEMO, LARGE, overlap_tokens=0) == Profile(500, 0)
+
+
+def test_a_size_above_what_the_model_reads_is_refused_and_both_are_named():
+    with pytest.raises(InputError, match=r"9000 tokens .* 8191 tokens that openai/"):
+        effective_profile(DOCUMENT, LARGE, max_tokens=9_000)
+
+
+def test_an_overlap_as_long_as_a_chunk_is_refused_and_both_are_named():
+    with pytest.raises(InputError, match=r"overlap of 300 .* 256"):
+        effective_profile(MEMO, SMALL, overlap_tokens=300)
