@@ -75,19 +75,19 @@ class Finder:
         return Relevant(hits, others, days, self.question.degraded)
 
     def all(self) -> Relevant:
-        """All chunks that may have to do with the question, for a summary. Those that have none of
-        its words and are not sure come last."""
-        days = self._days()
+        """All chunks that may have to do with the question, for a summary. What the search did not
+        find comes last, the latest first: search misses much of a subject."""
+        days, degraded = self._days(), self.question.degraded
         if days is None:
             found = self._search(self.wanted, MOST)
-            return Relevant(
-                found if any(map(speaks, found)) else (), degraded=self.question.degraded
-            )
+            every = self._completed(found, self.wanted) if any(map(speaks, found)) else ()
+            return Relevant(every, degraded=degraded)
+        within = self._within(days)
         if days.only:
-            return Relevant(self._everything(days), (), days, self.question.degraded)
-        hits = self._search(self._within(days), MOST)
+            return Relevant(self._completed([], within, confident=True), (), days, degraded)
+        hits = self._completed(self._search(within, MOST), within)
         others = [hit for hit in self._elsewhere(MOST, hits, days) if hit.confident]
-        return Relevant(hits, others, days, self.question.degraded)
+        return Relevant(hits, others, days, degraded)
 
     def _days(self) -> DateRange | None:
         """The days that the question names, if they can be days of notes and no others are set."""
@@ -113,15 +113,19 @@ class Finder:
         near = _NEAR * space.embedder.service.message_floor if space is not None else 1.0
         return [hit for hit in hits if speaks(hit) or (hit.cosine or 0.0) >= near]
 
-    def _everything(self, days: DateRange) -> list[NoteHit]:
-        """Every chunk of some days, the latest note first."""
+    def _completed(
+        self, found: Sequence[NoteHit], wanted: Filter, *, confident: bool = False
+    ) -> list[NoteHit]:
+        """These, and behind them all others that the filter lets through, the latest first."""
+        known = {hit.chunk_id for hit in found}
+        parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": confident}
         with self.recall.open_search(self.scope, self.question, 0.0, keep=False) as opened:
             own = opened.context.scope.own
-            ids = notes.chunk_ids(opened.tx, [own], self._within(days)) if own is not None else []
-            parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": True}
-            hits = notes.hits(opened.tx, dict.fromkeys(ids, parts), with_text=True)
-        hits.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
-        return hits[:MOST]
+            ids = notes.chunk_ids(opened.tx, [own], wanted) if own is not None else []
+            lacking = dict.fromkeys((i for i in ids if i not in known), parts)
+            others = notes.hits(opened.tx, lacking, with_text=True)
+        others.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
+        return [*found, *others][:MOST]
 
     def _within(self, days: DateRange) -> Filter:
         start = self._midnight(days.start)
