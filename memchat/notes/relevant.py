@@ -49,7 +49,7 @@ class Relevant:
         return not self.hits and not self.others
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Finder:
     """Finds what to read for one question, in the notes that a filter lets through."""
 
@@ -59,6 +59,8 @@ class Finder:
     wanted: Filter
     now: datetime
     zone: ZoneInfo
+    degraded: str | None = None
+    """Why the last search did not compare all vectors, or None."""
 
     def best(self, limit: int) -> Relevant:
         """The ``limit`` best chunks, for an answer; more where all of some days is asked for."""
@@ -66,28 +68,28 @@ class Finder:
         if days is None:
             found = self._search(self.wanted, limit * PER_NOTE)
             hits = _capped(self._readable(found), limit) if any(map(speaks, found)) else []
-            return Relevant(hits, degraded=self.question.degraded)
+            return Relevant(hits, degraded=self.degraded)
         if days.only:
             return self.all()
         hits = _capped(self._search(self._within(days), limit * PER_NOTE), limit)
         found = self._elsewhere(limit * PER_NOTE, hits, days)
         others = _capped(found, FROM_OTHER_DAYS if hits else limit)
-        return Relevant(hits, others, days, self.question.degraded)
+        return Relevant(hits, others, days, self.degraded)
 
     def all(self) -> Relevant:
         """All chunks that may have to do with the question, for a summary. What the search did not
         find comes last, the latest first: search misses much of a subject."""
-        days, degraded = self._days(), self.question.degraded
+        days = self._days()
         if days is None:
             found = self._search(self.wanted, MOST)
             every = self._completed(found, self.wanted) if any(map(speaks, found)) else ()
-            return Relevant(every, degraded=degraded)
+            return Relevant(every, degraded=self.degraded)
         within = self._within(days)
         if days.only:
-            return Relevant(self._completed([], within, confident=True), (), days, degraded)
+            return Relevant(self._completed([], within, confident=True), (), days)
         hits = self._completed(self._search(within, MOST), within)
         others = [hit for hit in self._elsewhere(MOST, hits, days) if hit.confident]
-        return Relevant(hits, others, days, degraded)
+        return Relevant(hits, others, days, self.degraded)
 
     def _days(self) -> DateRange | None:
         """The days that the question names, if they can be days of notes and no others are set."""
@@ -100,6 +102,7 @@ class Finder:
         found = search.find(
             self.recall, self.scope, self.question, limit, wanted=wanted, with_text=True
         )
+        self.degraded = found.degraded
         return list(found.hits)
 
     def _elsewhere(self, limit: int, hits: Sequence[NoteHit], days: DateRange) -> list[NoteHit]:
