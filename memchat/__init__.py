@@ -87,9 +87,9 @@ if TYPE_CHECKING:
     from memchat.types import NoteCounts as NoteCounts
     from memchat.types import NoteHit as NoteHit
     from memchat.types import NotePassage as NotePassage
-    from memchat.types import NoteSource as NoteSource
     from memchat.types import NotesAdded as NotesAdded
     from memchat.types import NotesFound as NotesFound
+    from memchat.types import NoteSource as NoteSource
     from memchat.types import NotesReport as NotesReport
     from memchat.types import NoteUse as NoteUse
     from memchat.types import Place as Place

@@ -66,13 +66,13 @@ class Finder:
         """The ``limit`` best chunks, for an answer; more where all of some days is asked for."""
         days = self._days()
         if days is None:
-            found = self._search(self.wanted, limit * PER_NOTE)
+            found = self._search(self.wanted)
             hits = _capped(self._readable(found), limit) if any(map(speaks, found)) else []
             return Relevant(hits, degraded=self.degraded)
         if days.only:
             return self.all()
-        hits = _capped(self._search(self._within(days), limit * PER_NOTE), limit)
-        found = self._elsewhere(limit * PER_NOTE, hits, days)
+        hits = _capped(self._search(self._within(days)), limit)
+        found = self._elsewhere(days)
         others = _capped(found, FROM_OTHER_DAYS if hits else limit)
         return Relevant(hits, others, days, self.degraded)
 
@@ -81,14 +81,14 @@ class Finder:
         find comes last, the latest first: search misses much of a subject."""
         days = self._days()
         if days is None:
-            found = self._search(self.wanted, MOST)
+            found = self._search(self.wanted)
             every = self._completed(found, self.wanted) if any(map(speaks, found)) else ()
             return Relevant(every, degraded=self.degraded)
         within = self._within(days)
         if days.only:
             return Relevant(self._completed([], within, confident=True), (), days)
-        hits = self._completed(self._search(within, MOST), within)
-        others = [hit for hit in self._elsewhere(MOST, hits, days) if hit.confident]
+        hits = self._completed(self._search(within), within)
+        others = [hit for hit in self._elsewhere(days) if hit.confident]
         return Relevant(hits, others, days, self.degraded)
 
     def _days(self) -> DateRange | None:
@@ -98,16 +98,14 @@ class Finder:
         dates = QuestionDates.of(self.question.text, self.now, self.zone)
         return dates.range if dates is not None and dates.range.start <= dates.today else None
 
-    def _search(self, wanted: Filter, limit: int) -> list[NoteHit]:
-        found = search.find(
-            self.recall, self.scope, self.question, limit, wanted=wanted, with_text=True
-        )
+    def _search(self, wanted: Filter) -> list[NoteHit]:
+        found = search.find(self.recall, self.scope, self.question, MOST, wanted=wanted)
         self.degraded = found.degraded
         return list(found.hits)
 
-    def _elsewhere(self, limit: int, hits: Sequence[NoteHit], days: DateRange) -> list[NoteHit]:
+    def _elsewhere(self, days: DateRange) -> list[NoteHit]:
         """What other days have on the question."""
-        found = self._search(self.wanted, limit + len(hits))
+        found = self._search(self.wanted)
         elsewhere = [hit for hit in found if not days.holds(hit.created_at, self.zone)]
         return [hit for hit in elsewhere if speaks(hit)]
 
@@ -126,7 +124,7 @@ class Finder:
             own = opened.context.scope.own
             ids = notes.chunk_ids(opened.tx, [own], wanted) if own is not None else []
             lacking = dict.fromkeys((i for i in ids if i not in known), parts)
-            others = notes.hits(opened.tx, lacking, with_text=True)
+            others = notes.hits(opened.tx, lacking, with_text=False)
         others.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
         return [*found, *others][:MOST]
 
