@@ -250,8 +250,11 @@ def test_many_notes_are_kept_and_embedded_in_few_calls_and_a_bad_one_is_named(op
     assert notes.count(mc, "embeddings") == 248 and len(service.asked) == 3
     assert [p.done for p in told] == sorted(p.done for p in told)
     assert (told[-1].done, told[-1].total, told[-1].unit) == (250, 250, "notes")
+    before = mc.user("ana").notes.list(limit=300), notes.chunks(mc), notes.count(mc, "changes")
     again = mc.user("ana").notes.add_many(given)
     assert again.ids == done.ids and len(service.asked) == 3, "nothing is embedded again"
+    now = mc.user("ana").notes.list(limit=300), notes.chunks(mc), notes.count(mc, "changes")
+    assert now == before
 
 
 def test_the_same_text_in_two_notes_is_embedded_once_and_outlives_one_of_them(open_store) -> None:

@@ -6,7 +6,10 @@ from memchat import MemChat
 from memchat.types import Note
 from tests.support import private
 
-ROOMS = "cellar attic kitchen garden garage library workshop terrace pantry hallway".split()
+ROOMS = (
+    *("cellar", "attic", "kitchen", "garden", "garage"),
+    *("library", "workshop", "terrace", "pantry", "hallway"),
+)
 
 
 def essay(rooms: int = len(ROOMS), sentences: int = 30) -> str:
