@@ -254,3 +254,13 @@ def test_an_answer_streams_from_a_provider(open_store, monkeypatch) -> None:
         pieces = list(mc.user("ana").notes.ask("When does the ferry leave?"))
         assert "".join(pieces) == "At nine [1], not at ten."
         assert len(pieces) > 3
+
+
+def test_a_search_with_a_filter_finds_nothing_else_on_the_days_that_the_question_names(
+    store,
+) -> None:
+    for number in range(60):
+        memo(store, f"Page {number} of a report.", 1, type="report")
+    memo(store, "Thought of the sea.", 1)
+    found = store.user("ana").notes.search("What did I say yesterday?", type="memo", limit=5)
+    assert [hit.source_type for hit in found.hits] == ["memo"]
