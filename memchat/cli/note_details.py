@@ -1,0 +1,141 @@
+"""Notes as the command line shows them: rows of a list, one note, found passages, sources."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from memchat.cli import tables
+from memchat.cli.text_width import shorten
+from memchat.types import Note, NoteHit, counted, to_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from zoneinfo import ZoneInfo
+
+    from memchat.app.notes import Notes
+
+HEADINGS = ("id", "date", "type", "title", "state")
+UNTITLED = "Untitled"
+OPENING = 60
+"""Characters of its text that stand for the title of a note that has none."""
+EXCERPT = 320
+"""Characters of a passage that a terminal shows: four lines."""
+_LEAST = 3
+"""Letters of a word that is looked for in a passage; shorter ones are in nearly every sentence."""
+_MADE_UP = re.compile(r"[0-9a-f]{32}")
+"""An external id that memchat gave itself, as there was none."""
+
+
+def row(notes: Notes, note: Note, zone: ZoneInfo) -> tuple[object, ...]:
+    """A note of a list under HEADINGS."""
+    title = note.title or _opening(notes.get(note.id).text)
+    return note.id, tables.time(note.created_at, zone), note.type, title, state(note)
+
+
+def state(note: Note) -> str:
+    """What is unusual about a note; empty where nothing is."""
+    return "its file is gone" if note.missing else ""
+
+
+def without_text(note: Note) -> dict[str, Any]:
+    """A note of a list as JSON: lists do not load the texts."""
+    return {name: value for name, value in to_json(note).items() if name != "text"}
+
+
+def whole(note: Note, zone: ZoneInfo) -> str:
+    """What is known of one note, a line for each thing, and its text."""
+    lines = {
+        "title": note.title or UNTITLED,
+        "date": tables.time(note.created_at, zone),
+        "type": note.type,
+        "app": note.app,
+        "changed": tables.time(note.updated_at, zone) if note.updated_at else "",
+        "state": state(note),
+        "source": "" if _MADE_UP.fullmatch(str(note.external_id)) else str(note.external_id),
+        "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
+    }
+    head = [f"{name:<8}  {content}" for name, content in lines.items() if content]
+    return tables.plain("\n".join([*head, "", _lines(note.text)]))
+
+
+def print_hits(hits: Iterable[NoteHit], query: str, zone: ZoneInfo, *, scores: bool) -> None:
+    """Print the passages that a search found, with a line where the confident ones end.
+
+    A terminal shows the part of a passage that has the words of the query.
+    """
+    first, sure = True, True
+    for hit in hits:
+        if sure and not hit.confident:
+            sure = False
+            print(f"{'' if first else chr(10)}Less sure:")
+            first = True
+        if not first:
+            print()
+        first = False
+        print(tables.plain(_head(hit.note_id, hit.title, hit.created_at, zone)))
+        if scores:
+            print(f"  {_scores(hit)}")
+        tables.print_text(_passage(hit.text or "", query), indent="  ")
+
+
+def sources(cited: Iterable[Any], zone: ZoneInfo) -> list[str]:
+    """The sources that an answer names, a line each with the number that it names them by."""
+    return [
+        tables.plain(f"[{one.number}] {_head(one.note_id, one.title, one.created_at, zone)}")
+        for one in cited
+    ]
+
+
+def print_kept(note: Note, as_json: bool) -> None:
+    """Print the note that a command wrote: its id, or all of it."""
+    if as_json:
+        tables.print_json(to_json(note))
+    else:
+        print(note.id)
+
+
+def _head(note_id: int, title: str | None, at: datetime, zone: ZoneInfo) -> str:
+    return f"{title or UNTITLED}, {at.astimezone(zone).date()}, note {note_id}"
+
+
+def _scores(hit: NoteHit) -> str:
+    """The score of a passage with the parts it is made of."""
+    parts = [f"score {hit.score:.3f}"]
+    parts += [] if hit.cosine is None else [f"meaning {hit.cosine:.2f}"]
+    parts += [] if hit.bm25 is None else [f"words {hit.bm25:.2f}"]
+    return ", ".join(parts)
+
+
+def _passage(text: str, query: str) -> str:
+    """A passage on one line; for a terminal no more than the part around the query's words."""
+    text = " ".join(text.split())
+    if len(text) <= EXCERPT or not sys.stdout.isatty():
+        return text
+    places = [found.start() for found in _words(query).finditer(text)]
+    # The stretch that holds the most of the words.
+    best = max(places or [0], key=lambda at: sum(at <= place < at + EXCERPT for place in places))
+    start = max(0, min(best - EXCERPT // 4, len(text) - EXCERPT))
+    start = text.rfind(" ", 0, start + 1) + 1
+    end = start + EXCERPT
+    cut = text[start:end] if end >= len(text) else text[start:end].rpartition(" ")[0]
+    cut = cut or text[start:end]
+    return f"{'… ' if start else ''}{cut}{' …' if end < len(text) else ''}"
+
+
+def _words(query: str) -> re.Pattern[str]:
+    """The query's words as a text may have them, with other endings."""
+    words = [word for word in re.findall(r"\w+", query) if len(word) >= _LEAST]
+    return re.compile("|".join(rf"\b{re.escape(word)}" for word in words) or r"(?!)", re.I)
+
+
+def _opening(text: str) -> str:
+    """The first words of a text."""
+    return shorten(" ".join(text[: 4 * OPENING].split()), OPENING)
+
+
+def _lines(text: str) -> str:
+    """A text with the line breaks of this system: a terminal shows others as errors."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()

@@ -1,0 +1,245 @@
+"""``memchat notes``: memos and documents that can be searched and asked."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import backup, note_details, note_files, tables, text_input
+from memchat.cli.options import (
+    App,
+    Json,
+    Limit,
+    Offset,
+    User,
+    Yes,
+    confirm,
+    day,
+    group,
+    known_app,
+    open_store,
+)
+from memchat.errors import MemChatError
+from memchat.types import counted, to_json
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from memchat.notes.ask import NotesAnswer
+
+app = group("Keep memos and documents, search them, and ask them questions.")
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The note's number.", show_default=False)]
+OfType = Annotated[
+    str | None,
+    typer.Option(
+        "--type", help="Only notes of this type: memo, document, file …", show_default=False
+    ),
+]
+Since = Annotated[
+    date | None,
+    typer.Option(
+        "--since",
+        parser=day,
+        metavar="YYYY-MM-DD",
+        help="Only notes of this day or a later one.",
+        show_default=False,
+    ),
+]
+Until = Annotated[
+    date | None,
+    typer.Option(
+        "--until",
+        parser=day,
+        metavar="YYYY-MM-DD",
+        help="Only notes of this day or an earlier one.",
+        show_default=False,
+    ),
+]
+
+app.command()(note_files.add)
+
+
+@app.command("list")
+def list_notes(
+    user: User,
+    app: App = "default",
+    note_type: OfType = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    as_json: Json = False,
+) -> None:
+    """List notes, newest first."""
+    with open_store() as mc:
+        notes = known_app(mc, user, app).notes
+        page = notes.list(type=note_type, limit=offset + limit)
+        found = page[offset:]
+        if as_json:
+            tables.print_json([note_details.without_text(note) for note in found])
+            return
+        tables.print_table(
+            note_details.HEADINGS,
+            [note_details.row(notes, note, mc.settings.zone) for note in found],
+            none=f"no notes of {user} in {app}; memchat notes add keeps some",
+            more=f"go on with --offset {offset + limit}" if page.cursor else "",
+        )
+
+
+@app.command("show")
+def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+    """Show one note, whole."""
+    import shutil
+
+    with open_store() as mc:
+        note = mc.user(user, app=app).notes.get(note_id)
+        if as_json:
+            tables.print_json(to_json(note))
+        else:
+            shown = note_details.whole(note, mc.settings.zone)
+            tables.page(shown, shutil.get_terminal_size().lines)
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
+    user: User,
+    app: App = "default",
+    limit: Limit = 10,
+    note_type: OfType = None,
+    since: Since = None,
+    until: Until = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Show how well each passage fits.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Search notes for passages.
+
+    By meaning and words, best first. Behind what surely has to do with the question come the
+    best of the rest, under "Less sure:".
+    """
+    with open_store() as mc:
+        notes, zone = known_app(mc, user, app).notes, mc.settings.zone
+        period = _period(since, until, zone)
+        found = notes.search(query, limit=limit, type=note_type, include_text=True, **period)
+        if found.degraded:
+            tables.notice(found.degraded)
+        if as_json:
+            tables.print_records(found.hits)
+        elif found.hits:
+            note_details.print_hits(found.hits, query, zone, scores=scores)
+        else:
+            tables.notice("no note speaks of this")
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask.")],
+    user: User,
+    app: App = "default",
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="Sum up all that the notes say on a subject."),
+    ] = False,
+    note_type: OfType = None,
+    since: Since = None,
+    until: Until = None,
+    as_json: Json = False,
+) -> None:
+    """Answer a question from the notes, and name the notes that the answer is taken from.
+
+    Without a chat model the passages that fit best are quoted.
+
+    Example: memchat notes ask "What did I say about the budget last week?"
+    """
+    with open_store() as mc:
+        notes, zone = known_app(mc, user, app).notes, mc.settings.zone
+        mode = "summary" if summary else "answer"
+        period = _period(since, until, zone)
+        answer = notes.ask(question, mode=mode, type=note_type, **period)
+        if answer.degraded:
+            tables.notice(answer.degraded)
+        for line in mc.address_notices():
+            tables.notice(line)
+        if as_json:
+            text = answer.read()
+            cited = [to_json(source) for source in answer.cited]
+            tables.print_json({"text": text, "cited": cited, "degraded": answer.degraded})
+            return
+        _stream(answer)
+        lines = note_details.sources(answer.cited, zone)
+        if lines:
+            print("\n".join(["", *lines]))
+
+
+@app.command()
+def edit(
+    note_id: Id,
+    user: User,
+    app: App = "default",
+    text: Annotated[
+        str | None,
+        typer.Option(
+            "--text", help="The new text; - for standard input.", show_default=False
+        ),
+    ] = None,
+    title: note_files.Title = None,
+    as_json: Json = False,
+) -> None:
+    """Change the text or title of a note, and print its id.
+
+    Without --text and --title your editor (VISUAL or EDITOR) opens its text.
+    """
+    with open_store() as mc:
+        notes = mc.user(user, app=app).notes
+        if text == text_input.PIPED:
+            text = text_input.piped()
+        elif text is None and title is None:
+            before = notes.get(note_id).text
+            text = text_input.edited(before)
+            if text == before:
+                tables.notice("nothing was changed")
+                return
+        note_details.print_kept(notes.update(note_id, text=text, title=title), as_json)
+
+
+@app.command()
+def delete(
+    note_id: Id, user: User, app: App = "default", yes: Yes = False, as_json: Json = False
+) -> None:
+    """Delete a note for good."""
+    with open_store() as mc:
+        notes = mc.user(user, app=app).notes
+        note = notes.get(note_id)
+        named = f" “{note.title}”" if note.title else ""
+        size = counted(len(note.text), "character")
+        confirm(f"Delete note {note_id}{named}, {size}, for good?", yes=yes)
+        notes.delete(note_id)
+        if as_json:
+            tables.print_json({"id": note_id, "deleted": True})
+        tables.notice(f"deleted note {note_id}")
+        backup.tell_forgotten(mc)
+
+
+def _period(since: date | None, until: date | None, zone: ZoneInfo) -> dict[str, datetime | None]:
+    """The days as times, from the beginning of the first to the end of the last."""
+    return {
+        "since": None if since is None else datetime.combine(since, time.min, zone),
+        "until": None if until is None else datetime.combine(until, time.max, zone),
+    }
+
+
+def _stream(answer: NotesAnswer) -> None:
+    """Print an answer as it comes in."""
+    started = False
+    try:
+        for piece in answer:
+            print(tables.plain(piece), end="", flush=True)
+            started = True
+    except (KeyboardInterrupt, MemChatError):
+        if started:
+            print(flush=True)
+        raise
+    print(flush=True)
