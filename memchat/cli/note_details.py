@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -12,10 +13,10 @@ from memchat.cli.text_width import shorten
 from memchat.types import Note, NoteHit, counted, to_json
 
 if TYPE_CHECKING:
-    from datetime import datetime
     from zoneinfo import ZoneInfo
 
     from memchat.app.notes import Notes
+    from memchat.notes.passages import Passage
 
 HEADINGS = ("id", "date", "type", "title", "state")
 UNTITLED = "Untitled"
@@ -75,18 +76,15 @@ def print_hits(hits: Iterable[NoteHit], query: str, zone: ZoneInfo, *, scores: b
         if not first:
             print()
         first = False
-        print(tables.plain(_head(hit.note_id, hit.title, hit.created_at, zone)))
+        print(_head(hit, zone))
         if scores:
             print(f"  {_scores(hit)}")
         tables.print_text(_passage(hit.text or "", query), indent="  ")
 
 
-def sources(cited: Iterable[Any], zone: ZoneInfo) -> list[str]:
+def sources(cited: Iterable[Passage], zone: ZoneInfo) -> list[str]:
     """The sources that an answer names, a line each with the number that it names them by."""
-    return [
-        tables.plain(f"[{one.number}] {_head(one.note_id, one.title, one.created_at, zone)}")
-        for one in cited
-    ]
+    return [_head(one, zone, f"[{one.number}] ") for one in cited]
 
 
 def print_kept(note: Note, as_json: bool) -> None:
@@ -97,8 +95,14 @@ def print_kept(note: Note, as_json: bool) -> None:
         print(note.id)
 
 
-def _head(note_id: int, title: str | None, at: datetime, zone: ZoneInfo) -> str:
-    return f"{title or UNTITLED}, {at.astimezone(zone).date()}, note {note_id}"
+def _head(found: NoteHit | Passage, zone: ZoneInfo, mark: str = "") -> str:
+    """Title, day and number of a note; a terminal shows as much of the title as fits a line."""
+    title = tables.plain(found.title or UNTITLED)
+    rest = f", {found.created_at.astimezone(zone).date()}, note {found.note_id}"
+    if sys.stdout.isatty():
+        room = shutil.get_terminal_size().columns - len(mark) - len(rest)
+        title = shorten(title, max(room, tables.NARROWEST))
+    return f"{mark}{title}{rest}"
 
 
 def _scores(hit: NoteHit) -> str:

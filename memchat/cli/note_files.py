@@ -12,10 +12,10 @@ import typer
 from memchat.cli import note_details, tables, text_input
 from memchat.cli.options import App, Json, User, open_store
 from memchat.errors import InputError
-from memchat.types import to_json
+from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.app.notes import Notes
+    from memchat.app.results import FilesAdded
 
 Title = Annotated[str | None, typer.Option("--title", help="Its title.", show_default=False)]
 
@@ -38,7 +38,7 @@ def add(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="FILE…",
+            metavar="FILE",
             help="Files, or folders with all files in them; - for a text on standard input.",
             show_default=False,
         ),
@@ -136,7 +136,8 @@ def _add_files(user: str, app: str, files: list[Path], *, as_json: bool) -> None
             tables.notice("stopped; what was added is kept, and adding it all again goes on there")
             raise
         if as_json:
-            tables.print_json(to_json(done) | {"added": [*map(note_details.without_text, done.added)]})
+            added = [note_details.without_text(note) for note in done.added]
+            tables.print_json(to_json(done) | {"added": added})
         for note in () if as_json else done.added:
             print(tables.plain(f"{note.id}  {note.title or note_details.UNTITLED}"))
         for failure in done.failed:
@@ -144,3 +145,11 @@ def _add_files(user: str, app: str, files: list[Path], *, as_json: bool) -> None
         tables.notice(_counts(done))
     if done.failed:
         raise typer.Exit(1)
+
+
+def _counts(done: FilesAdded) -> str:
+    """How many files were added, were here already, and failed."""
+    parts = [f"{counted(len(done.added), 'note')} added"]
+    parts += [f"{done.unchanged:,} unchanged"] if done.unchanged else []
+    parts += [f"{len(done.failed):,} failed"] if done.failed else []
+    return ", ".join(parts)

@@ -122,8 +122,14 @@ def search(
     """
     with open_store() as mc:
         notes, zone = known_app(mc, user, app).notes, mc.settings.zone
-        period = _period(since, until, zone)
-        found = notes.search(query, limit=limit, type=note_type, include_text=True, **period)
+        found = notes.search(
+            query,
+            limit=limit,
+            type=note_type,
+            since=_begin(since, zone),
+            until=_end(until, zone),
+            include_text=True,
+        )
         if found.degraded:
             tables.notice(found.degraded)
         if as_json:
@@ -156,9 +162,13 @@ def ask(
     """
     with open_store() as mc:
         notes, zone = known_app(mc, user, app).notes, mc.settings.zone
-        mode = "summary" if summary else "answer"
-        period = _period(since, until, zone)
-        answer = notes.ask(question, mode=mode, type=note_type, **period)
+        answer = notes.ask(
+            question,
+            mode="summary" if summary else "answer",
+            type=note_type,
+            since=_begin(since, zone),
+            until=_end(until, zone),
+        )
         if answer.degraded:
             tables.notice(answer.degraded)
         for line in mc.address_notices():
@@ -181,9 +191,7 @@ def edit(
     app: App = "default",
     text: Annotated[
         str | None,
-        typer.Option(
-            "--text", help="The new text; - for standard input.", show_default=False
-        ),
+        typer.Option("--text", help="The new text; - for standard input.", show_default=False),
     ] = None,
     title: note_files.Title = None,
     as_json: Json = False,
@@ -223,12 +231,12 @@ def delete(
         backup.tell_forgotten(mc)
 
 
-def _period(since: date | None, until: date | None, zone: ZoneInfo) -> dict[str, datetime | None]:
-    """The days as times, from the beginning of the first to the end of the last."""
-    return {
-        "since": None if since is None else datetime.combine(since, time.min, zone),
-        "until": None if until is None else datetime.combine(until, time.max, zone),
-    }
+def _begin(day: date | None, zone: ZoneInfo) -> datetime | None:
+    return None if day is None else datetime.combine(day, time.min, zone)
+
+
+def _end(day: date | None, zone: ZoneInfo) -> datetime | None:
+    return None if day is None else datetime.combine(day, time.max, zone)
 
 
 def _stream(answer: NotesAnswer) -> None:
