@@ -32,13 +32,11 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
-    from memchat.notes.ask import NotesAnswer
+    from memchat.notes.notes_answer import NotesAnswer
 
 log = logging.getLogger(__name__)
 
 RANKINGS = ("weighted", "rrf")
-MOST = 200
-"""Passages that a summary reads at most."""
 
 
 class Notes(Room):
@@ -184,38 +182,23 @@ class Notes(Room):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> NotesAnswer:
         """Answer a question from the notes; iterate over the result, or call its ``read``.
 
-        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that speak of the
-        subject. The answer names its passages by number, and ``cited`` gives these. Where nothing
-        was found, or no model is set up, no model is asked. Raises InputError for an empty
-        question; reading raises ProviderError where the model fails.
+        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that may speak of
+        the subject. The answer names notes by number, and its ``cited`` gives these. Days that the
+        question names ("last week") come first; ``since`` and ``until`` leave out all others. A
+        summary of many notes takes several calls: its ``plan`` tells how many before it is read,
+        and ``on_progress`` is called after each. Where no note speaks of the question, or no model
+        is set up, no model is asked. Raises InputError for an empty question or a bad limit;
+        reading raises ProviderError where the model fails.
         """
-        from memchat.notes.ask import Asking, NotesAnswer
-        from memchat.notes.passages import numbered
+        from memchat.app.note_questions import NoteQuestions
 
-        check_choice(mode, ("answer", "summary"), "mode")
-        found = self._passages(question, limit if mode == "answer" else MOST, type, since, until)
-        sure = [hit for hit in found.hits if hit.confident]
-        passages = numbered(sure)
-        model = self._assembly.chat_model()
-        asking = Asking(model, self._assembly.prompts, self._settings, self._clock())
-        give = asking.summary if mode == "summary" else asking.answer
-        self.mark_as_read([passage.chunk_id for passage in passages])
-        return NotesAnswer(passages, give(question, passages), found.degraded)
-
-    def _passages(
-        self,
-        question: str,
-        limit: int,
-        type: str | None,
-        since: datetime | None,
-        until: datetime | None,
-    ) -> NotesFound:
-        return self.search(
-            question, limit=limit, type=type, since=since, until=until, include_text=True
-        )
+        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        asked = NoteQuestions(self._assembly, self._scope)
+        return asked.ask(question, mode, limit, wanted, on_progress)
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
         """Change text or title of a note; what is not given stays. Only chunks whose text changed

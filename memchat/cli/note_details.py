@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from memchat.cli import tables
 from memchat.cli.text_width import shorten
-from memchat.types import Note, NoteHit, counted, to_json
+from memchat.types import Note, NoteHit, NoteSource, counted, to_json
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
     from memchat.app.notes import Notes
-    from memchat.notes.passages import Passage
 
 HEADINGS = ("id", "date", "type", "title", "state")
 UNTITLED = "Untitled"
@@ -82,7 +81,7 @@ def print_hits(hits: Iterable[NoteHit], query: str, zone: ZoneInfo, *, scores: b
         tables.print_text(_passage(hit.text or "", query), indent="  ")
 
 
-def sources(cited: Iterable[Passage], zone: ZoneInfo) -> list[str]:
+def sources(cited: Iterable[NoteSource], zone: ZoneInfo) -> list[str]:
     """The sources that an answer names, a line each with the number that it names them by."""
     return [_head(one, zone, f"[{one.number}] ") for one in cited]
 
@@ -95,7 +94,7 @@ def print_kept(note: Note, as_json: bool) -> None:
         print(note.id)
 
 
-def _head(found: NoteHit | Passage, zone: ZoneInfo, mark: str = "") -> str:
+def _head(found: NoteHit | NoteSource, zone: ZoneInfo, mark: str = "") -> str:
     """Title, day and number of a note; a terminal shows as much of the title as fits a line."""
     title = tables.plain(found.title or UNTITLED)
     rest = f", {found.created_at.astimezone(zone).date()}, note {found.note_id}"

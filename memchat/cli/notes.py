@@ -21,13 +21,16 @@ from memchat.cli.options import (
     known_app,
     open_store,
 )
-from memchat.errors import MemChatError
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
-    from memchat.notes.ask import NotesAnswer
+    from memchat.cli.progress import ProgressLine
+    from memchat.notes.notes_answer import NotesAnswer
+
+MANY_CALLS = 5
+"""Calls of a model beyond which a person is asked before an answer is made."""
 
 app = group("Keep memos and documents, search them, and ask them questions.")
 
@@ -152,6 +155,7 @@ def ask(
     note_type: OfType = None,
     since: Since = None,
     until: Until = None,
+    yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Answer a question from the notes, and name the notes that the answer is taken from.
@@ -160,6 +164,9 @@ def ask(
 
     Example: memchat notes ask "What did I say about the budget last week?"
     """
+    from memchat.cli.progress import ProgressLine
+
+    line = ProgressLine()
     with open_store() as mc:
         notes, zone = known_app(mc, user, app).notes, mc.settings.zone
         answer = notes.ask(
@@ -168,20 +175,27 @@ def ask(
             type=note_type,
             since=_begin(since, zone),
             until=_end(until, zone),
+            on_progress=line.update,
         )
-        if answer.degraded:
-            tables.notice(answer.degraded)
-        for line in mc.address_notices():
-            tables.notice(line)
+        for told in (answer.degraded, *mc.address_notices()):
+            if told:
+                tables.notice(told)
+        if answer.plan.calls > MANY_CALLS:
+            effort = f"{counted(len(answer.sources), 'note')} may speak of it: {answer.plan.effort}"
+            confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
         if as_json:
-            text = answer.read()
+            with line:
+                text = answer.read()
             cited = [to_json(source) for source in answer.cited]
-            tables.print_json({"text": text, "cited": cited, "degraded": answer.degraded})
+            more = {"degraded": answer.degraded, "cut": answer.cut}
+            tables.print_json({"text": text, "cited": cited} | more)
             return
-        _stream(answer)
-        lines = note_details.sources(answer.cited, zone)
-        if lines:
-            print("\n".join(["", *lines]))
+        _stream(answer, line)
+        if answer.cut:
+            tables.notice(answer.cut)
+        sources = note_details.sources(answer.cited, zone)
+        if sources:
+            print("\n".join(["", *sources]))
 
 
 @app.command()
@@ -239,15 +253,14 @@ def _end(day: date | None, zone: ZoneInfo) -> datetime | None:
     return None if day is None else datetime.combine(day, time.max, zone)
 
 
-def _stream(answer: NotesAnswer) -> None:
-    """Print an answer as it comes in."""
-    started = False
+def _stream(answer: NotesAnswer, line: ProgressLine) -> None:
+    """Print an answer as it comes in, after the progress of what is read for it."""
+    pieces = iter(answer)
+    with line:
+        first = next(pieces, "")
     try:
-        for piece in answer:
+        print(tables.plain(first), end="", flush=True)
+        for piece in pieces:
             print(tables.plain(piece), end="", flush=True)
-            started = True
-    except (KeyboardInterrupt, MemChatError):
-        if started:
-            print(flush=True)
-        raise
-    print(flush=True)
+    finally:
+        print(flush=True)
