@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from memchat.cli import tables
 from memchat.cli.text_width import shorten
-from memchat.types import Note, NoteHit, NoteSource, counted, to_json
+from memchat.types import Note, NoteHit, NoteSource, NotesReport, counted, to_json
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -92,6 +92,33 @@ def print_kept(note: Note, as_json: bool) -> None:
         tables.print_json(to_json(note))
     else:
         print(note.id)
+
+
+def report_json(found: NotesReport) -> dict[str, Any]:
+    """A report as JSON."""
+    types = {name: to_json(counts) for name, counts in found.types.items()}
+    return to_json(found) | {"types": types}
+
+
+def print_report(found: NotesReport) -> None:
+    """Print how many notes there are of each type, what waits, and which were never read."""
+    rows = [
+        (name, counts.notes, counts.chunks, counts.matches, counts.reads)
+        for name, counts in found.types.items()
+    ]
+    tables.print_table(("type", "notes", "chunks", "found", "read"), rows, none="")
+    if found.waiting:
+        waiting = counted(found.waiting, "note")
+        print(f"\nnot found by meaning yet: {waiting}; memchat jobs run makes the vectors now")
+    if found.failed:
+        failed = counted(found.failed, "note")
+        print(f"\nvectors could not be made: {failed}; memchat jobs retry tries again")
+    if found.unread:
+        print("\nFound by searches and never read:")
+        unread = [
+            (use.matches, use.note_id, use.type, use.title or UNTITLED) for use in found.unread
+        ]
+        tables.print_table(("found", "note", "type", "title"), unread, none="")
 
 
 def _head(found: NoteHit | NoteSource, zone: ZoneInfo, mark: str = "") -> str:

@@ -245,6 +245,46 @@ def delete(
         backup.tell_forgotten(mc)
 
 
+@app.command()
+def reindex(user: User, app: App = "default", as_json: Json = False) -> None:
+    """Cut all notes anew for the embedding model in use, and make the vectors that are lacking.
+
+    What did not change stays. It may be stopped at any time and run again. Prints how many notes
+    have other passages now.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    with open_store() as mc, ProgressLine() as line:
+        changed = known_app(mc, user, app).notes.reindex(on_progress=line.update).count
+    if as_json:
+        tables.print_json({"changed": changed})
+    else:
+        print(changed)
+
+
+@app.command()
+def report(
+    user: User,
+    app: App = "default",
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="How many notes that nobody read to list.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show how many notes there are, how they are used, and what waits to be done.
+
+    A note that searches often find and nobody reads may only be in the way.
+    """
+    with open_store() as mc:
+        found = known_app(mc, user, app).notes.report(top=limit)
+        if as_json:
+            tables.print_json(note_details.report_json(found))
+        elif not found.types:
+            tables.notice(f"no notes of {user} in {app}; memchat notes add keeps some")
+        else:
+            note_details.print_report(found)
+
+
 def _begin(day: date | None, zone: ZoneInfo) -> datetime | None:
     return None if day is None else datetime.combine(day, time.min, zone)
 
