@@ -45,8 +45,7 @@ WRITERS = {
     "notes add": "--text 'The boiler is old.'",
     "notes edit": "1 --title Home",
     "notes delete": "1 --yes",
-    "notes search": "train",
-    "notes ask": "train",
+    "notes reindex": "",
     "sessions keep": "1",
     "sessions end": "1",
     "sessions read-all": "1",
@@ -65,8 +64,7 @@ WRITERS = {
     "services migrate": "hash/words",
     "services rm": "1 --force",
 }
-"""Every command that writes to the store, with what it is told. A search in notes counts what it
-finds."""
+"""Every command that writes to the store, with what it is told."""
 READERS = {
     "recall": "Lisbon",
     "why": "",
@@ -75,6 +73,9 @@ READERS = {
     "memories history": "1",
     "notes list": "",
     "notes show": "1",
+    "notes search": "train",
+    "notes ask": "train",
+    "notes report": "",
     "sessions list": "",
     "sessions show": "1",
     "apps list": "",
