@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 
 from memchat import MemChat
 from memchat.store import apps, note_files
+from tests.support.private import database
 from tests.support.store import NOON
 
 
@@ -17,7 +18,7 @@ def test_the_notes_below_a_folder_are_found_by_their_paths(mc: MemChat) -> None:
     ana.notes.add("Words.", external_id="/home/ana/n/memo")
     ana.notes.add("Words.", type="file", external_id=7)
 
-    with mc._assembly.database.read() as tx:
+    with database(mc).read() as tx:
         own = apps.find(tx, ana.scope).own
         assert own is not None
         found = note_files.paths_below(tx, own, PurePath("/home/ana/n"))
@@ -31,7 +32,7 @@ def test_the_date_of_a_note_follows_its_file(mc: MemChat, tmp_path: Path) -> Non
     assert note is not None
     later = datetime(2026, 6, 1, 8, 30, 0, 123456, tzinfo=UTC)
 
-    with mc._assembly.database.write() as tx:
+    with database(mc).write() as tx:
         note_files.set_date(tx, note.id, later)
 
     assert mc.user("ana").notes.get(note.id).created_at == later

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import PurePath
 
 from memchat.errors import InputError
-from memchat.notes.files import markdown, plain_text
+from memchat.notes.files import child, markdown, plain_text, subtitles
 from memchat.notes.files.document import Document, short_title
 from memchat.types import clean_text
 
@@ -16,11 +17,17 @@ MB = 1_000_000
 MOST_BYTES = 10 * MB
 """Of a file that is text: more than any book."""
 
+_MOST_BYTES_OF = {".pdf": 100 * MB, ".docx": 100 * MB}
+"""With pictures."""
+
 _READERS: dict[str, Reader] = {
     ".txt": plain_text.read,
     ".text": plain_text.read,
     ".md": markdown.read,
     ".markdown": markdown.read,
+    ".srt": subtitles.read,
+    ".vtt": subtitles.read,
+    **{ending: partial(child.read, ending) for ending in child.READERS},
 }
 
 
@@ -31,7 +38,7 @@ def is_known(name: str) -> bool:
 
 def most_bytes(name: str) -> int:
     """The size up to which a file with such a name is read."""
-    return MOST_BYTES
+    return _MOST_BYTES_OF.get(_ending(name), MOST_BYTES)
 
 
 def read(name: str, data: bytes) -> Document:
