@@ -18,13 +18,14 @@ NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
 Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError
-FetchedModel Finding Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone
-Learned LongMessage MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions
-Message Messages MigrationResult NewNote NotFound Note NoteCounts NoteHit NoteUse Notes
-NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
-ProviderError Question Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError
-Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session Sessions Settings
-StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
+FetchedModel FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem InputError
+Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
+MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NewNote NotFound Note
+NoteCounts NoteHit NoteUse Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place
+PluginInfo Progress PromptContext ProviderError Question Recalled Refusal RefusedRecord Reply
+ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo
+Services Session Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal
+UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
