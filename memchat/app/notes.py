@@ -18,13 +18,11 @@ from memchat.store import chunks, notes
 from memchat.store.chunks import NewChunk
 from memchat.store.notes import Filter, NewNote
 from memchat.types import ExternalId, Note, NotesFound, clean_text, one_line
+from memchat.types.note import PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 if TYPE_CHECKING:
     from memchat.notes.ask import NotesAnswer
 
-PROFILES = ("memo", "document")
-TITLE_LIMIT = 200
-TYPE_LIMIT = 40
 MOST = 200
 """Passages that a summary reads at most."""
 
@@ -202,7 +200,7 @@ class Notes(Room):
             note = self._found_note(tx, note_id)
             app_id = notes.app_id_of(tx, note_id)
             assert app_id is not None
-            notes.remove(tx, app_id, note)
+            notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
         purge.scrub(self._database)

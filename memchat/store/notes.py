@@ -10,9 +10,10 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.store import chunks, embeddings, raw_sql
+from memchat.store import chunks, embeddings, raw_sql, tombstones
 from memchat.store.chunks import NoteOf
 from memchat.store.schema import utc_text
+from memchat.store.tombstones import Mark
 from memchat.types.note import ExternalId, Note, NoteHit
 
 _IN = "IN (SELECT value FROM json_each(?))"
@@ -60,11 +61,13 @@ class Filter:
 
 def put(tx: Connection, app_id: int, new: NewNote, now: datetime) -> tuple[int, bool]:
     """Store a note, or the new text and title of the one with this type and external id; its id,
-    and whether it was new. The date stays as it was first given."""
+    and whether it was new. The date stays as it was first given. One that was deleted is no longer
+    known as deleted."""
     key = json.dumps(new.external_id)
     sql = "SELECT id FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
     found = raw_sql.rows(tx, sql, app_id, new.type, key)
     if not found:
+        tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
         values = {"title": new.title, "content": new.text, "profile": new.profile}
         times = {"created_at": new.created_at}
         row = {"app_id": app_id, "type": new.type, "external_id": key, **values, **times}
@@ -139,13 +142,19 @@ def count(tx: Connection, app_ids: Sequence[int]) -> int:
     return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
-def remove(tx: Connection, app_id: int, note: Note) -> None:
+def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
     """Delete a note with its chunks, keyword rows, vectors and jobs. Its words stay in the bytes
-    of the file until the store is scrubbed."""
+    of the file until the store is scrubbed. A tombstone stays, of its type and external id."""
+    tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
     gone = chunks.remove(tx, of(note, app_id))
     raw_sql.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
     raw_sql.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     embeddings.remove_unused(tx, gone)
+
+
+def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
+    """When the note of this type and external id was deleted; None if it was not."""
+    return next(iter(tombstones.find(tx, [app_id], [_mark(type, external_id)]).values()), None)
 
 
 def of(note: Note, app_id: int) -> NoteOf:
@@ -185,6 +194,10 @@ def hits(tx: Connection, scores: dict[int, dict[str, Any]], *, with_text: bool) 
     """These chunks as search results, in the order of ``scores``, which has the parts of each."""
     found = {row[0]: row for row in raw_sql.rows(tx, _HIT, raw_sql.json_list(scores))}
     return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
+
+
+def _mark(type: str, external_id: ExternalId) -> Mark:
+    return "note", f"{type}\n{json.dumps(external_id)}"
 
 
 def _hit(row: Any, parts: dict[str, Any], with_text: bool) -> NoteHit:

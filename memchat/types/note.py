@@ -5,6 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+PROFILES = ("memo", "document")
+"""How a note may be cut into chunks."""
+TITLE_LIMIT = 200
+"""Characters."""
+TYPE_LIMIT = 40
+"""Characters."""
 ExternalId = int | str
 """The id of a note in the program that it comes from."""
 

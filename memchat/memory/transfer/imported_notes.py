@@ -1,0 +1,71 @@
+"""Writing the notes of an export: a note is known by its type and external id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from memchat.memory.context import Context
+from memchat.memory.transfer.record_check import Values
+from memchat.store import chunks, jobs, notes
+from memchat.store.chunks import NewChunk, NoteOf
+from memchat.types import Note
+
+Cut = Callable[[str, str], Sequence[NewChunk]]
+"""The chunks of a text, for a profile."""
+
+
+@dataclass(slots=True)
+class ImportedNotes:
+    """The notes of one import. Their chunks are made anew."""
+
+    ctx: Context
+    cut: Cut
+    _written: dict[int, int] = field(default_factory=dict)
+    """New and changed notes, each with its scope row."""
+
+    def find(self, app_id: int, values: Values) -> Note | None:
+        """The note that this is, as it is here."""
+        return notes.by_external_id(self.ctx.tx, app_id, values["type"], values["external_id"])
+
+    def is_deleted(self, app_id: int, values: Values) -> bool:
+        """Whether the note was deleted here, and was not changed elsewhere since."""
+        gone = notes.deleted_at(self.ctx.tx, app_id, values["type"], values["external_id"])
+        return gone is not None and not _later(values["updated_at"], gone)
+
+    def add_chunks(self, note_id: int, app_id: int, values: Values) -> None:
+        """Write the chunks of a new note, whose row is there, with their counts."""
+        self._write_chunks(note_id, app_id, values)
+        chunks.set_counts(self.ctx.tx, note_id, values["counts"] or {})
+
+    def update(self, note: Note, app_id: int, values: Values) -> bool:
+        """Give a known note the text and title of the file if they were changed there later than
+        here; whether they were."""
+        if not _later(values["updated_at"], note.updated_at):
+            return False
+        title, words = values["title"], values["content"]
+        if (title, words) == (note.title, note.text):
+            return False
+        tx = self.ctx.tx
+        notes.change(tx, note.id, title, words, values["profile"], values["updated_at"])
+        notes.mark_missing(tx, [note.id], values["missing"])
+        self._write_chunks(note.id, app_id, values)
+        return True
+
+    def queue(self) -> int:
+        """Queue what makes the vectors; for how many notes."""
+        for note_id, app_id in self._written.items():
+            jobs.enqueue(self.ctx.tx, "note", app_id, note_id, self.ctx.now)
+        return len(self._written)
+
+    def _write_chunks(self, note_id: int, app_id: int, values: Values) -> None:
+        words = values["content"]
+        own = (values["title"], words, values["pair_id"], values["parent_id"])
+        note = NoteOf(note_id, app_id, values["type"], *own)
+        chunks.replace(self.ctx.tx, note, self.cut(words, values["profile"]), self.ctx.now)
+        self._written[note_id] = app_id
+
+
+def _later(changed: datetime | None, than: datetime | None) -> bool:
+    return changed is not None and (than is None or changed > than)

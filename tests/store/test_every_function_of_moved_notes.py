@@ -1,0 +1,71 @@
+"""The contract of a store: what the export and import of notes call, run once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memchat.store import apps, chunks, notes
+from memchat.store.chunks import NewChunk, NoteOf
+from memchat.store.notes import NewNote
+from memchat.types import Scope
+from tests.support.rows import ANA
+from tests.support.store import NOON
+
+LATER = NOON + timedelta(days=1)
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def put(tx, own: int, external_id: int | str, text: str = "forty") -> int:
+    new = NewNote("memo", external_id, None, text, NOON, "memo")
+    note_id, _ = notes.put(tx, own, new, NOON)
+    chunks.replace(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)], NOON)
+    return note_id
+
+
+def test_a_deleted_note_is_known_by_type_and_id_until_it_is_put_again(tx, own) -> None:
+    note = notes.get(tx, [own], put(tx, own, 7))
+    assert note is not None and notes.by_external_id(tx, own, "memo", 7) == note
+    notes.remove(tx, own, note, LATER)
+    assert notes.by_external_id(tx, own, "memo", 7) is None
+    assert notes.deleted_at(tx, own, "memo", 7) == LATER
+    assert notes.deleted_at(tx, own, "memo", "7") is None
+    assert notes.deleted_at(tx, own, "file", 7) is None
+    assert notes.deleted_at(tx, apps.ensure(tx, Scope("bo"), NOON)[0], "memo", 7) is None
+    put(tx, own, 7)
+    assert notes.deleted_at(tx, own, "memo", 7) is None
+
+
+def test_a_note_is_changed_and_its_file_is_missing_or_not(tx, own) -> None:
+    note_id = put(tx, own, "a.md")
+    notes.mark_missing(tx, [note_id], True)
+    found = notes.get(tx, [own], note_id)
+    assert found is not None and found.missing
+    notes.change(tx, note_id, "Budget", "fifty", "document", LATER)
+    found = notes.get(tx, [own], note_id)
+    assert found is not None and not found.missing
+    assert (found.title, found.text, found.profile, found.updated_at) == (
+        "Budget",
+        "fifty",
+        "document",
+        LATER,
+    )
+
+
+def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
+    note_id = put(tx, own, 7)
+    chunks.set_counts(tx, note_id, {chunks.text_hash("forty"): (3, 2), "unknown": (9, 9)})
+    (hit,) = notes.hits(
+        tx,
+        {
+            chunk_id: {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
+            for chunk_id, _ in chunks.of_notes(tx, [note_id])[note_id]
+        },
+        with_text=False,
+    )
+    assert (hit.match_count, hit.read_count) == (3, 2)
