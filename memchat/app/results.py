@@ -26,6 +26,7 @@ class Deleted:
     memories: int
     sessions: int = 0
     apps: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -363,7 +363,8 @@ class User(Room):
                 self._assembly.drop_vectors(tx, stale)
                 count += gone
         purge.scrub(self._database)
-        return Deleted(count, sum(app.sessions for app in held), apps=len(held))
+        talks, noted = sum(app.sessions for app in held), sum(app.notes for app in held)
+        return Deleted(count, talks, apps=len(held), notes=noted)
 
     def _catch_up(self) -> None:
         """End what other processes left open, and do the person's work that is due."""

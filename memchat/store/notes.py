@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.store import chunks, embeddings, raw_sql, tombstones
+from memchat.store import chunks, embeddings, index_changes, keywords, raw_sql, tombstones
 from memchat.store.chunks import NoteOf
 from memchat.store.schema import utc_text
 from memchat.store.tombstones import Mark
@@ -150,6 +150,20 @@ def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
     raw_sql.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
     raw_sql.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     embeddings.remove_unused(tx, gone)
+
+
+def remove_all(tx: Connection, app_id: int) -> None:
+    """Delete all notes of a scope row with their chunks, keyword rows and vectors; none leaves a
+    tombstone."""
+    sql = (
+        "DELETE FROM chunks WHERE source_id IN (SELECT id FROM sources WHERE app_id = ?)"
+        " RETURNING id, hash"
+    )
+    gone = raw_sql.rows(tx, sql, app_id)
+    keywords.remove(tx, "chunks", [row[0] for row in gone])
+    index_changes.record(tx, app_id, "chunks", [row[0] for row in gone])
+    embeddings.remove_unused(tx, [row[1] for row in gone])
+    raw_sql.rows(tx, "DELETE FROM sources WHERE app_id = ?", app_id)
 
 
 def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:

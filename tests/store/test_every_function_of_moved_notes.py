@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from memchat.store import apps, chunks, notes
+from memchat.store import apps, chunks, keywords, notes
 from memchat.store.chunks import NewChunk, NoteOf
 from memchat.store.notes import NewNote
 from memchat.types import Scope
@@ -69,3 +69,14 @@ def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
         with_text=False,
     )
     assert (hit.match_count, hit.read_count) == (3, 2)
+
+
+def test_all_notes_of_an_app_go_with_their_chunks_and_keywords(tx, own) -> None:
+    other = apps.ensure(tx, Scope("bo"), NOON)[0]
+    for app_id, external_id in ((own, 7), (own, 8), (other, 7)):
+        put(tx, app_id, external_id)
+    notes.remove_all(tx, own)
+    assert notes.count(tx, [own]) == 0 and notes.count(tx, [other]) == 1
+    assert keywords.count(tx, "chunks") == 1
+    assert notes.deleted_at(tx, own, "memo", 7) is None
+    assert [app.notes for app in apps.of_user(tx, "bo")] == [1]
