@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 from memchat.assembly import Assembly
 from memchat.errors import MemChatError
 from memchat.memory.transfer import record_check
+from memchat.memory.transfer.imported_notes import CutText
 from memchat.notes.index import Cutter
 from memchat.store import apps, notes, record_kinds
-from memchat.store.chunks import NewChunk
 from memchat.types import Progress, Scope
 
 _EVERY = 100
@@ -29,7 +29,7 @@ class NoteCuts:
     assembly: Assembly
     scope: Scope
     _cutter: Cutter = field(init=False)
-    _cuts: dict[tuple[str, str], Sequence[NewChunk]] = field(default_factory=dict)
+    _cuts: dict[tuple[str, str], CutText] = field(default_factory=dict)
     """By the hash of the text, and the profile."""
 
     def __post_init__(self) -> None:
@@ -55,11 +55,11 @@ class NoteCuts:
                     spent = monotonic() - began
                     progress(Progress(done, max(expected, done), spent, unit="notes"))
 
-    def parts(self, text: str, profile: str) -> Sequence[NewChunk]:
+    def cut(self, text: str, profile: str) -> CutText:
         """The chunks of a text; it is cut now if it was not prepared."""
         key = (hashlib.sha256(text.encode()).hexdigest(), profile)
         if key not in self._cuts:
-            self._cuts[key] = self._cutter.parts(text, profile)
+            self._cuts[key] = CutText(self._cutter.parts(text, profile), self._cutter.model)
         return self._cuts[key]
 
     def _take(self, tx: Connection, record: Mapping[str, Any]) -> bool:
@@ -73,5 +73,5 @@ class NoteCuts:
             known = notes.by_external_id(tx, app_id, values["type"], values["external_id"])
             if known is not None and known.text == values["content"]:
                 return False
-        self.parts(values["content"], values["profile"])
+        self.cut(values["content"], values["profile"])
         return True

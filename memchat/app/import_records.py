@@ -46,7 +46,7 @@ def import_file(
             assembly,
             scope,
             source.lines,
-            cut=cuts.parts,
+            cut=cuts.cut,
             expected=sum(source.contains.values()),
             dry_run=dry_run,
             progress=progress,

@@ -137,7 +137,7 @@ def test_a_file_of_before_there_were_notes_is_still_imported(ana, file, mc) -> N
 @pytest.mark.parametrize(
     ("field", "value", "why"),
     [
-        ("content", " \n ", "its content is empty"),
+        ("content", " \n ", "its content has no words"),
         ("content", 7, "its content is not a text"),
         ("title", "x" * 201, "the title is 201 characters long"),
         ("type", "", "the type is empty"),
@@ -146,6 +146,7 @@ def test_a_file_of_before_there_were_notes_is_still_imported(ana, file, mc) -> N
         ("external_id", [1], "its external_id is neither a text nor a whole number"),
         ("external_id", "\ud83d", "half a character"),
         ("profile", "poem", "its profile must be one of memo, document"),
+        ("external_id", "", "its external_id does not have 1 to 4096 characters"),
         ("pair_id", 2**63, "its pair_id is not between"),
         ("created_at", "2026-05-01T12:00:00", "its created_at is not of the form"),
         ("missing", 0, "its missing is not true or false"),

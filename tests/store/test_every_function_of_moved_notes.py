@@ -8,8 +8,7 @@ import pytest
 
 from memchat.store import apps, chunks, keywords, notes
 from memchat.store.chunks import NewChunk, NoteOf
-from memchat.store.notes import NewNote
-from memchat.types import Scope
+from memchat.types import NewNote, Scope
 from tests.support.rows import ANA
 from tests.support.store import NOON
 
@@ -22,8 +21,8 @@ def own(tx) -> int:
 
 
 def put(tx, own: int, external_id: int | str, text: str = "forty") -> int:
-    new = NewNote("memo", external_id, None, text, NOON, "memo")
-    note_id, _ = notes.put(tx, own, new, NOON)
+    new = NewNote(text, external_id=external_id, created_at=NOON)
+    note_id, _ = notes.put(tx, own, new, NOON, sized_for=None)
     chunks.replace(tx, NoteOf(note_id, own, "memo", None, text), [NewChunk(0, len(text), 1)], NOON)
     return note_id
 
@@ -46,15 +45,11 @@ def test_a_note_is_changed_and_its_file_is_missing_or_not(tx, own) -> None:
     notes.mark_missing(tx, [note_id], True)
     found = notes.get(tx, [own], note_id)
     assert found is not None and found.missing
-    notes.change(tx, note_id, "Budget", "fifty", "document", LATER)
+    new = NewNote("fifty", "Budget", "memo", "a.md", profile="document")
+    assert notes.put(tx, own, new, LATER, sized_for="a model") == (note_id, True)
     found = notes.get(tx, [own], note_id)
     assert found is not None and not found.missing
-    assert (found.title, found.text, found.profile, found.updated_at) == (
-        "Budget",
-        "fifty",
-        "document",
-        LATER,
-    )
+    assert (found.text, found.title, found.updated_at) == ("fifty", "Budget", LATER)
 
 
 def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:

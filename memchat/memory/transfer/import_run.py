@@ -111,7 +111,7 @@ class ImportRun:
         """Complete what was written: links, search texts, queued work. Gives what was done, and the
         scope rows whose saved vector index must be dropped."""
         self._close_session()
-        stale = self._rows.complete(self._ids, embeds=embeds)
+        stale = self._rows.complete(self._ids, embeds=embeds) | self._notes.reworded
         queued = self._notes.queue() if embeds else 0
         done = Imported(
             dict(self._added),
@@ -266,9 +266,10 @@ class ImportRun:
             self._ids.put(record_kinds.NOTE, values["id"], None)
             self._deleted_notes += 1
         else:
+            cut = self._notes.cut_text(values)
             columns = {n: v for n, v in values.items() if n not in record_kinds.NOTE.derived}
-            note_id = self._add(record_kinds.NOTE, columns)
-            self._notes.add_chunks(note_id, app_id, values)
+            note_id = self._add(record_kinds.NOTE, columns | {"sized_for": cut.sized_for})
+            self._notes.add_chunks(note_id, app_id, values, cut)
 
     def _inbox_item(self, values: Values) -> None:
         app_id = self._app_id(values)

@@ -5,15 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 
+from memchat.errors import InputError
 from memchat.memory.context import Context
+from memchat.memory.forgetting import purge
 from memchat.memory.transfer.record_check import Values
 from memchat.store import chunks, jobs, notes
 from memchat.store.chunks import NewChunk, NoteOf
-from memchat.types import Note
+from memchat.types import NewNote, Note
 
-Cut = Callable[[str, str], Sequence[NewChunk]]
-"""The chunks of a text, for a profile."""
+
+class CutText(NamedTuple):
+    """The chunks of a text, and the embedding model that reads each of them whole."""
+
+    parts: Sequence[NewChunk]
+    sized_for: str | None
+
+
+Cut = Callable[[str, str], CutText]
+"""Cuts a text for a profile."""
 
 
 @dataclass(slots=True)
@@ -22,6 +33,8 @@ class ImportedNotes:
 
     ctx: Context
     cut: Cut
+    reworded: set[int] = field(default_factory=set)
+    """The scope rows of the notes that have another text now."""
     _written: dict[int, int] = field(default_factory=dict)
     """New and changed notes, each with its scope row."""
 
@@ -34,23 +47,31 @@ class ImportedNotes:
         gone = notes.deleted_at(self.ctx.tx, app_id, values["type"], values["external_id"])
         return gone is not None and not _later(values["updated_at"], gone)
 
-    def add_chunks(self, note_id: int, app_id: int, values: Values) -> None:
+    def cut_text(self, values: Values) -> CutText:
+        """The chunks of a note. Raises InputError for one without words."""
+        found = self.cut(values["content"], values["profile"])
+        if not found.parts:
+            raise InputError("its content has no words")
+        return found
+
+    def add_chunks(self, note_id: int, app_id: int, values: Values, cut: CutText) -> None:
         """Write the chunks of a new note, whose row is there, with their counts."""
-        self._write_chunks(note_id, app_id, values)
+        self._write_chunks(note_id, app_id, values, cut)
         chunks.set_counts(self.ctx.tx, note_id, values["counts"] or {})
 
     def update(self, note: Note, app_id: int, values: Values) -> bool:
         """Give a known note the text and title of the file if they were changed there later than
         here; whether they were."""
-        if not _later(values["updated_at"], note.updated_at):
+        changed_at, title, words = values["updated_at"], values["title"], values["content"]
+        if not _later(changed_at, note.updated_at) or (title, words) == (note.title, note.text):
             return False
-        title, words = values["title"], values["content"]
-        if (title, words) == (note.title, note.text):
-            return False
-        tx = self.ctx.tx
-        notes.change(tx, note.id, title, words, values["profile"], values["updated_at"])
+        tx, cut = self.ctx.tx, self.cut_text(values)
+        new = NewNote(words, title, note.type, note.external_id, profile=values["profile"])
+        notes.put(tx, app_id, new, changed_at, sized_for=cut.sized_for)
         notes.mark_missing(tx, [note.id], values["missing"])
-        self._write_chunks(note.id, app_id, values)
+        self._write_chunks(note.id, app_id, values, cut)
+        self.reworded.add(app_id)
+        purge.request_scrub(tx)
         return True
 
     def queue(self) -> int:
@@ -59,11 +80,10 @@ class ImportedNotes:
             jobs.enqueue(self.ctx.tx, "note", app_id, note_id, self.ctx.now)
         return len(self._written)
 
-    def _write_chunks(self, note_id: int, app_id: int, values: Values) -> None:
-        words = values["content"]
-        own = (values["title"], words, values["pair_id"], values["parent_id"])
+    def _write_chunks(self, note_id: int, app_id: int, values: Values, cut: CutText) -> None:
+        own = (values["title"], values["content"], values["pair_id"], values["parent_id"])
         note = NoteOf(note_id, app_id, values["type"], *own)
-        chunks.replace(self.ctx.tx, note, self.cut(words, values["profile"]), self.ctx.now)
+        chunks.replace(self.ctx.tx, note, cut.parts, self.ctx.now)
         self._written[note_id] = app_id
 
 

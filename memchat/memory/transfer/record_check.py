@@ -17,7 +17,7 @@ from memchat.memory.facts import manual
 from memchat.store import record_kinds
 from memchat.store.record_kinds import EXTERNAL_IDS, RecordKind
 from memchat.types import EVERY_APP, MEMORY_TYPES, clean_text, one_line
-from memchat.types.note import PROFILES, TITLE_LIMIT, TYPE_LIMIT
+from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 Values = dict[str, Any]
 """The checked fields of a record, as the store takes them."""
@@ -79,8 +79,8 @@ def _check_memory(values: Values) -> None:
 
 def _check_note(values: Values) -> None:
     values["content"] = clean_text(values["content"])
-    if not values["content"].strip():
-        raise InputError("its content is empty")
+    if not 0 < len(str(values["external_id"])) <= ID_LIMIT:
+        raise InputError(f"its external_id does not have 1 to {ID_LIMIT} characters")
     values["type"] = one_line(values["type"], "type", TYPE_LIMIT)
     if values["title"] is not None:
         values["title"] = one_line(values["title"], "title", TITLE_LIMIT)
@@ -117,8 +117,8 @@ def _value(kind: RecordKind, name: str, value: Any) -> Any:
 
 def _check_number(kind: RecordKind, name: str, value: int) -> None:
     least, most = (1 if name == "id" or name in kind.refers else 0), LARGEST_ID
-    if name in kind.derived:  # ids of another program, which SQLite has to hold
-        least, most = -(2**63), 2**63 - 1
+    if name in kind.derived:  # ids of another program
+        least, most = -LARGEST_ID, LARGEST_ID
     if not least <= value <= most:
         raise InputError(f"its {name} is not between {least} and {most}")
 
