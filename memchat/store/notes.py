@@ -82,7 +82,7 @@ def sized_for(tx: Connection, note_id: int) -> str | None:
     return next((row[0] for row in raw_sql.rows(tx, sql, note_id)), None)
 
 
-def size_for(tx: Connection, note_ids: Iterable[int], model: str) -> None:
+def size_for(tx: Connection, note_ids: Iterable[int], model: str | None) -> None:
     """Note that this embedding model reads each chunk of these notes whole."""
     sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
     raw_sql.rows(tx, sql, model, raw_sql.json_list(note_ids))
@@ -159,6 +159,11 @@ def count(tx: Connection, app_ids: Sequence[int]) -> int:
     """How many notes these scope rows have."""
     sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
     return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
+
+
+def total(tx: Connection) -> int:
+    """How many notes the store has."""
+    return int(raw_sql.rows(tx, "SELECT count(*) FROM sources")[0][0])
 
 
 def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:

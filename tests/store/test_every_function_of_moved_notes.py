@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from memchat.store import apps, chunks, keywords, notes
+from memchat.store import apps, chunks, keywords, notes, repair
 from memchat.store.chunks import NewChunk, NoteOf
 from memchat.types import NewNote, Scope
 from tests.support.rows import ANA
@@ -75,3 +75,17 @@ def test_all_notes_of_an_app_go_with_their_chunks_and_keywords(tx, own) -> None:
     assert keywords.count(tx, "chunks") == 1
     assert notes.deleted_at(tx, own, "memo", 7) is None
     assert [app.notes for app in apps.of_user(tx, "bo")] == [1]
+
+
+def test_chunks_that_do_not_fit_their_note_are_found_and_strays_removed(tx, own) -> None:
+    right, wrong = put(tx, own, 7), put(tx, own, 8, "fifty")
+    assert notes.total(tx) == 2
+    assert repair.notes_with_wrong_chunks(tx) == repair.chunks_without_note(tx) == []
+    tx.exec_driver_sql("UPDATE chunks SET size = 3 WHERE source_id = ?", (wrong,))
+    assert repair.notes_with_wrong_chunks(tx) == [wrong]
+    (chunk_id, _) = chunks.of_notes(tx, [right])[right][0]
+    repair.remove_chunks(tx, [chunk_id])
+    assert repair.notes_with_wrong_chunks(tx) == [right, wrong]
+    assert keywords.count(tx, "chunks") == 1
+    notes.size_for(tx, [right], "a model")
+    assert notes.sized_for(tx, right) == "a model"
