@@ -85,11 +85,13 @@ def prepare(note: NewNote, embedder: Embedder | None) -> Prepared:
 
 def write(ctx: Context, app_id: int, prepared: Prepared) -> tuple[int, bool]:
     """Store a note, or replace the one of the same type and external id; its id, and whether
-    another text was there before."""
+    other words were there before. Where nothing changes its chunks stay as they are."""
     tx, new = ctx.tx, prepared.note
     note_id, reworded = notes.put(tx, app_id, new, ctx.now, sized_for=prepared.sized_for)
     note = NoteOf(note_id, app_id, new.type, new.title, new.text, new.pair_id, new.parent_id)
-    chunks.replace(tx, note, prepared.parts, ctx.now)
+    linked = new.pair_id is not None or new.parent_id is not None
+    if reworded or linked or chunks.parts(tx, note_id) != prepared.parts:
+        chunks.replace(tx, note, prepared.parts, ctx.now)
     queue(tx, note_id, app_id, ctx.now)
     return note_id, reworded
 

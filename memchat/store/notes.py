@@ -51,10 +51,10 @@ def put(
     tx: Connection, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
 ) -> tuple[int, bool]:
     """Store a note, or put it in the place of the one with its type and external id; its id, and
-    whether another text was there before. Its chunks have to follow; ``sized_for`` is the embedding
+    whether other words were there before. Its chunks have to follow; ``sized_for`` is the embedding
     model that reads them whole. One that was deleted is no longer known as deleted."""
     key = json.dumps(new.external_id)
-    sql = "SELECT id, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
+    sql = "SELECT id, title, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
     found = raw_sql.rows(tx, sql, app_id, new.type, key)
     values: dict[str, Any] = {
         "title": new.title,
@@ -67,13 +67,16 @@ def put(
             tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
         row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
         return raw_sql.insert(tx, "sources", created_at=new.created_at or now, **row), False
-    note_id, before = found[0]
-    values |= {"missing": 0, "updated_at": utc_text(now)}
+    note_id, *before = found[0]
+    reworded = before != [new.title, new.text]
+    values["missing"] = 0
+    if reworded:
+        values["updated_at"] = utc_text(now)
     if new.created_at is not None:
         values["created_at"] = utc_text(new.created_at)
     columns = ", ".join(f"{name} = ?" for name in values)
     raw_sql.rows(tx, f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
-    return int(note_id), before != new.text
+    return int(note_id), reworded
 
 
 def sized_for(tx: Connection, note_id: int) -> str | None:

@@ -50,7 +50,7 @@ class Note:
     created_at: datetime
     """When it was said or written."""
     updated_at: datetime | None
-    """When its text was last changed here; None if it never was."""
+    """When its text or title was last changed here; None if it never was."""
     profile: str
     """How it is cut into chunks: memo or document."""
     text: str
