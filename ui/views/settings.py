@@ -79,8 +79,8 @@ def _notes_switch() -> None:
     st.caption(
         ui.sentence(fixed)
         if fixed
-        else "A reply is given the passages of your notes that fit the message, unless memory is off. "
-        "Questions on the Notes page use them always."
+        else "A reply is given the passages of your notes that fit the message, unless memory is "
+        "off. Questions on the Notes page use them always."
     )
 
 
