@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from memchat.store import apps, messages, notes, prompts, receipts
+from memchat.store import apps, chunks, mentions, messages, notes, prompts, receipts
+from memchat.store.chunks import NewChunk
 from memchat.store.notes import NewNote
 from memchat.store.prompts import SentPrompt
 from memchat.types import Hit
@@ -26,3 +27,13 @@ def test_notes_are_known_to_exist_until_they_are_removed_with_their_receipts(tx)
     assert receipts.of_reply(tx, reply) == [] and notes.existing(tx, [note_id]) == set()
     sent = prompts.of_reply(tx, reply)
     assert sent is not None and (sent.system, sent.shown) == (None, 1)
+
+
+def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
+    own, _ = apps.ensure(tx, ANA, NOON)
+    note_id, _ = notes.put(tx, own, NewNote("memo", 1, None, "Green tea.", NOON, "memo"), NOON)
+    note = notes.get(tx, [own], note_id)
+    assert note is not None
+    (chunk_id,) = chunks.replace(tx, notes.of(note, own), [NewChunk(0, 10, 3)], NOON)
+    (row,) = mentions.note_texts(tx, [chunk_id, 99])
+    assert tuple(row)[:3] == (note_id, "Untitled", "Green tea.")
