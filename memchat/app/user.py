@@ -167,14 +167,16 @@ class User(Room):
     def context(
         self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
     ) -> PromptContext:
-        """The memories for a system prompt of your own, chosen for the user's message ``prompt``.
+        """The memories for a system prompt of your own, chosen for the user's message ``prompt``,
+        and passages of notes that fit it.
 
-        The block takes at most ``max_tokens``, as they are estimated. ``timeout`` is how many
-        seconds the embedding service is waited for, else as long as the settings say; after that
-        only words are searched. ``shown.degraded`` says so where not all facts fit, and the search
-        chose among them. Nothing is written.
+        Both take at most ``max_tokens``, as they are estimated; notes have what memories leave.
+        ``timeout`` is how many seconds the embedding service is waited for, else as long as the
+        settings say; after that only words are searched. ``shown.degraded`` says so where not all
+        facts fit, and the search chose among them. Nothing is written.
         Raises InputError for an empty prompt or a bad ``timeout``.
         """
+        from memchat.chat.prompt import recalled
         from memchat.memory.recall import render
 
         timeout = checked_timeout(timeout)
@@ -187,7 +189,11 @@ class User(Room):
         question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
         budget = self._settings.with_(budget_tokens=max_tokens)
         shown = replace(parts.block, settings=budget).for_prompt(self._scope, question)
-        text = render.block(parts.prompts, render.new_mark(), shown)
+        mark = render.new_mark()
+        left = max_tokens - estimate_tokens(render.block(parts.prompts, mark, shown)) - 1
+        given = parts.notes.for_prompt(self._scope, question, most_tokens=left)
+        shown = replace(shown, notes=given)
+        text = recalled(parts, mark, shown)
         return PromptContext(text, estimate_tokens(text) if text else 0, shown)
 
     def chat(

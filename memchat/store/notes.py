@@ -10,7 +10,16 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.store import chunks, embeddings, index_changes, keywords, raw_sql, tombstones
+from memchat.store import (
+    chunks,
+    embeddings,
+    index_changes,
+    keywords,
+    prompts,
+    raw_sql,
+    receipts,
+    tombstones,
+)
 from memchat.store.chunks import NoteOf
 from memchat.store.schema import utc_text
 from memchat.store.tombstones import Mark
@@ -169,11 +178,25 @@ def total(tx: Connection) -> int:
     return int(raw_sql.rows(tx, "SELECT count(*) FROM sources")[0][0])
 
 
+def any_in_app(tx: Connection, app_id: int) -> bool:
+    """Whether a scope row has a note."""
+    return bool(raw_sql.rows(tx, "SELECT 1 FROM sources WHERE app_id = ? LIMIT 1", app_id))
+
+
+def existing(tx: Connection, note_ids: Sequence[int]) -> set[int]:
+    """Which of these notes still exist."""
+    sql = f"SELECT id FROM sources WHERE id {_IN}"
+    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(note_ids))}
+
+
 def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
-    """Delete a note with its chunks, keyword rows, vectors and jobs. Its words stay in the bytes
-    of the file until the store is scrubbed. A tombstone stays, of its type and external id."""
+    """Delete a note with its chunks, keyword rows, vectors and jobs, and what receipts of chats
+    hold of it. Its words stay in the bytes of the file until the store is scrubbed. A tombstone
+    stays, of its type and external id."""
     tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
     gone = chunks.remove(tx, of(note, app_id))
+    prompts.remove_with_items(tx, "note", [note.id])
+    receipts.remove(tx, "note", [note.id])
     raw_sql.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
     raw_sql.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     embeddings.remove_unused(tx, gone)

@@ -301,7 +301,10 @@ class ImportRun:
     def _receipt(self, values: Values) -> None:
         if self._need("message", values["message_id"]) not in self._new["message"]:
             return
-        item_id = self._need(values["kind"], values["item_id"])
+        kind, in_file = values["kind"], values["item_id"]
+        item_id = self._ids.here(kind, in_file) if kind == "note" else self._need(kind, in_file)
+        if item_id is None:
+            raise _LeftOut
         self._add(record_kinds.RECEIPT, values | {"item_id": item_id})
 
     def _muted(self, values: Values) -> None:

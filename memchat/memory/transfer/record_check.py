@@ -43,7 +43,7 @@ _CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
     ("inbox_item", "relation"): _RELATIONS,
     ("refusal", "memory_type"): (None, *MEMORY_TYPES),
     ("refusal", "relation"): _RELATIONS,
-    ("receipt", "kind"): ("memory", "message"),
+    ("receipt", "kind"): ("memory", "message", "note"),
     ("note", "profile"): PROFILES,
 }
 
