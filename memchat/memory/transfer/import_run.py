@@ -114,8 +114,8 @@ class ImportRun:
         stale = self._rows.complete(self._ids, embeds=embeds) | self._notes.reworded
         queued = self._notes.queue() if embeds else 0
         done = Imported(
-            dict(self._added),
-            dict(self._known),
+            dict(+self._added),
+            dict(+self._known),
             self._forgotten,
             tuple(sorted(self._refused, key=lambda one: one.line)),
             self._rows.unread,
@@ -301,10 +301,7 @@ class ImportRun:
     def _receipt(self, values: Values) -> None:
         if self._need("message", values["message_id"]) not in self._new["message"]:
             return
-        kind, in_file = values["kind"], values["item_id"]
-        item_id = self._ids.here(kind, in_file) if kind == "note" else self._need(kind, in_file)
-        if item_id is None:
-            raise _LeftOut
+        item_id = self._need(values["kind"], values["item_id"])
         self._add(record_kinds.RECEIPT, values | {"item_id": item_id})
 
     def _muted(self, values: Values) -> None:
