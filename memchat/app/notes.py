@@ -224,7 +224,7 @@ class Notes(Room):
             note = self._found_note(tx, note_id)
             app_id = notes.app_id_of(tx, note_id)
             assert app_id is not None
-            notes.remove(tx, app_id, note)
+            notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
         purge.scrub(self._database)

@@ -83,21 +83,22 @@ def delete(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Delete an app with its conversations and memories.
+    """Delete an app with its conversations, notes and memories.
 
     Prints how many memories went, and which memories for every app speak of them.
     """
     chosen = name or app
     with open_store() as mc:
         confirm(
-            f"Delete the app {chosen} of {user}, its conversations and memories, for good?", yes=yes
+            f"Delete the app {chosen} of {user}, its conversations, notes and memories, for good?",
+            yes=yes,
         )
         person = mc.user(user, app=chosen)
         found = other_mentions.of_app(person)
         deleted = person.apps.delete(chosen)
         if as_json:
             counts = {"memories": deleted.memories, "sessions": deleted.sessions}
-            tables.print_json({"app": chosen, **counts})
+            tables.print_json({"app": chosen, **counts, "notes": deleted.notes})
         else:
             print(deleted.memories)
         if found is not None:  # all but the memories for every app went with the app

@@ -284,11 +284,13 @@ def more_line(shown: int, offset: int, total: int) -> str:
 
 
 def remembered(shown: Recalled) -> str:
-    """The keys of the memories that an answer was given, or nothing."""
+    """The keys of the memories that an answer was given, and how many notes, or nothing."""
     keys = [hit.memory.key for hit in shown.hits if hit.memory is not None]
     words = sum(hit.kind == "message" for hit in shown.hits)
     if words:
         keys.append("1 earlier message" if words == 1 else f"{words} earlier messages")
+    if shown.notes:
+        keys.append(f"{len(shown.notes)} of your notes")
     return f"remembered: {', '.join(dict.fromkeys(keys))}" if keys else ""
 
 

@@ -107,6 +107,7 @@ Sessions
     first_words(session_ids: Sequence[int]) -> Mapping[int, str]
     found_words(query: str, session_ids: Sequence[int]) -> Mapping[int, Message]
     get(session_id: int) -> Session
+    keep_as_note(message_id: int, *, title: str | None = None) -> Note
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
     list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]
     long_messages(session_id: int) -> Sequence[LongMessage]
