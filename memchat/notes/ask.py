@@ -51,7 +51,9 @@ class Asking:
     def answer(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
         """An answer from these chunks, as far as they fit one call."""
         if relevant.nothing:
-            return self.given(NotesAnswer((), self.free, relevant.degraded), said(NOTHING_FOUND))
+            self.days = relevant.days
+            text = f"No note is from {self.named_days()}." if self.days else NOTHING_FOUND
+            return self.given(NotesAnswer((), self.free, relevant.degraded), said(text))
         if self.model.stand_in:
             return self.quoted(relevant, notes)
         first = sources(relevant.hits, notes)
@@ -59,7 +61,8 @@ class Asking:
         self.name_days(relevant, first)
         fitting = self.passages.parts(every, self.room("notes_answer"))[0]
         messages = self.messages("notes_answer", self.listing(fitting))
-        answer = NotesAnswer(fitting, lambda: self.plan([messages]), relevant.degraded)
+        given = [one for one in every if one.number in {part.number for part in fitting}]
+        answer = NotesAnswer(given, lambda: self.plan([messages]), relevant.degraded)
         return self.given(answer, self.streamed(answer, messages))
 
     def quoted(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:

@@ -40,7 +40,7 @@ def kept(pieces: Iterable[str], known: Collection[int]) -> Iterator[str]:
         held += piece
         if not begun:
             start = held.lstrip().casefold()
-            if len(start) < len(UNANSWERED) and UNANSWERED.startswith(start):
+            if UNANSWERED.startswith(start) or _NO_ANSWER.fullmatch(held):
                 continue
             begun = True
             held, unanswered = _without_mark(held)

@@ -29,17 +29,17 @@ def choice(relevant: Relevant) -> list[NoteHit]:
 
 def sources(hits: Sequence[NoteHit], notes: Mapping[int, Note]) -> list[NoteSource]:
     """Each hit as a source of its own, with its chunk as the only passage."""
+    found = [(hit, notes[hit.note_id]) for hit in hits if hit.note_id in notes]
     return [
         NoteSource(
-            number,
-            hit.note_id,
-            hit.title,
-            hit.created_at,
-            (NotePassage(hit.offset, hit.size, hit.text or ""),),
-            (hit.chunk_id,),
+            number, note.id, note.title, note.created_at, (_passage(hit, note),), (hit.chunk_id,)
         )
-        for number, hit in enumerate((hit for hit in hits if hit.note_id in notes), 1)
+        for number, (hit, note) in enumerate(found, 1)
     ]
+
+
+def _passage(hit: NoteHit, note: Note) -> NotePassage:
+    return NotePassage(hit.offset, hit.size, note.text[hit.offset : hit.offset + hit.size])
 
 
 def text(found: Sequence[NoteSource], passages: Passages) -> str:

@@ -49,7 +49,7 @@ class Relevant:
         return not self.hits and not self.others
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Finder:
     """Finds what to read for one question, in the notes that a filter lets through."""
 
@@ -59,35 +59,37 @@ class Finder:
     wanted: Filter
     now: datetime
     zone: ZoneInfo
+    degraded: str | None = None
+    """Why the last search did not compare all vectors, or None."""
 
     def best(self, limit: int) -> Relevant:
         """The ``limit`` best chunks, for an answer; more where all of some days is asked for."""
         days = self._days()
         if days is None:
-            found = self._search(self.wanted, limit * PER_NOTE)
+            found = self._search(self.wanted)
             hits = _capped(self._readable(found), limit) if any(map(speaks, found)) else []
-            return Relevant(hits, degraded=self.question.degraded)
+            return Relevant(hits, degraded=self.degraded)
         if days.only:
             return self.all()
-        hits = _capped(self._search(self._within(days), limit * PER_NOTE), limit)
-        found = self._elsewhere(limit * PER_NOTE, hits, days)
+        hits = _capped(self._search(self._within(days)), limit)
+        found = self._elsewhere(days)
         others = _capped(found, FROM_OTHER_DAYS if hits else limit)
-        return Relevant(hits, others, days, self.question.degraded)
+        return Relevant(hits, others, days, self.degraded)
 
     def all(self) -> Relevant:
-        """All chunks that may have to do with the question, for a summary. Those that have none of
-        its words and are not sure come last."""
+        """All chunks that may have to do with the question, for a summary. What the search did not
+        find comes last, the latest first: search misses much of a subject."""
         days = self._days()
         if days is None:
-            found = self._search(self.wanted, MOST)
-            return Relevant(
-                found if any(map(speaks, found)) else (), degraded=self.question.degraded
-            )
+            found = self._search(self.wanted)
+            every = self._completed(found, self.wanted) if any(map(speaks, found)) else ()
+            return Relevant(every, degraded=self.degraded)
+        within = self._within(days)
         if days.only:
-            return Relevant(self._everything(days), (), days, self.question.degraded)
-        hits = self._search(self._within(days), MOST)
-        others = [hit for hit in self._elsewhere(MOST, hits, days) if hit.confident]
-        return Relevant(hits, others, days, self.question.degraded)
+            return Relevant(self._completed([], within, confident=True), (), days)
+        hits = self._completed(self._search(within), within)
+        others = [hit for hit in self._elsewhere(days) if hit.confident]
+        return Relevant(hits, others, days, self.degraded)
 
     def _days(self) -> DateRange | None:
         """The days that the question names, if they can be days of notes and no others are set."""
@@ -96,15 +98,14 @@ class Finder:
         dates = QuestionDates.of(self.question.text, self.now, self.zone)
         return dates.range if dates is not None and dates.range.start <= dates.today else None
 
-    def _search(self, wanted: Filter, limit: int) -> list[NoteHit]:
-        found = search.find(
-            self.recall, self.scope, self.question, limit, wanted=wanted, with_text=True
-        )
+    def _search(self, wanted: Filter) -> list[NoteHit]:
+        found = search.find(self.recall, self.scope, self.question, MOST, wanted=wanted)
+        self.degraded = found.degraded
         return list(found.hits)
 
-    def _elsewhere(self, limit: int, hits: Sequence[NoteHit], days: DateRange) -> list[NoteHit]:
+    def _elsewhere(self, days: DateRange) -> list[NoteHit]:
         """What other days have on the question."""
-        found = self._search(self.wanted, limit + len(hits))
+        found = self._search(self.wanted)
         elsewhere = [hit for hit in found if not days.holds(hit.created_at, self.zone)]
         return [hit for hit in elsewhere if speaks(hit)]
 
@@ -113,15 +114,19 @@ class Finder:
         near = _NEAR * space.embedder.service.message_floor if space is not None else 1.0
         return [hit for hit in hits if speaks(hit) or (hit.cosine or 0.0) >= near]
 
-    def _everything(self, days: DateRange) -> list[NoteHit]:
-        """Every chunk of some days, the latest note first."""
+    def _completed(
+        self, found: Sequence[NoteHit], wanted: Filter, *, confident: bool = False
+    ) -> list[NoteHit]:
+        """These, and behind them all others that the filter lets through, the latest first."""
+        known = {hit.chunk_id for hit in found}
+        parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": confident}
         with self.recall.open_search(self.scope, self.question, 0.0, keep=False) as opened:
             own = opened.context.scope.own
-            ids = notes.chunk_ids(opened.tx, [own], self._within(days)) if own is not None else []
-            parts = {"score": 0.0, "cosine": None, "bm25": None, "confident": True}
-            hits = notes.hits(opened.tx, dict.fromkeys(ids, parts), with_text=True)
-        hits.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
-        return hits[:MOST]
+            ids = notes.chunk_ids(opened.tx, [own], wanted) if own is not None else []
+            lacking = dict.fromkeys((i for i in ids if i not in known), parts)
+            others = notes.hits(opened.tx, lacking, with_text=False)
+        others.sort(key=lambda hit: (hit.created_at, hit.note_id, -hit.offset), reverse=True)
+        return [*found, *others][:MOST]
 
     def _within(self, days: DateRange) -> Filter:
         start = self._midnight(days.start)

@@ -25,6 +25,11 @@ from memchat.notes.relevant import Relevant, speaks
 from memchat.tokens import estimate_tokens
 from memchat.types import Note, NoteHit, NoteSource, Progress, ReadingPlan, counted
 
+UNSURE_TOKENS = 8_000
+"""Notes that are not sure to have to do with the subject are read up to so many tokens, also where
+that takes several calls: search misses about half of the memos on a subject."""
+BEST = 3
+"""Notes that are shown with every part: a part alone may not tell what the subject is about."""
 AT_ONCE = 4
 """Calls that run at the same time."""
 Part = list[NoteSource]
@@ -47,6 +52,7 @@ class Summary:
         self._on_progress = on_progress or (lambda _: None)
         self._stopped = threading.Event()
         self._began = time.monotonic()
+        self._best: Part = []
         self._calls = 0
         self._calls_done = 0
 
@@ -57,13 +63,13 @@ class Summary:
             return asking.answer(relevant, notes)
         room = asking.room("notes_summary")
         found = self._chosen(relevant, notes, room)
-        parts = asking.passages.parts(found, room)
+        parts = self._parts(found, room)
         answer = NotesAnswer(found, lambda: self._plan(parts), relevant.degraded)
         return asking.given(answer, self._pieces(answer, parts, room))
 
     def _chosen(self, relevant: Relevant, notes: dict[int, Note], room: int) -> Part:
-        """The notes to read, the oldest first. What is not sure to have to do with the subject is
-        read as far as it fits one call."""
+        """The notes to read, the oldest first: all that surely have to do with the subject, and
+        others as far as they fit one call, or ``UNSURE_TOKENS``."""
         unsure = [hit for hit in relevant.hits if not speaks(hit)]
         certain = [hit for hit in relevant.hits if speaks(hit)]
         first = _by_time(certain, notes)
@@ -72,12 +78,26 @@ class Summary:
         known = {hit.note_id for hit in certain}
         for source in sources([hit for hit in unsure if hit.note_id not in known], notes):
             held += self._tokens(source)
-            if held > room:
+            if held > max(room, UNSURE_TOKENS):
                 break
             first.append(source)
         first.sort(key=_moment)
         self._asking.name_days(relevant, _numbered(first))
-        return _numbered([*first, *others])
+        best = {hit.note_id for hit in relevant.hits[:BEST]}
+        found = _numbered([*first, *others])
+        self._best = [source for source in found if source.note_id in best]
+        return found
+
+    def _parts(self, found: Part, room: int) -> list[Part]:
+        """The notes in parts of a call each; where there are several, with the best in each."""
+        parts = self._asking.passages.parts(found, room)
+        if len(parts) == 1:
+            return parts
+        beside = sum(self._tokens(source) for source in self._best)
+        if beside > room // BEST:
+            return parts
+        parts = self._asking.passages.parts(found, room - beside)
+        return [_with(self._best, part) for part in parts]
 
     def _tokens(self, source: NoteSource) -> int:
         return estimate_tokens(self._asking.passages.block(source)) + 2
@@ -220,6 +240,12 @@ def _moment(source: NoteSource) -> tuple[datetime, int]:
 
 def _numbered(found: Sequence[NoteSource]) -> Part:
     return [replace(source, number=number) for number, source in enumerate(found, 1)]
+
+
+def _with(best: Part, part: Part) -> Part:
+    numbers = _numbers(part)
+    both = [*part, *(source for source in best if source.number not in numbers)]
+    return sorted(both, key=lambda source: source.number)
 
 
 def _numbers(found: Sequence[NoteSource]) -> set[int]:
