@@ -77,14 +77,21 @@ class Notes(Room):
             return self._found_note(tx, note_id)
 
     def list(
-        self, *, type: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[Note]:
-        """The notes without their texts, the newest first. ``cursor`` is that of the page
-        before."""
+        """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
+        note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
+        wanted = Filter(type=type, since=_aware(since), until=_aware(until))
         before = note_place(cursor)
         with self._database.read() as tx:
-            found = notes.listed(tx, self._own(tx), type=type, limit=limit + 1, before=before)
+            found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
         more = len(found) > limit > 0
         return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
 
