@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -11,13 +12,13 @@ from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice, check_count
 from memchat.app.page import Page, note_cursor, note_place
-from memchat.app.results import Changed
+from memchat.app.results import Changed, FilesAdded
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound
 from memchat.store import chunks, notes
 from memchat.store.chunks import NewChunk
 from memchat.store.notes import Filter, NewNote
-from memchat.types import ExternalId, Note, NotesFound, clean_text, one_line
+from memchat.types import ExternalId, Note, NotesFound, Progress, clean_text, one_line
 
 if TYPE_CHECKING:
     from memchat.notes.ask import NotesAnswer
@@ -70,6 +71,33 @@ class Notes(Room):
         if wait:
             self._embed(note_id)
         return self.get(note_id)
+
+    def add_files(
+        self,
+        paths: Iterable[Path | str],
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> FilesAdded:
+        """Keep files as notes of type "file"; of a folder, all files below it that can be read.
+
+        The ending of the name tells the format; docs/notes.md lists them. Hidden files and links in
+        a folder are left out. The external id is the absolute path: a file that was changed
+        replaces its note, one that was not is not read again. ``created_at`` is the date that the
+        document gives, or when the file was last changed. ``on_progress`` counts files. A file that
+        cannot be read does not stop the others: it is in ``failed`` with the reason. Raises
+        StoreError where notes cannot be written.
+        """
+        from memchat.app.note_files import NoteFiles
+
+        return NoteFiles(self._assembly, self._scope).add_all(self.add, paths, on_progress)
+
+    def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
+        """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
+        bytes again are the same note. Raises InputError, which says why, where they cannot be read;
+        ConfigError where a package or a model for the format is missing."""
+        from memchat.app.note_files import NoteFiles
+
+        return NoteFiles(self._assembly, self._scope).add_upload(self.add, name, data, title)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""

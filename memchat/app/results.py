@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memchat.store.row_images import RowImages
-from memchat.types import InboxItem, Recalled
+from memchat.types import InboxItem, Note, Recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,25 @@ class Exported:
     file: Path
     records: Mapping[str, int]
     """How many records, by kind: app, session, message, memory, inbox_item …"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFailure:
+    """A file or folder that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAdded:
+    """What became of files that were to be notes."""
+
+    added: tuple[Note, ...]
+    """The notes that are new, or have the new text of a file that was changed."""
+    unchanged: int
+    """How many files were as their notes are."""
+    failed: tuple[FileFailure, ...]
 
 
 class FetchedModel(NamedTuple):
