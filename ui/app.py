@@ -44,6 +44,8 @@ def _draw(desk: Desk) -> None:
     sidebar.follow_history(chats=page is chat)
     if state.pop("to chat", False) and page is not chat:
         sidebar.lead_to(chat)
+    if place.awaited() and page is not notes:
+        sidebar.lead_to(notes)
     if page is notes:
         place.settle()
     elif page is not chat:

@@ -62,9 +62,14 @@ def go(place: Place = LIST) -> None:
 
 
 def lead_to(note_id: int, offset: int | None = None, size: int | None = None) -> NoReturn:
-    """From another page: open a note, at a passage if one is given."""
+    """From another page, or a dialog of it: open a note, at a passage if one is given."""
     go(Place(note_id, None if offset is None or size is None else (offset, size)))
-    sidebar.lead_to(PAGE)
+    st.rerun()
+
+
+def awaited() -> bool:
+    """Whether the person went to a place of the notes page that is not shown yet."""
+    return _COMING in st.session_state
 
 
 def _addressed(query: Mapping[str, str]) -> Place:
