@@ -29,13 +29,14 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
             tables.print_records(found)
             return
         tables.print_table(
-            ("app", "memory", "memories", "sessions", "since"),
+            ("app", "memory", "memories", "sessions", "notes", "since"),
             [
                 (
                     item.name,
                     "on" if item.memory else "off",
                     item.memories,
                     item.sessions,
+                    item.notes,
                     tables.time(item.created_at, mc.settings.zone),
                 )
                 for item in found

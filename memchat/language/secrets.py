@@ -29,6 +29,8 @@ PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that are remembered if the user asks for it. The others are refused even then."""
 
 
+_CACHED = 20_000
+"""Characters: longer texts, such as notes, would take much memory in the cache."""
 _ASKED = 80
 _ANSWER = 60
 _BARE = 3
@@ -157,7 +159,7 @@ _LONG_ID = re.compile(
 
 def find_secrets(text: str) -> list[Secret]:
     """The secrets of a text in order, none overlapping another."""
-    return list(_found(text))
+    return list(_found(text) if len(text) <= _CACHED else _found.__wrapped__(text))
 
 
 @lru_cache(maxsize=512)
