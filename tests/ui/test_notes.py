@@ -219,13 +219,17 @@ def test_a_note_is_changed_and_an_error_keeps_the_form_open(mc: MemChat) -> None
     press(at, "edit-note")
     at.text_area(key=f"draft-text-{note.id}").set_value(" ")
     press(at, "save-note")
-    assert "The text is empty; delete the note to be rid of it." in text(at)
+    assert "The text has no words; give some text." in text(at)
     at.text_area(key=f"draft-text-{note.id}").set_value("The kiln is cold.")
     at.text_input(key=f"draft-title-{note.id}").set_value("Old kiln")
     press(at, "save-note")
     assert "The kiln is cold." in shown(at) and address(at) == {"note": str(note.id)}
     kept = mc.user(**ANA).notes.get(note.id)
     assert (kept.title, kept.text) == ("Old kiln", "The kiln is cold.")
+    press(at, "edit-note")
+    at.text_input(key=f"draft-title-{note.id}").set_value(" ")
+    press(at, "save-note")
+    assert mc.user(**ANA).notes.get(note.id).title is None
 
 
 def test_a_note_is_deleted_after_a_question(mc: MemChat) -> None:

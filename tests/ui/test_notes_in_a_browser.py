@@ -197,7 +197,7 @@ def test_an_answer_streams_is_stopped_and_names_sources_that_open(
     settled(page)
     assert findings(page) == []
     source.click()
-    page.locator(".memchat-note mark").get_by_text("Call John back").wait_for()
+    page.locator(".memchat-note").get_by_text("Call John back").wait_for()
     page.get_by_role("button", name="All notes").click()
     page.get_by_text("You want to call John [1].").wait_for()
     page.reload()

@@ -12,39 +12,48 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from memchat.errors import InputError, MemChatError, NotFound
+from memchat.errors import InputError, MemChatError
+from memchat.types import NoteSource, Progress
 from ui import components as ui
 from ui.notes import place
 from ui.notes.place import Place
 from ui.reply_html import ComingReply, copy_button, reply_html
 
 if TYPE_CHECKING:
-    from memchat.notes.ask import NotesAnswer
-    from memchat.notes.passages import Passage
+    from memchat.notes.notes_answer import NotesAnswer
 
 log = logging.getLogger(__name__)
 
 STREAM_SECONDS = 0.15
 WAIT_SECONDS = 0.15
 """How long an answer is waited for before the page shows that it is coming."""
+MANY_CALLS = 5
+"""Calls of a model above which the person is asked before they are made."""
 QUOTED = 200
-"""Characters of a passage that are shown below the answer."""
+"""Characters of a note that are shown below the answer."""
+PASSAGES = 6
+"""Passages of one note that are offered to open."""
+NotesAsk = Callable[..., "NotesAnswer"]
+"""``Notes.ask`` with all but ``on_progress``."""
 
 
 class Asked:
     """One question, answered in a thread of its own."""
 
-    def __init__(self, question: str, app: str, ask: Callable[[], NotesAnswer]) -> None:
+    def __init__(self, question: str, app: str, ask: NotesAsk) -> None:
         self.question = question
         self.app = app
         self.drawing = ComingReply()
         self.answer: NotesAnswer | None = None
-        """None until the passages are found."""
+        """None until the notes are found."""
+        self.progress: Progress | None = None
+        """How many calls of a summary are done."""
         self.error: str | None = None
+        self.waits = False
+        """Whether the person is to say yes before many calls are made."""
         self.stopped = False
         self._ask = ask
-        self._thread = threading.Thread(target=self._read, name="memchat-notes", daemon=True)
-        self._thread.start()
+        self._begin(self._find)
 
     @property
     def running(self) -> bool:
@@ -56,6 +65,11 @@ class Asked:
         """What came so far."""
         return self.answer.text if self.answer is not None else ""
 
+    def go_on(self) -> None:
+        """Make the calls that were waited with."""
+        self.waits = False
+        self._begin(self._read)
+
     def stop(self) -> None:
         """Take nothing more. A provider that is silent just now is left with its next piece."""
         self.stopped = True
@@ -64,12 +78,29 @@ class Asked:
         """Wait for its end, but no longer than that."""
         self._thread.join(seconds)
 
+    def _begin(self, work: Callable[[], None]) -> None:
+        self._thread = threading.Thread(
+            target=self._safely, args=(work,), name="memchat-notes", daemon=True
+        )
+        self._thread.start()
+
+    def _find(self) -> None:
+        self.answer = self._ask(on_progress=self._note)
+        self.waits = self.answer.plan.calls > MANY_CALLS
+        if not self.waits:
+            self._read()
+
     def _read(self) -> None:
+        for _ in self.answer or ():
+            if self.stopped:
+                return
+
+    def _note(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def _safely(self, work: Callable[[], None]) -> None:
         try:
-            answer = self.answer = self._ask()
-            for _ in answer:
-                if self.stopped:
-                    return
+            work()
         except MemChatError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001
@@ -112,18 +143,36 @@ def show(asked: Asked) -> None:
         if asked.running:
             ui.announce("Responding")
             st.fragment(_coming, run_every=STREAM_SECONDS)(asked)
-            return
-        ui.announce("Answer complete")
-        _whole(asked)
+        elif asked.waits and asked.answer is not None:
+            _before_many_calls(asked, asked.answer)
+        else:
+            ui.announce("Answer complete")
+            _whole(asked)
 
 
 def _coming(asked: Asked) -> None:
     if not asked.running:
         st.rerun()
     with st.container(key="answer-coming"):
-        waiting = "*Reading your notes …*"
-        st.html(asked.drawing.html(asked.text) if asked.text else reply_html(waiting))
+        drawn = asked.drawing.html(asked.text) if asked.text else reply_html(_waiting(asked))
+        st.html(drawn)
     st.button("Stop", key="stop-notes", on_click=asked.stop, shortcut="Esc")
+
+
+def _waiting(asked: Asked) -> str:
+    told = asked.progress
+    parts = f": {told.done:,} of {told.total:,} parts" if told is not None else ""
+    return f"*Reading your notes{parts} …*"
+
+
+def _before_many_calls(asked: Asked, answer: NotesAnswer) -> None:
+    found = ui.plural(len(answer.sources), "note")
+    st.markdown(
+        ui.literal(f"{found} may speak of it. To read them all takes {answer.plan.effort}.")
+    )
+    with st.container(horizontal=True):
+        st.button("Read them all", key="read-notes", type="primary", on_click=asked.go_on)
+        st.button("Cancel", key="leave-notes", on_click=leave)
 
 
 def _whole(asked: Asked) -> None:
@@ -134,37 +183,40 @@ def _whole(asked: Asked) -> None:
         st.error(ui.sentence(asked.error))
     elif asked.stopped:
         st.caption("Stopped before its end.")
-    if answer is not None and answer.degraded:
-        st.caption(ui.sentence(answer.degraded))
-    if answer is not None and answer.cited:
-        st.markdown("Sources")
-        for passage in answer.cited:
-            _source(passage)
+    if answer is not None:
+        for told in (answer.cut, answer.degraded):
+            if told:
+                st.caption(ui.sentence(told))
+        if answer.cited:
+            st.markdown("Sources")
+        for source in answer.cited:
+            _source(source)
     with st.container(key="under-notes-answer", horizontal=True):
         if asked.text:
             st.html(copy_button(asked.text), width="content")
         st.button("Close", key="close-answer", type="tertiary", on_click=leave)
 
 
-def _source(passage: Passage) -> None:
-    """A passage under its number, which opens the note there."""
-    title = passage.title or "Untitled note"
-    with st.container(key=f"row-source-{passage.number}"):
-        st.button(
-            ui.literal(f"[{passage.number}] {ui.shorten(title, 80)}, {ui.day(passage.created_at)}"),
-            key=f"source-{passage.number}",
-            type="tertiary",
-            wrap=True,
-            on_click=_open,
-            args=(passage,),
-        )
-        st.markdown(f":small[:gray[{ui.literal(ui.shorten(passage.text, QUOTED))}]]")
+def _source(source: NoteSource) -> None:
+    """A note under its number, which opens at the passage that was read."""
+    title = ui.shorten(source.title or "Untitled note", 80)
+    with st.container(key=f"row-source-{source.number}"):
+        label = ui.literal(f"[{source.number}] {title}, {ui.day(source.created_at)}")
+        _open_button(label, source, 0)
+        st.markdown(f":small[:gray[{ui.literal(ui.shorten(source.text, QUOTED))}]]")
+    if len(source.passages) > 1:
+        with st.container(key=f"passages-{source.number}", horizontal=True):
+            for n in range(1, min(len(source.passages), PASSAGES)):
+                _open_button(f"Passage {n + 1}", source, n)
 
 
-def _open(passage: Passage) -> None:
-    try:
-        found = ui.person().notes.get(passage.note_id).text.find(passage.text)
-    except NotFound:
-        found = -1  # the page says that it is gone
-    size = len(passage.text)
-    place.go(Place(passage.note_id, (found, size) if found >= 0 else None))
+def _open_button(label: str, source: NoteSource, n: int) -> None:
+    passage = source.passages[n]
+    st.button(
+        label,
+        key=f"source-{source.number}-{n}",
+        type="tertiary",
+        wrap=True,
+        on_click=place.go,
+        args=(Place(source.note_id, (passage.offset, passage.size)),),
+    )

@@ -30,9 +30,11 @@ def window(text: str, passage: Span | None) -> Span:
 
 def note_html(text: str, span: Span, passage: Span | None, words: str = "") -> str:
     """The part ``span`` of a text, just as it is, with the passage lit, and in it the words of a
-    search."""
+    search. A passage that is the whole text is not lit."""
     start, end = span
-    lit, dark = (start, start) if passage is None else (passage[0], sum(passage))
+    lit, dark = start, start
+    if passage is not None and passage[1] < len(text):
+        lit, dark = passage[0], sum(passage)
     lit, dark = (min(max(place, start), end) for place in (lit, dark))
     body = escape(text[start:lit]) + _lit(text[lit:dark], words) + escape(text[dark:end])
     return f'<div class="memchat-note" dir="auto">{body}</div>'
