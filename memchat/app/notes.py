@@ -120,14 +120,21 @@ class Notes(Room):
             return self._found_note(tx, note_id)
 
     def list(
-        self, *, type: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[Note]:
-        """The notes without their texts, the newest first. ``cursor`` is that of the page
-        before."""
+        """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
+        note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
+        wanted = Filter(type=type, since=aware(since), until=aware(until))
         before = note_place(cursor)
         with self._database.read() as tx:
-            found = notes.listed(tx, self._own(tx), type=type, limit=limit + 1, before=before)
+            found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
         more = len(found) > limit > 0
         return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
 
@@ -201,13 +208,13 @@ class Notes(Room):
         return asked.ask(question, mode, limit, wanted, on_progress)
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
-        """Change text or title of a note; what is not given stays. Only chunks whose text changed
-        are embedded anew. Raises NotFound outside the scope, InputError for a text without
+        """Change text or title of a note; what is not given stays, and an empty title takes the
+        title away. Only chunks whose text changed are embedded anew. Raises NotFound outside the scope, InputError for a text without
         words."""
         before = self.get(note_id)
         new = NewNote(
             before.text if text is None else text,
-            before.title if title is None else title,
+            before.title if title is None else title.strip() or None,
             before.type,
             before.external_id,
             profile=before.profile,
