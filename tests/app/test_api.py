@@ -17,14 +17,14 @@ from tests.support.paths import ROOT
 NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
-Elsewhere Embedder EmbeddingState Event Evidence Exported ExtractionError FetchedModel FileFailure
-FilesAdded Finding Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned
-LongMessage
-MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
-MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError Question
-Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError Scope ScopeError
-SecretError Service ServiceError ServiceInfo Services Session Sessions Settings StoreError
-StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
+Elsewhere Embedder EmbeddingState Event Evidence Exported ExtractionError FetchedModel
+FileChange FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem InputError
+Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
+MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NotFound Page Place
+PluginInfo Progress PromptContext ProviderError Question Recalled Refusal RefusedRecord Reply
+ReplyParts RestorePlan SchemaError Scope ScopeError SecretError Service ServiceError
+ServiceInfo Services Session Sessions Settings StoreError StoreFull ToolCall Undone Usage
+UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
