@@ -17,7 +17,7 @@ from memchat.assembly import Assembly
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.notes.files import folder, formats
 from memchat.notes.files.document import Document, short_title
-from memchat.store import note_files, notes
+from memchat.store import note_files, notes, usage
 from memchat.types import Note, Progress, Scope
 
 if TYPE_CHECKING:
@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 UPLOAD = "upload"
+NO_TRANSCRIBER = (
+    "audio needs a model that writes it down: set MEMCHAT_TRANSCRIBE_MODEL, "
+    "for example to openai/whisper-1"
+)
 OnProgress = Callable[[Progress], None]
 UNREADABLE = (InputError, ConfigError, ProviderError)
 """What is wrong with one file alone: the others are read all the same."""
@@ -99,12 +103,27 @@ class NoteFiles(Room):
         return replace(note, created_at=written_at)
 
     def _read(self, name: str, data: bytes) -> Document:
-        found = formats.read(name, data)
+        read = self._transcribed if formats.is_audio(name) else formats.read
+        found = read(name, data)
         written_at = found.written_at
         if written_at is not None and written_at.tzinfo is None:
             written_at = written_at.replace(tzinfo=self._settings.zone)
         title = found.title or short_title(Path(name).stem)
         return replace(found, title=title, written_at=written_at)
+
+    def _transcribed(self, name: str, data: bytes) -> Document:
+        formats.check_size(name, len(data))
+        transcriber = self._assembly.transcriber()
+        if transcriber is None:
+            raise ConfigError(NO_TRANSCRIBER)
+        heard = transcriber.transcribe(name, data)
+        with self._database.write() as tx:
+            own = self._context(tx, ensure=True).scope.own
+            assert own is not None
+            usage.add(tx, own, None, heard.usage, self._clock())
+        if not heard.text:
+            raise InputError("nothing is said in it")
+        return Document(heard.text, profile="memo")
 
     def _stored(self, found: Document, type: str, key: str, written_at: datetime | None) -> Note:
         note = self._room.add(
