@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -15,7 +16,7 @@ from memchat.app.arguments import check_choice, check_count
 from memchat.app.note_batches import NoteBatches
 from memchat.app.note_writing import NoteWriting, aware
 from memchat.app.page import Page, note_cursor, note_place
-from memchat.app.results import Changed, FilesAdded
+from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import chunks, note_counts, notes, services
@@ -104,7 +105,7 @@ class Notes(Room):
         """
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope).add_all(self.add, paths, on_progress)
+        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
 
     def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
         """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
@@ -112,7 +113,27 @@ class Notes(Room):
         ConfigError where a package or a model for the format is missing."""
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope).add_upload(self.add, name, data, title)
+        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title)
+
+    def watch(
+        self,
+        folder: Path | str,
+        *,
+        on_change: Callable[[FileChange], None],
+        stop: Event | None = None,
+    ) -> None:
+        """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
+
+        Returns when ``stop`` is set, from another thread. ``on_change`` is told of each file. One
+        that is being written is read when it rests; one that cannot be read, when it changes again.
+        The note of a file that is moved within the folder moves with it. That of a file that is
+        gone stays, and is marked as ``missing``. Raises InputError where the folder cannot be
+        watched, ConfigError where the package for it is missing, StoreError where notes cannot be
+        written.
+        """
+        from memchat.app.note_watch import NoteWatch
+
+        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
