@@ -116,6 +116,7 @@ class Assembly:
         from memchat.memory.extraction.learner import Learner
         from memchat.memory.recall.model_filter import ModelFilter
         from memchat.memory.recall.prompt_block import PromptBlock
+        from memchat.notes.notes_block import NotesBlock
 
         common = (self.database, self.settings)
         learner = Learner(
@@ -129,6 +130,7 @@ class Assembly:
             model=self.chat_model,
             recall=self.recall(),
             block=PromptBlock(*common, self.prompts, self.recall()),
+            notes=NotesBlock(*common, self.prompts, self.recall()),
             query_timeout=self.query_timeout(),
             model_filter=(
                 ModelFilter(self.prompts, self.extract_model)

@@ -18,6 +18,8 @@ from memchat.app.results import (
     Deleted,
     Exported,
     FetchedModel,
+    FileFailure,
+    FilesAdded,
     PromptContext,
     UseCounts,
 )
@@ -30,6 +32,8 @@ __all__ = [
     "Deleted",
     "Exported",
     "FetchedModel",
+    "FileFailure",
+    "FilesAdded",
     "MemChat",
     "Page",
     "PromptContext",

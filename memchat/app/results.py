@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from memchat.store.row_images import RowImages
-from memchat.types import InboxItem, Recalled
+from memchat.types import InboxItem, Note, Recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Deleted:
     memories: int
     sessions: int = 0
     apps: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """A block of memories for a system prompt."""
+    """Memories and passages of notes for a system prompt."""
 
     text: str
-    """The block, escaped and fenced; empty where nothing is known, or memory is off."""
+    """Both, escaped and each fenced; empty where nothing is known, or memory is off."""
     tokens: int
     """Its size, estimated."""
     shown: Recalled
     """What is in it: each hit with its score and, in ``channel``, why it was chosen. Where all
-    facts fit, they are in ``listed``, and ``hits`` are those that fit the message."""
+    facts fit, they are in ``listed``, and ``hits`` are those that fit the message. ``notes`` are
+    the passages."""
     memory_off: str | None = None
     """Why memory took no part, or None where it did."""
 
@@ -73,6 +75,25 @@ class Exported:
     file: Path
     records: Mapping[str, int]
     """How many records, by kind: app, session, message, memory, inbox_item …"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFailure:
+    """A file or folder that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAdded:
+    """What became of files that were to be notes."""
+
+    added: tuple[Note, ...]
+    """The notes that are new, or have the new text of a file that was changed."""
+    unchanged: int
+    """How many files were as their notes are."""
+    failed: tuple[FileFailure, ...]
 
 
 class FetchedModel(NamedTuple):

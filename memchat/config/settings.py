@@ -64,6 +64,9 @@ class Settings:
     ranking: str = _setting("MEMCHAT_RANKING", "weighted", parsing.one_of("weighted", "rrf"))
     """MEMCHAT_RANKING: ``weighted`` (cosine and keyword scores) or ``rrf`` (reciprocal ranks of
     both)."""
+    recall_notes: bool = _setting("MEMCHAT_RECALL_NOTES", True, parsing.switch)
+    """MEMCHAT_RECALL_NOTES: ``off`` gives no chat a passage of the person's notes; else it is given
+    those that fit the message, up to 300 tokens."""
     merge_threshold: float = _setting("MEMCHAT_MERGE_THRESHOLD", 0.92, parsing.number(0, 1.01))
     """MEMCHAT_MERGE_THRESHOLD: the cosine from which two facts may be merged, if nothing else
     speaks against it."""
