@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -13,7 +14,7 @@ from memchat.app.arguments import check_choice, check_count
 from memchat.app.page import Page, note_cursor, note_place
 from memchat.app.results import Changed
 from memchat.app.room import Room
-from memchat.errors import InputError, NotFound
+from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import chunks, notes
 from memchat.store.chunks import NewChunk
 from memchat.store.notes import Filter, NewNote
@@ -105,8 +106,8 @@ class Notes(Room):
         is ``confident`` and comes first.
 
         ``since`` and ``until`` bound when a note was said; both ends count. What the filters leave
-        out takes no place of the ``limit``. Each result counts one match. Raises InputError for an
-        empty query or a bad limit.
+        out takes no place of the ``limit``. Each result counts one match, unless another process
+        is writing just then. Raises InputError for an empty query or a bad limit.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
@@ -124,7 +125,8 @@ class Notes(Room):
             with_text=include_text,
         )
         if found.hits:
-            with self._database.write() as tx:
+            # A search waits for no writer and for no disk; a count may be missed.
+            with suppress(StoreError), self._database.write_if_free() as tx:
                 chunks.count_matches(tx, [hit.chunk_id for hit in found.hits])
         return found
 
