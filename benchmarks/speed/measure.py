@@ -45,6 +45,8 @@ class Seen:
     """Opening the store and the first search, in a fresh process, without its imports."""
     start_ms: float | None = None
     """The same from the start of the process on."""
+    opened_mb: float | None = None
+    """What opening adds to the process's memory, before the first search."""
     rss: float | None = None
     peak: float | None = None
     embed: float | None = None
@@ -141,6 +143,7 @@ def _take_turns(
 
 def _open_anew(entry: Entry, seen: Seen, data: Path, work: Path, folder: Path) -> None:
     child, first = _opened(entry, data, work, folder)
+    seen.opened_mb = child.added
     seen.open_ms = child.opened * 1000 + first
     seen.start_ms = child.started * 1000 + first
     child.ask("search", questions=list(range(A_ROUND)))

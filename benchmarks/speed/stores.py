@@ -105,8 +105,11 @@ class Running:
         self._behind = b""
         assert self._process.stdout is not None
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
-        self.opened: float = self._read(ANSWER_SECONDS)["opened"]
+        answer = self._read(ANSWER_SECONDS)
+        self.opened: float = answer["opened"]
         """Seconds the store took to open, without the imports."""
+        self.added: float = answer["added"]
+        """MB that opening added to the process."""
         self.started = time.perf_counter() - started
         """Seconds with the imports, from the process's start."""
 

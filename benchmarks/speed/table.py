@@ -17,6 +17,7 @@ REBUILD_GOAL = 2_000.0
 RSS_GOALS = {10_000: 120.0, 150_000: 350.0}
 NOTE_SEARCH_GOALS = {300: 2.0, 3_000: 5.0, 30_000: 50.0, 150_000: 250.0}
 RECALL_GOAL = 0.99
+OPENED_GOAL = 50.0
 BYTES_GOAL = 3 * 1024
 _COLUMNS = (
     "store", "finds", "search p50", "p95", "ratio", "exact", "recall", "of 10",
@@ -47,6 +48,7 @@ def note_goals(size: Size, ours: Seen) -> list[str]:
         ("durable add p50", _p(ours.add, 50), "ms", None, True),
         ("delete and purge p50", _p(ours.delete, 50), "ms", None, True),
         ("open and first search", ours.open_ms, "ms", None, True),
+        ("memory that opening adds", ours.opened_mb, "MB", OPENED_GOAL, True),
         ("index rebuilt from rows", ours.rebuild_ms, "ms", None, True),
         ("resident memory", ours.rss, "MB", None, True),
         ("… at most, meanwhile", ours.peak, "MB", None, True),

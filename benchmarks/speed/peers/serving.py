@@ -76,9 +76,9 @@ def serve(make: Any) -> None:
     folder, data_folder = Path(sys.argv[1]), Path(sys.argv[2])
     data = Data(data_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
+    before, started = memory()["rss"], time.perf_counter()
     store = make(folder, data)
-    _say({"opened": time.perf_counter() - started})
+    _say({"opened": time.perf_counter() - started, "added": memory()["rss"] - before})
     for line in sys.stdin:
         command = json.loads(line)
         try:
