@@ -231,8 +231,10 @@ class Notes(Room):
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
         """Change text or title of a note; what is not given stays, and an empty title takes the
-        title away. Only chunks whose text changed are embedded anew. Raises NotFound outside the scope, InputError for a text without
-        words."""
+        title away. Only chunks whose text changed are embedded anew.
+
+        Raises NotFound outside the scope, InputError for a text without words.
+        """
         before = self.get(note_id)
         new = NewNote(
             before.text if text is None else text,
