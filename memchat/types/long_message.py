@@ -1,10 +1,14 @@
-"""A message that is too long to be read whole for memories unless a person asks for it."""
+"""Long messages: those offered to be kept as notes, and those that are too long to be read whole
+for memories unless a person asks for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from memchat.types.effort import effort
+
+PASTE_LENGTH = 2_000
+"""Characters from which a message is offered to be kept as a note."""
 
 
 @dataclass(frozen=True, slots=True)
