@@ -63,6 +63,7 @@ Until = Annotated[
 ]
 
 app.command()(note_files.add)
+app.command()(note_files.watch)
 
 
 @app.command("list")

@@ -85,7 +85,7 @@ def test_an_answer_that_takes_many_calls_is_made_only_after_a_yes(
     asked = ("notes", "ask", "the marketing budget", "--summary")
     refused = env.memchat(*asked)
     assert (refused.code, refused.out) == (2, "") and server.requests == []
-    assert "1 note may speak of it: 1 call" in refused.err
+    assert "may speak of it: 1 call" in refused.err
     assert refused.err.endswith("it may cost money, so add --yes to agree\n")
     server.script(Say("The budget is cut [1]."))
     assert env.memchat(*asked, "--yes").out.startswith("The budget is cut [1].\n")
