@@ -84,5 +84,5 @@ def described(note: Note, job: Job | None) -> str:
 
 
 def _open(found: NoteHit) -> None:
-    ui.person().notes.mark_as_read([found.chunk_id])
+    ui.attempt(lambda: ui.person().notes.mark_as_read([found.chunk_id]))
     place.go(Place(found.note_id, (found.offset, found.size)))
