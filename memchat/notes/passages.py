@@ -28,7 +28,8 @@ class Passage:
 
     def line(self, zone: ZoneInfo) -> str:
         """The passage for a model: its number, title and day, and its words without secrets."""
-        head = f"[{self.number}] {self.title or 'Untitled'}, {render.day(self.created_at, zone)}"
+        title = mask(self.title or "Untitled")
+        head = f"[{self.number}] {title}, {render.day(self.created_at, zone)}"
         # Indented: no line of a note passes for the head of another passage.
         said = (f"  {render.escaped(line)}" for line in mask(self.text).splitlines())
         return "\n".join([render.escaped(head), *said])
