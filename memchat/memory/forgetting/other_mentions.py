@@ -203,7 +203,7 @@ def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     stale = purge.forget(ctx, chosen_facts)
     _drop_proposals(tx, app_ids, chosen)
-    stale |= _delete_notes(tx, app_ids, chosen.of_kind("note"))
+    stale |= _delete_notes(ctx, app_ids, chosen.of_kind("note"))
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
     described = chosen.of_kind("title") | chosen.of_kind("summary")
     rewritten: list[int] = []
@@ -227,13 +227,13 @@ def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBl
     refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
 
 
-def _delete_notes(tx: Connection, app_ids: Sequence[int], note_ids: Collection[int]) -> set[int]:
+def _delete_notes(ctx: Context, app_ids: Sequence[int], note_ids: Collection[int]) -> set[int]:
     """Delete these notes where they belong to these scope rows; gives the rows that had them."""
-    touched = set()
+    tx, touched = ctx.tx, set()
     for note_id in sorted(note_ids):
         note, app_id = notes.get(tx, app_ids, note_id), notes.app_id_of(tx, note_id)
         if note is not None and app_id is not None:
-            notes.remove(tx, app_id, note)
+            notes.remove(tx, app_id, note, ctx.now)
             touched.add(app_id)
     return touched
 
