@@ -10,6 +10,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.testing import Calls, ScriptedModel
+from tests.support import private
 from tests.support.answers import answer, fact
 from tests.support.secrets import SECRET
 from tests.support.store import Opener
@@ -142,6 +143,17 @@ def test_adding_searching_and_asking_notes_makes_no_memory(open_store: Opener) -
     assert ana.notes.ask(ASKED).read()
     mc.jobs.run()
     assert ana.memories.list(status="all") == [] and ana.inbox.list() == []
+
+
+def test_a_secret_that_was_cut_from_its_name_is_masked_in_a_passage(mc: MemChat) -> None:
+    ana, before = mc.user("ana"), "The plumber came on Friday. " * 30
+    after = "The plumber left. " * 60
+    ana.notes.add(f"{before}\n\nMy wifi password is:\n\nhunter2bluebird\n\n{after}", title="Wifi")
+    hits = ana.notes.search("hunter2bluebird", include_text=True).hits
+    assert hits[0].text == "hunter2bluebird", "a chunk of its own"
+    parts = private.parts(mc)
+    (given,) = parts.notes.for_prompt(ana.scope, parts.recall.question("hunter2bluebird password"))
+    assert given.text.endswith(": [password]") and "hunter2" not in str(given)
 
 
 class Recorder:
