@@ -121,10 +121,13 @@ _EMPTY = Hit("note", 0, "", 0.0, None, None, "", 0)
 
 
 def _is_sure(hit: NoteHit, question: Question) -> bool:
-    """Whether a hit is near by meaning, or less near and holds the message's words.
+    """Whether a hit is near by meaning, or less near and holds the message's words; or is of the
+    days that a message asks about and nothing else.
 
     Measured with MiniLM on 50 memos and 250 messages: see docs/recall.md.
     """
+    if hit.cosine is None and hit.bm25 is None:
+        return True  # confident by its day alone
     held, share = share_held(f"{hit.title or ''}\n{hit.text or ''}", question.text)
     space = question.space if question.vector is not None else None
     if hit.cosine is None or space is None:
