@@ -105,7 +105,8 @@ class Notes(Room):
         """
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
+        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
+        return files.add_all(paths, on_progress)
 
     def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
         """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
@@ -113,7 +114,8 @@ class Notes(Room):
         ConfigError where a package or a model for the format is missing."""
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title)
+        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
+        return files.add_upload(name, data, title)
 
     def watch(
         self,
@@ -133,7 +135,8 @@ class Notes(Room):
         """
         from memchat.app.note_watch import NoteWatch
 
-        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
+        files = NoteWatch(self._assembly, self._scope, self, self._writing.embed)
+        files.watch(folder, on_change, stop)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""

@@ -10,6 +10,7 @@ from pathlib import PurePath
 from memchat.errors import InputError
 from memchat.notes.files import child, markdown, plain_text, subtitles
 from memchat.notes.files.document import Document, short_title
+from memchat.notes.index import has_words
 from memchat.types import clean_text
 
 Reader = Callable[[bytes], Document]
@@ -57,7 +58,7 @@ def read(name: str, data: bytes) -> Document:
     """
     check_size(name, len(data))
     found = _READERS.get(_ending(name), plain_text.read)(data)
-    if not found.text.strip():
+    if not has_words(found.text):
         raise InputError("it holds no words")
     return replace(found, text=clean_text(found.text), title=short_title(found.title))
 
