@@ -182,7 +182,8 @@ class Notes(Room):
         ``since`` and ``until`` bound when a note was said; both ends count. What the filters leave
         out takes no place of the ``limit``. ``mode`` is how the score is made: weighted, of cosine
         and words, or rrf, of the ranks in both lists; None for what MEMCHAT_RANKING says. Each
-        result counts one match. Raises InputError for an empty query or a bad limit.
+        result counts one match, unless another process is writing just then. Raises InputError for
+        an empty query or a bad limit.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
@@ -233,8 +234,10 @@ class Notes(Room):
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
         """Change text or title of a note; what is not given stays, and an empty title takes the
-        title away. Only chunks whose text changed are embedded anew. Raises NotFound outside the scope, InputError for a text without
-        words."""
+        title away. Only chunks whose text changed are embedded anew.
+
+        Raises NotFound outside the scope, InputError for a text without words.
+        """
         before = self.get(note_id)
         new = NewNote(
             before.text if text is None else text,
@@ -310,14 +313,15 @@ class Notes(Room):
         return self.get(note_id)
 
     def _count_matches(self, hits: Sequence[NoteHit]) -> None:
-        """Count that these were found, where the store can be written."""
+        """Count that these were found. A search waits for no writer and for no disk: where another
+        process is writing just then, the count is missed."""
         if not hits:
             return
         try:
-            with self._database.write() as tx:
+            with self._database.write_if_free() as tx:
                 chunks.count_matches(tx, [hit.chunk_id for hit in hits])
         except StoreError as error:
-            log.warning("matches of notes were not counted: %s", error)
+            log.debug("matches of notes were not counted: %s", error)
 
     def _own(self, tx: Connection) -> Sequence[int]:
         own = self._ids(tx).own
