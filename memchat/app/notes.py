@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -122,7 +122,7 @@ class Notes(Room):
         folder: Path | str,
         *,
         on_change: Callable[[FileChange], None],
-        stop: Event | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
 
