@@ -150,7 +150,6 @@ class NoteFiles(Room):
             wait=False,
         )
         assert note is not None  # the readers refuse a file without words
-        log.info("Indexed memo: note %d, %d characters", note.id, len(note.text))
         return note
 
     def _known(self, path: Path) -> Note | None:

@@ -141,7 +141,7 @@ def test_one_bad_file_never_stops_the_rest_and_is_named_with_the_reason(
     ]
     (note,) = added.added
     said = "\n".join(record.getMessage() for record in caplog.records)
-    assert f"Indexed memo: note {note.id}, 17 characters" in said
+    assert f"Indexed memo {note.id}: 17 characters" in said
     assert said.count("Failed to index memo") == 3
     assert not any(word in said for word in ("milk", "good", "bad.txt", "gone"))
 
