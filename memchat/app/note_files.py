@@ -19,7 +19,7 @@ from memchat.notes.files import folder, formats
 from memchat.notes.files.document import Document, short_title
 from memchat.notes.index import has_words
 from memchat.store import note_files, notes, usage
-from memchat.types import Note, Progress, Scope
+from memchat.types import Note, Progress, Scope, clean_text
 
 if TYPE_CHECKING:
     from memchat.app.notes import Notes
@@ -111,7 +111,7 @@ class NoteFiles(Room):
         if before is not None and _is_current(before, found, content.modified_at):
             self._keep(before, written_at)
             return None
-        note = self._stored(found, note_files.TYPE, str(path), written_at)
+        note = self._stored(found, note_files.TYPE, key_of(path), written_at)
         self._keep(note, written_at)
         # Thousands of them are held at once, and texts may be large.
         return replace(note, created_at=written_at, text="")
@@ -157,7 +157,7 @@ class NoteFiles(Room):
             own = self._ids(tx).own
             if own is None:
                 return None
-            return notes.by_external_id(tx, own, note_files.TYPE, str(path))
+            return notes.by_external_id(tx, own, note_files.TYPE, key_of(path))
 
     def _keep(self, note: Note, written_at: datetime) -> None:
         """Have the date of a note be that of its file, which is there."""
@@ -166,6 +166,11 @@ class NoteFiles(Room):
         with self._database.write() as tx:
             note_files.set_date(tx, note.id, written_at)
             notes.mark_missing(tx, [note.id], False)
+
+
+def key_of(path: Path) -> str:
+    """The external id of a file; a name that is no UTF-8 is kept as far as it can be."""
+    return clean_text(str(path))
 
 
 def _is_current(note: Note, found: Document, modified_at: datetime) -> bool:

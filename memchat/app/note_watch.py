@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from memchat.app.note_files import UNREADABLE, NoteFiles
+from memchat.app.note_files import UNREADABLE, NoteFiles, key_of
 from memchat.app.results import FileChange
 from memchat.notes.files import folder, folder_watch
 from memchat.notes.files.document import short_title
@@ -60,7 +60,7 @@ class NoteWatch(NoteFiles):
             yield from self._follow(Changes(changed=(path,), gone=(before,)))
             return
         with self._database.write() as tx:
-            note_files.move(tx, note_id, str(path))
+            note_files.move(tx, note_id, key_of(path))
         note = self._room.get(note_id)
         if note.title == short_title(before.stem):
             note = self._room.update(note_id, title=short_title(path.stem))

@@ -146,6 +146,15 @@ def test_one_bad_file_never_stops_the_rest_and_is_named_with_the_reason(
     assert not any(word in said for word in ("milk", "good", "bad.txt", "gone"))
 
 
+def test_a_name_that_is_no_utf_8_is_one_note(ana: User, tmp_path: Path) -> None:
+    written(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")), "Coffee.")
+
+    (note,) = ana.notes.add_files([tmp_path]).added
+
+    assert note.title == "caf\ufffd"
+    assert ana.notes.add_files([tmp_path]).unchanged == 1
+
+
 def test_progress_names_each_file_and_ends_whole(ana: User, tmp_path: Path) -> None:
     files = [written(tmp_path / name, "Some words.") for name in ("a.txt", "b.txt")]
     told: list[Progress] = []

@@ -84,6 +84,13 @@ def test_what_is_no_text_is_refused(data: bytes) -> None:
         formats.read("a.txt", data)
 
 
+def test_an_unknown_ending_is_tried_as_text() -> None:
+    assert text("README", "Words.") == text("notes.org", "Words.") == "Words."
+    for data in (b"{\\rtf1\\ansi Words.}", b"PK\3\4" + bytes(40)):
+        with pytest.raises(InputError, match="save it as PDF, DOCX, HTML or plain text"):
+            formats.read("letter.odt", data)
+
+
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats, "MOST_BYTES", 3 * formats.MB)
     with pytest.raises(InputError, match="it has 4 MB; at most 3 MB are read"):
