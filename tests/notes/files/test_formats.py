@@ -68,6 +68,8 @@ def text(name: str, given: str, encoding: str = "utf-8") -> str:
         ("utf-16", "Zażółć"),
         ("utf-32", "Zażółć"),
         ("cp1252", "Schöne Grüße aus München – wir treffen uns später in der Straße."),
+        ("cp1252", "Ça va très bien, à bientôt."),
+        ("cp1250", "Zażółć gęślą jaźń, proszę."),
         ("cp1251", "Привет, мы встречаемся завтра в Москве и обсудим бюджет."),
         ("shift_jis", "明日の会議で予算について話し合います。よろしくお願いします。"),
     ],
