@@ -44,17 +44,17 @@ class NoteWriting:
         self,
         prepared: Sequence[Prepared],
         *,
-        check: Callable[[Connection], object] | None = None,
+        only_if: Callable[[Connection], bool] = lambda _: True,
     ) -> list[int]:
-        """Store notes in one transaction, which begins with ``check``; their ids. The words of
-        texts that they replace leave the file with the next ``scrub``."""
+        """Store notes in one transaction; their ids, and none where ``only_if`` is false in it. The
+        words of texts that they replace leave the file with the next ``scrub``."""
         from memchat.memory.forgetting import purge
         from memchat.notes import index
 
         ids = []
         with self._assembly.database.write() as tx:
-            if check is not None:
-                check(tx)
+            if not only_if(tx):
+                return []
             ctx = self._context(tx)
             app_id = ctx.scope.own
             assert app_id is not None

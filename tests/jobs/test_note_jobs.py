@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
+from memchat.errors import NotFound
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.providers.minilm_embedder import available
 from memchat.types import NewNote
@@ -26,8 +28,13 @@ class Reads(Service):
     def __init__(self, most: int, model: str = "words") -> None:
         super().__init__()
         self._service = replace(HashEmbedder(model).service, max_tokens=most, chunking_max_tokens=0)
+        self.meanwhile: Callable[[], object] | None = None
+        """Done once while a text is cut, as others would."""
 
     def count_tokens(self, text: str) -> int:
+        if self.meanwhile is not None:
+            does, self.meanwhile = self.meanwhile, None
+            does()
         return len(text.split())
 
 
@@ -115,6 +122,20 @@ def test_a_note_that_is_changed_while_it_is_embedded_gets_the_vectors_of_its_new
     mc.jobs.run()
     assert notes.count(mc, "embeddings") == 1
     assert mc.user("ana").notes.search("quite new").hits[0].cosine is not None
+
+
+def test_two_edits_at_once_both_stay_and_one_of_a_deleted_note_is_told(open_store) -> None:
+    service = Reads(60)
+    mc = open_store(embedder=service)
+    ana = mc.user("ana").notes
+    note = notes.add(mc, "The old words.", title="Old")
+    service.meanwhile = lambda: ana.update(note.id, text="The new words.")
+    edited = ana.update(note.id, title="New")
+    assert (edited.title, edited.text) == ("New", "The new words.")
+    service.meanwhile = lambda: ana.delete(note.id)
+    with pytest.raises(NotFound):
+        ana.update(note.id, text="Too late.")
+    assert ana.list() == [] and notes.count(mc, "chunks") == 0
 
 
 def test_every_chunk_is_one_that_the_model_reads_whole(open_store) -> None:
