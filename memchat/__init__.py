@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from memchat.app import Deleted as Deleted
     from memchat.app import Exported as Exported
     from memchat.app import FetchedModel as FetchedModel
+    from memchat.app import FileChange as FileChange
     from memchat.app import FileFailure as FileFailure
     from memchat.app import FilesAdded as FilesAdded
     from memchat.app import MemChat as MemChat
@@ -116,8 +117,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": (
-        "Answer Answered Changed Deleted Exported FetchedModel FileFailure FilesAdded MemChat Page "
-        "PromptContext UseCounts User"
+        "Answer Answered Changed Deleted Exported FetchedModel FileChange FileFailure FilesAdded "
+        "MemChat Page PromptContext UseCounts User"
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.backups": "Backups",

@@ -9,20 +9,27 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from memchat.app.results import FileFailure, FilesAdded
 from memchat.app.room import Room
+from memchat.assembly import Assembly
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.notes.files import folder, formats
 from memchat.notes.files.document import Document, short_title
-from memchat.store import note_files, notes
-from memchat.types import Note, Progress
+from memchat.store import note_files, notes, usage
+from memchat.types import Note, Progress, Scope
+
+if TYPE_CHECKING:
+    from memchat.app.notes import Notes
 
 log = logging.getLogger(__name__)
 
 UPLOAD = "upload"
-Add = Callable[..., Note | None]
-"""``Notes.add``."""
+NO_TRANSCRIBER = (
+    "audio needs a model that writes it down: set MEMCHAT_TRANSCRIBE_MODEL, "
+    "for example to openai/whisper-1"
+)
 OnProgress = Callable[[Progress], None]
 UNREADABLE = (InputError, ConfigError, ProviderError)
 """What is wrong with one file alone: the others are read all the same."""
@@ -31,9 +38,11 @@ UNREADABLE = (InputError, ConfigError, ProviderError)
 class NoteFiles(Room):
     """Reads files into the notes of one person in one app; ``Notes`` has its verbs."""
 
-    def add_all(
-        self, add: Add, paths: Iterable[Path | str], on_progress: OnProgress | None
-    ) -> FilesAdded:
+    def __init__(self, assembly: Assembly, scope: Scope, room: Notes) -> None:
+        super().__init__(assembly, scope)
+        self._room = room
+
+    def add_all(self, paths: Iterable[Path | str], on_progress: OnProgress | None) -> FilesAdded:
         """What ``Notes.add_files`` does."""
         failed: list[FileFailure] = []
         files = _files(paths, failed)
@@ -49,7 +58,7 @@ class NoteFiles(Room):
         for done, path in enumerate(files):
             tell(done, path.name)
             try:
-                note = self.add_file(add, path)
+                note = self.add_file(path)
             except UNREADABLE as error:
                 failed.append(FileFailure(path, str(error)))
             else:
@@ -60,24 +69,24 @@ class NoteFiles(Room):
         tell(len(files))
         return FilesAdded(tuple(added), unchanged, tuple(failed))
 
-    def add_file(self, add: Add, path: Path) -> Note | None:
+    def add_file(self, path: Path) -> Note | None:
         """Read a file into its note; None where the note is as the file is. Raises InputError,
         ConfigError or ProviderError where it cannot be read."""
         try:
-            return self._add_file(add, path)
+            return self._add_file(path)
         except UNREADABLE as error:
             # Neither the file's name nor the reason, which may quote it.
             log.warning("Failed to index memo: %s", type(error).__name__)
             raise
 
-    def add_upload(self, add: Add, name: str, data: bytes, title: str | None) -> Note:
+    def add_upload(self, name: str, data: bytes, title: str | None) -> Note:
         """What ``Notes.add_upload`` does."""
         found = self._read(Path(name).name, data)
         key = hashlib.sha256(data).hexdigest()
         named = found.title if title is None else title
-        return self._stored(add, replace(found, title=named), UPLOAD, key, found.written_at)
+        return self._stored(replace(found, title=named), UPLOAD, key, found.written_at)
 
-    def _add_file(self, add: Add, path: Path) -> Note | None:
+    def _add_file(self, path: Path) -> Note | None:
         before = self._known(path)
         modified_at = folder.modified_at(path)
         if before is not None and before.created_at == modified_at:
@@ -89,22 +98,35 @@ class NoteFiles(Room):
         if before is not None and _is_current(before, found, content.modified_at):
             self._keep(before, written_at)
             return None
-        note = self._stored(add, found, note_files.TYPE, str(path), written_at)
+        note = self._stored(found, note_files.TYPE, str(path), written_at)
         self._keep(note, written_at)
         return replace(note, created_at=written_at)
 
     def _read(self, name: str, data: bytes) -> Document:
-        found = formats.read(name, data)
+        read = self._transcribed if formats.is_audio(name) else formats.read
+        found = read(name, data)
         written_at = found.written_at
         if written_at is not None and written_at.tzinfo is None:
             written_at = written_at.replace(tzinfo=self._settings.zone)
         title = found.title or short_title(Path(name).stem)
         return replace(found, title=title, written_at=written_at)
 
-    def _stored(
-        self, add: Add, found: Document, type: str, key: str, written_at: datetime | None
-    ) -> Note:
-        note = add(
+    def _transcribed(self, name: str, data: bytes) -> Document:
+        formats.check_size(name, len(data))
+        transcriber = self._assembly.transcriber()
+        if transcriber is None:
+            raise ConfigError(NO_TRANSCRIBER)
+        heard = transcriber.transcribe(name, data)
+        with self._database.write() as tx:
+            own = self._context(tx, ensure=True).scope.own
+            assert own is not None
+            usage.add(tx, own, None, heard.usage, self._clock())
+        if not heard.text:
+            raise InputError("nothing is said in it")
+        return Document(heard.text, profile="memo")
+
+    def _stored(self, found: Document, type: str, key: str, written_at: datetime | None) -> Note:
+        note = self._room.add(
             found.text,
             title=found.title,
             type=type,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -15,7 +16,7 @@ from memchat.app.arguments import check_choice, check_count
 from memchat.app.note_batches import NoteBatches
 from memchat.app.note_writing import NoteWriting, aware
 from memchat.app.page import Page, note_cursor, note_place
-from memchat.app.results import Changed, FilesAdded
+from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import chunks, note_counts, notes, services
@@ -104,7 +105,7 @@ class Notes(Room):
         """
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope).add_all(self.add, paths, on_progress)
+        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
 
     def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
         """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
@@ -112,7 +113,27 @@ class Notes(Room):
         ConfigError where a package or a model for the format is missing."""
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope).add_upload(self.add, name, data, title)
+        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title)
+
+    def watch(
+        self,
+        folder: Path | str,
+        *,
+        on_change: Callable[[FileChange], None],
+        stop: Event | None = None,
+    ) -> None:
+        """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
+
+        Returns when ``stop`` is set, from another thread. ``on_change`` is told of each file. One
+        that is being written is read when it rests; one that cannot be read, when it changes again.
+        The note of a file that is moved within the folder moves with it. That of a file that is
+        gone stays, and is marked as ``missing``. Raises InputError where the folder cannot be
+        watched, ConfigError where the package for it is missing, StoreError where notes cannot be
+        written.
+        """
+        from memchat.app.note_watch import NoteWatch
+
+        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
@@ -158,7 +179,8 @@ class Notes(Room):
         ``since`` and ``until`` bound when a note was said; both ends count. What the filters leave
         out takes no place of the ``limit``. ``mode`` is how the score is made: weighted, of cosine
         and words, or rrf, of the ranks in both lists; None for what MEMCHAT_RANKING says. Each
-        result counts one match. Raises InputError for an empty query or a bad limit.
+        result counts one match, unless another process is writing just then. Raises InputError for
+        an empty query or a bad limit.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
@@ -209,8 +231,10 @@ class Notes(Room):
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
         """Change text or title of a note; what is not given stays, and an empty title takes the
-        title away. Only chunks whose text changed are embedded anew. Raises NotFound outside the
-        scope, InputError for a text without words."""
+        title away. Only chunks whose text changed are embedded anew.
+
+        Raises NotFound outside the scope, InputError for a text without words.
+        """
         kept = None
         while kept is None:  # again where another process changed it meanwhile
             before = self.get(note_id)
@@ -294,14 +318,15 @@ class Notes(Room):
         return self.get(note_id)
 
     def _count_matches(self, hits: Sequence[NoteHit]) -> None:
-        """Count that these were found, where the store can be written."""
+        """Count that these were found. A search waits for no writer and for no disk: where another
+        process is writing just then, the count is missed."""
         if not hits:
             return
         try:
-            with self._database.write() as tx:
+            with self._database.write_if_free() as tx:
                 chunks.count_matches(tx, [hit.chunk_id for hit in hits])
         except StoreError as error:
-            log.warning("matches of notes were not counted: %s", error)
+            log.debug("matches of notes were not counted: %s", error)
 
     def _own(self, tx: Connection) -> Sequence[int]:
         own = self._ids(tx).own

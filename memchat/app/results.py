@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memchat.store.row_images import RowImages
 from memchat.types import InboxItem, Note, Recalled
@@ -94,6 +94,18 @@ class FilesAdded:
     unchanged: int
     """How many files were as their notes are."""
     failed: tuple[FileFailure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What became of a file in a folder that is watched."""
+
+    path: Path
+    what: Literal["added", "changed", "moved", "missing", "failed"]
+    note: Note | None = None
+    """Its note, None where it could not be read."""
+    reason: str | None = None
+    """Why it could not be read."""
 
 
 class FetchedModel(NamedTuple):

@@ -24,3 +24,9 @@ def paths_below(tx: Connection, app_id: int, folder: PurePath) -> dict[str, int]
 def set_date(tx: Connection, note_id: int, at: datetime) -> None:
     """Change when a note was written: its file was changed."""
     raw_sql.rows(tx, "UPDATE sources SET created_at = ? WHERE id = ?", utc_text(at), note_id)
+
+
+def move(tx: Connection, note_id: int, path: str) -> None:
+    """Have a note be that of the file at another path, which has none."""
+    sql = "UPDATE sources SET external_id = ? WHERE id = ?"
+    raw_sql.rows(tx, sql, json.dumps(path), note_id)

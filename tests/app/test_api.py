@@ -18,8 +18,8 @@ NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
 Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError
-FetchedModel FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem InputError
-Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
+FetchedModel FileChange FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem
+InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
 MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NewNote NotFound Note
 NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound
 NotesReport Page Place PluginInfo Progress PromptContext ProviderError Question ReadingPlan

@@ -159,6 +159,17 @@ def test_what_was_cut_without_a_model_is_cut_anew_for_the_first_one(open_store) 
     assert mc.user("ana").notes.report().chunks_without_vector == 0
 
 
+def test_a_model_that_cannot_be_used_costs_no_note_and_the_job_tells_why(open_store) -> None:
+    mc = open_store(embedder=None, embed_model="hash/words")
+    notes.add(mc, "the tide")
+    mc.close()
+    mc = open_store(embedder=None, embed_model="hash/other-96")
+    note = notes.add(mc, words(200), profile="document")
+    assert mc.user("ana").notes.get(note.id).text == words(200)
+    (job,) = mc.jobs.list(status="pending")
+    assert job.target_id == note.id and "services migrate" in (job.error_message or "")
+
+
 def test_equal_chunks_of_one_note_are_embedded_once(open_store) -> None:
     service = Service()
     mc = open_store(embedder=service)

@@ -36,3 +36,14 @@ def test_the_date_of_a_note_follows_its_file(mc: MemChat, tmp_path: Path) -> Non
         note_files.set_date(tx, note.id, later)
 
     assert mc.user("ana").notes.get(note.id).created_at == later
+
+
+def test_a_note_can_be_that_of_another_path(mc: MemChat) -> None:
+    ana = mc.user("ana")
+    note = ana.notes.add("Words.", type="file", external_id="/a.md")
+    assert note is not None
+
+    with database(mc).write() as tx:
+        note_files.move(tx, note.id, "/ö.md")
+
+    assert ana.notes.get(note.id).external_id == "/ö.md"

@@ -21,6 +21,7 @@ from memchat.memory.recall.question_dates.search import QuestionDates
 from memchat.memory.recall.rank_fusion import K, RankedItem, merge
 from memchat.store import keywords, replacements
 from memchat.store.keywords import Matches
+from memchat.vectors.selection import Selection
 from memchat.vectors.vector_index import latest
 
 CANDIDATES = 20
@@ -185,12 +186,8 @@ class ScoredSearch:
             return []
         newest = self._newest(kind)
         index = self.space.index
-        if self.only is None:
-            near = index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
-        else:
-            among = [*self.only.difference(without)]
-            scores = index.scores(self.tx, [*newest], vector, among, kind, newest)
-            near = _joined([*scores.items()], [])[:limit]
+        selection = Selection(self.only, without)
+        near = index.search(self.tx, [*newest], vector, limit, selection, kind, newest)
         made = [hit for hit in self._made_scores(kind) if hit[0] not in without]
         return _joined(near, made)[:limit] if made else near
 

@@ -17,8 +17,12 @@ MB = 1_000_000
 MOST_BYTES = 10 * MB
 """Of a file that is text: more than any book."""
 
-_MOST_BYTES_OF = {".pdf": 100 * MB, ".docx": 100 * MB}
-"""With pictures."""
+AUDIO = frozenset((".flac", ".m4a", ".mp3", ".ogg", ".wav", ".webm"))
+_MOST_BYTES_OF = {
+    ".pdf": 100 * MB,  # with pictures
+    ".docx": 100 * MB,
+    **dict.fromkeys(AUDIO, 25 * MB),  # what OpenAI transcribes
+}
 
 _READERS: dict[str, Reader] = {
     ".txt": plain_text.read,
@@ -33,7 +37,12 @@ _READERS: dict[str, Reader] = {
 
 def is_known(name: str) -> bool:
     """Whether files with such a name are read when their folder is."""
-    return _ending(name) in _READERS
+    return is_audio(name) or _ending(name) in _READERS
+
+
+def is_audio(name: str) -> bool:
+    """Whether a file of this name is speech, which a model has to write down."""
+    return _ending(name) in AUDIO
 
 
 def most_bytes(name: str) -> int:
@@ -42,7 +51,7 @@ def most_bytes(name: str) -> int:
 
 
 def read(name: str, data: bytes) -> Document:
-    """What is in a file of this name; one with an unknown ending is tried as text.
+    """What is in a file of this name that is no audio; one with an unknown ending is tried as text.
 
     Raises InputError, which says why, where it cannot be read or holds no words.
     """
