@@ -163,7 +163,7 @@ def test_a_model_that_cannot_be_used_costs_no_note_and_the_job_tells_why(open_st
     mc = open_store(embedder=None, embed_model="hash/words")
     notes.add(mc, "the tide")
     mc.close()
-    mc = open_store(embedder=None, embed_model="hash/other-96")
+    mc = open_store(embedder=HashEmbedder("other-96"))
     note = notes.add(mc, words(200), profile="document")
     assert mc.user("ana").notes.get(note.id).text == words(200)
     (job,) = mc.jobs.list(status="pending")
