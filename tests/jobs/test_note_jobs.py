@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
-from memchat.errors import NotFound
+from memchat.errors import ConfigError, NotFound
+from memchat.jobs.embedding_run import BATCH
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.providers.minilm_embedder import available
 from memchat.types import NewNote
@@ -146,6 +148,16 @@ def test_every_chunk_is_one_that_the_model_reads_whole(open_store) -> None:
     assert len(notes.chunks(mc)) >= 1400 // 60
 
 
+def test_the_chunks_of_a_note_are_sent_together_as_many_as_fit_a_call(open_store) -> None:
+    service = Reads(20)
+    mc = open_store(embedder=service)
+    note = notes.add(mc, words(400), profile="document")
+    sent = [text for texts in service.asked for text in texts]
+    assert note.chunks > 200 and len(sent) == len(set(sent)) == note.chunks
+    assert len(service.asked) == -(-note.chunks // BATCH)
+    assert max(len(texts) for texts in service.asked) <= BATCH
+
+
 def test_what_was_cut_without_a_model_is_cut_anew_for_the_first_one(open_store) -> None:
     without = open_store(embedder=None, embed_model="")
     note = notes.add(without, words(200), profile="document")
@@ -168,6 +180,20 @@ def test_a_model_that_cannot_be_used_costs_no_note_and_the_job_tells_why(open_st
     assert mc.user("ana").notes.get(note.id).text == words(200)
     (job,) = mc.jobs.list(status="pending")
     assert job.target_id == note.id and "services migrate" in (job.error_message or "")
+
+
+def test_a_tokenizer_that_cannot_be_read_fails_the_job_and_not_the_worker(open_store) -> None:
+    class Damaged(Reads):
+        def count_tokens(self, text: str) -> int:
+            raise ConfigError("the tokenizer is damaged")
+
+        def embed_documents(self, texts: Sequence[str]) -> NoReturn:
+            raise ConfigError("the tokenizer is damaged")
+
+    mc = open_store(embedder=Damaged(60))
+    note = notes.add(mc, "the tide")
+    (job,) = mc.jobs.list()
+    assert (job.target_id, job.error_message) == (note.id, "the tokenizer is damaged")
 
 
 def test_equal_chunks_of_one_note_are_embedded_once(open_store) -> None:
