@@ -51,8 +51,8 @@ User
     answer(prompt: str, *, timeout: float | None = None) -> Answer
     apps -> Apps
     audit() -> Audit
-    chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ()) ->
-        Chat
+    chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ())
+        -> Chat
     context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
         PromptContext
     delete_all() -> Deleted
@@ -131,11 +131,12 @@ Notes
         wait: bool = True) -> NotesAdded
     add_upload(name: str, data: bytes, *, title: str | None = None) -> Note
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
-        datetime | None = None, until: datetime | None = None, on_progress:
-        Callable[[Progress], None] | None = None) -> NotesAnswer
+        datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
+        None] | None = None) -> NotesAnswer
     delete(note_id: int) -> Changed
     get(note_id: int) -> Note
-    list(*, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]
+    list(*, type: str | None = None, since: datetime | None = None, until: datetime | None =
+        None, limit: int = 50, cursor: str | None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
@@ -144,8 +145,8 @@ Notes
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =
         None) -> NotesFound
     update(note_id: int, *, text: str | None = None, title: str | None = None) -> Note
-    watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event |
-        None = None) -> None
+    watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
+        | None = None) -> None
 Inbox
     accept(item_id: int, *, value: str | None = None) -> Memory
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered
