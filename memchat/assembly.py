@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memchat.memory.embedding.space import EmbeddingSpace
     from memchat.memory.embedding.timeout import QueryTimeout
     from memchat.memory.recall.search import Recall
-    from memchat.providers import ChatModel, Embedder
+    from memchat.providers import ChatModel, Embedder, Transcriber
 
 log = logging.getLogger(__name__)
 
@@ -171,6 +171,12 @@ class Assembly:
             model = self._given[1]
         assert model is not None
         return model
+
+    def transcriber(self) -> Transcriber | None:
+        """The model that writes down what is said in audio files; None where none is named."""
+        from memchat.providers import factory
+
+        return factory.transcriber(self.settings)
 
     def embedding_space(self) -> tuple[EmbeddingSpace | None, str | None]:
         """The store's embedding space, or None and the reason. It is built at the first call, and

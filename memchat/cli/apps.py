@@ -21,7 +21,7 @@ AllApps = Annotated[bool, typer.Option("--all-apps", help="The user's own switch
 
 @app.command("list")
 def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
-    """List a user's apps and how much each remembers."""
+    """List a user's apps, how much each remembers, and how many notes it has."""
     with open_store() as mc:
         person = mc.user(user, app=app)
         found = person.apps.list()

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from sqlalchemy import Connection
 
-from memchat.language.secrets import Secret, find_secrets
+from memchat.language.secrets import Secret, find_in_document
 from memchat.memory.context import Context
 from memchat.notes.chunking import chunks as cut
 from memchat.notes.profile import DOCUMENT, MEMO, Profile, effective_profile
@@ -40,7 +40,7 @@ class Cutter:
 
     def parts(self, text: str, profile: str) -> list[NewChunk]:
         """A text as chunks of a profile; a part without words makes none."""
-        found = find_secrets(text)
+        found = find_in_document(text)
         return [
             NewChunk(part.start, len(said), part.tokens, _masked(said, part.start, found))
             for part in cut(text, self._size(profile), self._count)

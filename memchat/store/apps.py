@@ -117,9 +117,9 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
         .scalar_subquery()
     )
     talked = select(func.count()).where(sessions.c.app_id == apps.c.id).scalar_subquery()
-    noted = select(func.count()).where(sources.c.app_id == apps.c.id).scalar_subquery()
+    kept = select(func.count()).where(sources.c.app_id == apps.c.id).scalar_subquery()
     rows = tx.execute(
-        select(apps.c.name, apps.c.memory, held, talked, noted, apps.c.created_at)
+        select(apps.c.name, apps.c.memory, held, talked, kept, apps.c.created_at)
         .where(apps.c.user == user, apps.c.name != EVERY_APP)
         .order_by(apps.c.name)
     )

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, Select, and_, delete, func, or_, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from memchat.store import raw_sql, services
 from memchat.store.schema import (
@@ -49,6 +49,13 @@ _OF_MEMORIES = """
     SELECT m.id, e.embedding FROM memories m
     LEFT JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
     WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
+"""
+_REMOVE_UNUSED = """
+    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?))
+        AND NOT EXISTS (SELECT 1 FROM memories WHERE text_hash = embeddings.hash)
+        AND NOT EXISTS (SELECT 1 FROM messages WHERE text_hash = embeddings.hash)
+        AND NOT EXISTS (SELECT 1 FROM sessions WHERE summary_hash = embeddings.hash)
+        AND NOT EXISTS (SELECT 1 FROM chunks WHERE hash = embeddings.hash)
 """
 _OF_CHUNKS = """
     SELECT c.id, e.embedding FROM sources s JOIN chunks c ON c.source_id = s.id
@@ -231,11 +238,5 @@ def missing(
 
 def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
     """Delete the vectors of these hashes, of every service, unless a text still has the hash."""
-    in_use = or_(
-        select(_m.id).where(_m.text_hash == _e.hash).exists(),
-        select(messages.c.id).where(messages.c.text_hash == _e.hash).exists(),
-        select(sessions.c.id).where(sessions.c.summary_hash == _e.hash).exists(),
-        select(chunks.c.id).where(chunks.c.hash == _e.hash).exists(),
-    )
-    for i in range(0, len(hashes), 500):
-        tx.execute(delete(embeddings).where(_e.hash.in_(hashes[i : i + 500]), ~in_use))
+    if hashes:
+        raw_sql.rows(tx, _REMOVE_UNUSED, raw_sql.json_list(hashes))

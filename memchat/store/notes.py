@@ -139,18 +139,24 @@ def by_external_id(tx: Connection, app_id: int, type: str, external_id: External
 def listed(
     tx: Connection,
     app_ids: Sequence[int],
+    wanted: Filter = Filter(),
     *,
-    type: str | None = None,
     limit: int,
     before: tuple[datetime, int] | None = None,
 ) -> list[Note]:
-    """Notes without their text, the newest first; ``before`` has date and id of the last one that
-    is known."""
+    """Notes of this type and period without their text, the newest first; ``before`` has date and
+    id of the last one that is known."""
     where: list[str] = [f"s.app_id {_IN}"]
     values: list[Any] = [raw_sql.json_list(app_ids)]
-    if type is not None:
-        where.append("s.type = ?")
-        values.append(type)
+    conditions = {
+        "s.type = ?": wanted.type,
+        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
+        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
+    }
+    for condition, value in conditions.items():
+        if value is not None:
+            where.append(condition)
+            values.append(value)
     if before is not None:
         where.append("(s.created_at, s.id) < (?, ?)")
         values += [utc_text(before[0]), before[1]]

@@ -21,6 +21,7 @@ from memchat.memory.recall.question_dates.search import QuestionDates
 from memchat.memory.recall.rank_fusion import K, RankedItem, merge
 from memchat.store import keywords, replacements
 from memchat.store.keywords import Matches
+from memchat.vectors.selection import Selection
 from memchat.vectors.vector_index import latest
 
 CANDIDATES = 20
@@ -97,7 +98,7 @@ class ScoredSearch:
     ) -> dict[int, ScoreParts]:
         """The candidates of a kind, by id, those that pass its floor and those that do not; never
         one of ``without``."""
-        dated = self.dates.rows(self.tx, kind, self.ids, without) if self.dates else []
+        dated = self._of_days(kind, without)
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
         by_words = matches.of(self.unembedded(kind).difference(without))
@@ -127,6 +128,12 @@ class ScoredSearch:
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
+
+    def _of_days(self, kind: Kind, without: Collection[int]) -> list[int]:
+        """The rows of the days that the question names."""
+        if self.dates is None:
+            return []
+        return self.dates.rows(self.tx, kind, self.ids, without, self.only)
 
     def unembedded(self, kind: Kind) -> set[int]:
         """The rows without a vector where vectors are searched: only words can rank them."""
@@ -179,12 +186,8 @@ class ScoredSearch:
             return []
         newest = self._newest(kind)
         index = self.space.index
-        if self.only is None:
-            near = index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
-        else:
-            among = [*self.only.difference(without)]
-            scores = index.scores(self.tx, [*newest], vector, among, kind, newest)
-            near = _joined([*scores.items()], [])[:limit]
+        selection = Selection(self.only, without)
+        near = index.search(self.tx, [*newest], vector, limit, selection, kind, newest)
         made = [hit for hit in self._made_scores(kind) if hit[0] not in without]
         return _joined(near, made)[:limit] if made else near
 
