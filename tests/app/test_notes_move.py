@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memchat.errors import InputError
-from tests.support import transfer
+from tests.support import private, transfer
 from tests.support.transfer import MEMO
 
 LONG = " ".join(f"On day {n} John called about the rent of flat {n}." for n in range(150))
@@ -53,6 +53,35 @@ def test_a_note_that_comes_back_is_found_with_its_ids_and_counts(ana, file, mc) 
     assert done.unembedded == 2
     mc.jobs.run(kinds=["note"])
     assert mc.repair() == []
+
+
+def test_any_text_comes_back_as_it_was_with_the_same_chunks(mc, tmp_path) -> None:
+    texts = [
+        "A line\u2028and\x85another\x1cone\r\nand a last one.",
+        "\ufeffA mark at the beginning, and \u202eone that turns the line around.",
+        "👩‍👩‍👧 e\u0301 é 𝒳 ｆｕｌｌ " * 100,
+        "天気がいい。" * 300,
+        'Quotes " and \\ and {"record": "end"}',
+        "The door code is 4711, and the password of the wifi is hunter2-Xk9!",
+    ]
+    ana, bo = mc.user("ana"), mc.user("bo")
+    for number, text in enumerate(texts):
+        ana.notes.add(text, external_id=number, wait=False)
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    assert bo.import_file(file).added["note"] == len(texts)
+    assert [note_of(bo, n).text for n in range(len(texts))] == texts
+    columns = 's.external_id, c."offset", c.size, c.hash, c.tokens, c.position, c.masked'
+    with private.database(mc).read() as tx:
+        made = [
+            tx.exec_driver_sql(
+                f"SELECT {columns} FROM chunks c JOIN sources s ON s.id = c.source_id"
+                " JOIN apps a ON a.id = s.app_id WHERE a.user = ? ORDER BY c.id",
+                (user,),
+            ).all()
+            for user in ("ana", "bo")
+        ]
+    assert made[0] == made[1]
+    assert made[1][-1].masked is not None  # no provider is sent a secret, here either
 
 
 def test_importing_notes_twice_makes_no_second_ones(ana, file) -> None:
