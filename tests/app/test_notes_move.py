@@ -7,7 +7,7 @@ import json
 import pytest
 
 from memchat.errors import InputError
-from tests.support import private, transfer
+from tests.support import leftovers, private, transfer
 from tests.support.transfer import MEMO
 
 LONG = " ".join(f"On day {n} John called about the rent of flat {n}." for n in range(150))
@@ -124,6 +124,7 @@ def test_of_two_versions_of_a_note_the_one_that_was_changed_last_stays(
         changed.updated_at,
     )
     assert ana.notes.search("fifty").hits[0].pair_id == 5
+    assert leftovers.rows_with(mc, "thousand") == leftovers.files_with(mc, "thousand") == []
     assert ana.import_file(newer).changed_notes == 0
     assert ana.import_file(file).changed_notes == 0  # older than what is here
     assert note_of(ana, 7).text == changed.text
