@@ -29,13 +29,10 @@ class NoteCuts:
 
     assembly: Assembly
     scope: Scope
-    _cutter: Cutter = field(init=False)
+    _cutter: Cutter | None = None
+    """Made before the first note is cut, and outside of transactions: it may ask a provider."""
     _cuts: dict[tuple[str, str], CutText] = field(default_factory=dict)
     """By the hash of the text, and the profile."""
-
-    def __post_init__(self) -> None:
-        space, _ = self.assembly.embedding_space()
-        self._cutter = Cutter(space.embedder if space is not None else None)
 
     def prepare(
         self,
@@ -56,10 +53,12 @@ class NoteCuts:
                 progress(Progress(done, max(expected, done), spent, unit="notes"))
 
     def cut(self, text: str, profile: str) -> CutText:
-        """The chunks of a text; it is cut now if it was not prepared."""
+        """The chunks of a text; it is cut now if it was not prepared, for no certain model if none
+        was prepared."""
         key = (hashlib.sha256(text.encode()).hexdigest(), profile)
         if key not in self._cuts:
-            self._cuts[key] = CutText(self._cutter.parts(text, profile), self._cutter.model)
+            cutter = self._cutter or Cutter(None)
+            self._cuts[key] = CutText(cutter.parts(text, profile), cutter.model)
         return self._cuts[key]
 
     def _take(self, record: Mapping[str, Any]) -> bool:
@@ -71,6 +70,7 @@ class NoteCuts:
         except MemChatError:
             return False  # the import will refuse it, and say why
         if new:
+            self._cutter = self._cutter or Cutter(self.assembly.usable_embedder())
             self.cut(values["content"], values["profile"])
         return new
 

@@ -6,7 +6,10 @@ import json
 
 import pytest
 
+from memchat import MemChat
+from memchat.config import Settings
 from memchat.errors import InputError
+from memchat.testing import HashEmbedder, ScriptedModel
 from tests.support import leftovers, private, transfer
 from tests.support.transfer import MEMO
 
@@ -82,6 +85,23 @@ def test_any_text_comes_back_as_it_was_with_the_same_chunks(mc, tmp_path) -> Non
         ]
     assert made[0] == made[1]
     assert made[1][-1].masked is not None  # no provider is sent a secret, here either
+
+
+def test_notes_come_in_while_the_embedding_model_cannot_be_used(file, tmp_path) -> None:
+    settings = Settings(home=tmp_path / "other", embed_model="nobody/knows-this")
+    with MemChat(settings=settings, chat_model=ScriptedModel()) as other:
+        assert other.user("ana").import_file(file).added["note"] == 2
+        assert [n.chunks > 0 for n in other.user("ana").notes.list()] == [True, True]
+    with MemChat(settings=settings, chat_model=ScriptedModel(), embedder=HashEmbedder()) as again:
+        again.jobs.run(kinds=["note"])
+        assert again.repair() == []
+        assert again.user("ana").notes.search("marketing budget").hits[0].source_id == 7
+        with private.database(again).read() as tx:
+            lacking = tx.exec_driver_sql(
+                "SELECT count(*) FROM chunks c LEFT JOIN embeddings e ON e.hash = c.hash"
+                " WHERE e.hash IS NULL"
+            ).scalar_one()
+    assert lacking == 0
 
 
 def test_importing_notes_twice_makes_no_second_ones(ana, file) -> None:
