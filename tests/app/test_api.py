@@ -125,8 +125,11 @@ Notes
     add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
         None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id: int |
         None = None, parent_id: int | None = None, wait: bool = True) -> Note | None
+    add_files(paths: Iterable[Path | str], *, on_progress: Callable[[Progress], None] | None =
+        None) -> FilesAdded
     add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
         wait: bool = True) -> NotesAdded
+    add_upload(name: str, data: bytes, *, title: str | None = None) -> Note
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
         datetime | None = None, until: datetime | None = None, on_progress:
         Callable[[Progress], None] | None = None) -> NotesAnswer
@@ -141,6 +144,8 @@ Notes
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =
         None) -> NotesFound
     update(note_id: int, *, text: str | None = None, title: str | None = None) -> Note
+    watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event |
+        None = None) -> None
 Inbox
     accept(item_id: int, *, value: str | None = None) -> Memory
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered
