@@ -263,6 +263,7 @@ class Notes(Room):
             notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
+        log.info("Deleted note %d: %d characters", note.id, len(note.text))
         purge.scrub(self._database)
         return Changed(1)
 
