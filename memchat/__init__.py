@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from memchat.app.jobs import Jobs as Jobs
     from memchat.app.memories import Memories as Memories
     from memchat.app.mentions import Mentions as Mentions
+    from memchat.app.notes import Notes as Notes
     from memchat.app.services import Services as Services
     from memchat.app.sessions import Sessions as Sessions
     from memchat.chat import Chat as Chat
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from memchat.jobs.backfill import BackfillResult as BackfillResult
     from memchat.jobs.jobs_done import JobsDone as JobsDone
     from memchat.memory.embedding.migration import MigrationResult as MigrationResult
+    from memchat.notes.ask import NotesAnswer as NotesAnswer
     from memchat.providers import ChatModel as ChatModel
     from memchat.providers import ChatStream as ChatStream
     from memchat.providers import Completion as Completion
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from memchat.types import EmbeddingState as EmbeddingState
     from memchat.types import Event as Event
     from memchat.types import Evidence as Evidence
+    from memchat.types import ExternalId as ExternalId
     from memchat.types import Finding as Finding
     from memchat.types import Given as Given
     from memchat.types import Hit as Hit
@@ -79,6 +82,14 @@ if TYPE_CHECKING:
     from memchat.types import MemoryChanges as MemoryChanges
     from memchat.types import MemorySwitch as MemorySwitch
     from memchat.types import Message as Message
+    from memchat.types import NewNote as NewNote
+    from memchat.types import Note as Note
+    from memchat.types import NoteCounts as NoteCounts
+    from memchat.types import NoteHit as NoteHit
+    from memchat.types import NotesAdded as NotesAdded
+    from memchat.types import NotesFound as NotesFound
+    from memchat.types import NotesReport as NotesReport
+    from memchat.types import NoteUse as NoteUse
     from memchat.types import Place as Place
     from memchat.types import PluginInfo as PluginInfo
     from memchat.types import Progress as Progress
@@ -110,6 +121,7 @@ _HOMES = {
     "memchat.app.jobs": "Jobs",
     "memchat.app.memories": "Memories",
     "memchat.app.mentions": "Mentions",
+    "memchat.app.notes": "Notes",
     "memchat.app.services": "Services",
     "memchat.app.sessions": "Sessions",
     "memchat.chat": "Chat Reply",
@@ -122,14 +134,16 @@ _HOMES = {
     "memchat.jobs.jobs_done": "JobsDone",
     "memchat.jobs.backfill": "BackfillResult",
     "memchat.memory.embedding.migration": "MigrationResult",
+    "memchat.notes.ask": "NotesAnswer",
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence Finding Given Hit Imported InboxItem Insights Job Learned LongMessage Memory "
-        "MemoryChanges MemorySwitch Message Place PluginInfo Progress Question Recalled Refusal "
+        "Evidence ExternalId Finding Given Hit Imported InboxItem Insights Job Learned LongMessage "
+        "Memory MemoryChanges MemorySwitch Message NewNote Note NoteCounts NoteHit NoteUse "
+        "NotesAdded NotesFound NotesReport Place PluginInfo Progress Question Recalled Refusal "
         "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage "
-        "UsageTotal Wanted Why "
+        "UsageTotal Wanted Why"
     ),
 }
 """The public names, by the module that defines them."""

@@ -2,30 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice, check_count
+from memchat.app.note_batches import NoteBatches
+from memchat.app.note_writing import NoteWriting, aware
 from memchat.app.page import Page, note_cursor, note_place
 from memchat.app.results import Changed
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound, StoreError
-from memchat.store import chunks, notes
-from memchat.store.chunks import NewChunk
-from memchat.store.notes import Filter, NewNote
-from memchat.types import ExternalId, Note, NotesFound, clean_text, one_line
+from memchat.store import chunks, note_counts, notes, services
+from memchat.store.notes import Filter
+from memchat.types import (
+    ExternalId,
+    NewNote,
+    Note,
+    NoteHit,
+    NotesAdded,
+    NotesFound,
+    NotesReport,
+    Progress,
+)
 
 if TYPE_CHECKING:
     from memchat.notes.ask import NotesAnswer
 
-PROFILES = ("memo", "document")
-TITLE_LIMIT = 200
-TYPE_LIMIT = 40
+log = logging.getLogger(__name__)
+
+RANKINGS = ("weighted", "rrf")
 MOST = 200
 """Passages that a summary reads at most."""
 
@@ -56,21 +66,27 @@ class Notes(Room):
         this returns, where the service answers; else a worker makes them, and it is found by its
         words until then. Raises InputError for what cannot be kept.
         """
-        words = clean_text(text)
-        if not words.strip():
-            return None
-        from memchat.notes import index
+        from memchat.notes.index import has_words
 
-        new = self._checked(words, title, type, external_id, created_at, profile)
-        parts = self._parts(new)
-        with self._database.write() as tx:
-            ctx = self._context(tx, ensure=True)
-            app_id = ctx.scope.own
-            assert app_id is not None
-            note_id = index.write(ctx, app_id, new, parts, pair_id=pair_id, parent_id=parent_id)
-        if wait:
-            self._embed(note_id)
-        return self.get(note_id)
+        if not has_words(text):
+            return None
+        new = NewNote(text, title, type, external_id, created_at, profile, pair_id, parent_id)
+        return self._keep(new, embed=wait)
+
+    def add_many(
+        self,
+        notes: Iterable[NewNote],
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        wait: bool = True,
+    ) -> NotesAdded:
+        """Keep many notes, as ``add`` keeps one; those that cannot be kept are named in ``failed``
+        with the reason, and the others are kept.
+
+        Their texts are embedded together, about a hundred at a time. It may be stopped at any time:
+        what ``on_progress`` has counted is kept, and so is more. ``on_progress`` counts notes.
+        """
+        return self._batches(on_progress).add(notes, embed=wait)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
@@ -101,17 +117,21 @@ class Notes(Room):
         until: datetime | None = None,
         min_score: float | None = None,
         include_text: bool = False,
+        mode: str | None = None,
     ) -> NotesFound:
         """Search the notes by meaning and words, best first; what surely has to do with the query
         is ``confident`` and comes first.
 
         ``since`` and ``until`` bound when a note was said; both ends count. What the filters leave
-        out takes no place of the ``limit``. Each result counts one match, unless another process
-        is writing just then. Raises InputError for an empty query or a bad limit.
+        out takes no place of the ``limit``. ``mode`` is how the score is made: weighted, of cosine
+        and words, or rrf, of the ranks in both lists; None for what MEMCHAT_RANKING says. Each
+        result counts one match, unless another process is writing just then. Raises InputError for
+        an empty query or a bad limit.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         check_count(limit)
+        check_choice(mode or RANKINGS[0], RANKINGS, "mode")
         from memchat.notes import search
 
         recall = self._assembly.recall()
@@ -120,14 +140,12 @@ class Notes(Room):
             self._scope,
             recall.question(query),
             limit,
-            wanted=Filter(None, type, pair_id, parent_id, _aware(since), _aware(until)),
+            wanted=Filter(None, type, pair_id, parent_id, aware(since), aware(until)),
+            ranking=mode,
             min_score=min_score,
             with_text=include_text,
         )
-        if found.hits:
-            # A search waits for no writer and for no disk; a count may be missed.
-            with suppress(StoreError), self._database.write_if_free() as tx:
-                chunks.count_matches(tx, [hit.chunk_id for hit in found.hits])
+        self._count_matches(found.hits)
         return found
 
     def ask(
@@ -174,26 +192,18 @@ class Notes(Room):
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
         """Change text or title of a note; what is not given stays. Only chunks whose text changed
-        are embedded anew. Raises NotFound outside the scope, InputError for an empty text."""
-        from memchat.notes import index
-
-        with self._database.read() as tx:
-            before = self._found_note(tx, note_id)
-        words = before.text if text is None else clean_text(text)
-        if not words.strip():
-            raise InputError("the text is empty; delete the note to be rid of it")
-        named = before.title if title is None else _title(title)
+        are embedded anew. Raises NotFound outside the scope, InputError for a text without
+        words."""
+        before = self.get(note_id)
         new = NewNote(
-            before.type, before.external_id, named, words, before.created_at, before.profile
+            before.text if text is None else text,
+            before.title if title is None else title,
+            before.type,
+            before.external_id,
+            profile=before.profile,
         )
-        parts = self._parts(new)
-        with self._database.write() as tx:
-            self._found_note(tx, note_id)  # it may have been deleted meanwhile
-            app_id = notes.app_id_of(tx, note_id)
-            assert app_id is not None
-            index.write(self._context(tx), app_id, new, parts)
-        self._embed(note_id)
-        return self.get(note_id)
+        # It may have been deleted meanwhile.
+        return self._keep(new, embed=True, check=lambda tx: self._found_note(tx, note_id))
 
     def delete(self, note_id: int) -> Changed:
         """Delete a note with its chunks and vectors; its words leave this disk. Raises NotFound
@@ -215,15 +225,59 @@ class Notes(Room):
         with self._database.write() as tx:
             return Changed(chunks.count_reads(tx, self._own(tx), chunk_ids))
 
-    def _parts(self, new: NewNote) -> Sequence[NewChunk]:
-        """The chunks of a note, for the embedding service in use."""
-        from memchat.notes.index import Cutter
+    def reindex(self, *, on_progress: Callable[[Progress], None] | None = None) -> Changed:
+        """Cut every note anew for the embedding service in use, and make the vectors that are
+        lacking; how many notes have other chunks now.
 
-        space, _ = self._assembly.embedding_space()
-        return Cutter(space.embedder if space is not None else None).parts(new.text, new.profile)
+        What did not change keeps its chunks and vectors. It may be stopped at any time.
+        ``on_progress`` counts notes.
+        """
+        with self._database.read() as tx:
+            ids = notes.ids(tx, self._own(tx))
+        return Changed(self._batches(on_progress).recut(ids))
 
-    def _embed(self, note_id: int) -> None:
-        self._assembly.parts().worker.run(kinds=("note",), target_id=note_id)
+    def report(self, *, top: int = 20) -> NotesReport:
+        """Figures: sizes and use by type, the ``top`` notes that were found and never read, and how
+        the queue stands."""
+        check_count(top, "top")
+        with self._database.read() as tx:
+            own, in_use = self._ids(tx).own or 0, services.in_use(tx) or 0
+            return NotesReport(
+                note_counts.by_type(tx, own),
+                tuple(note_counts.unread(tx, own, top)),
+                note_counts.without_vector(tx, own, in_use),
+                *note_counts.queued(tx, own),
+            )
+
+    @property
+    def _writing(self) -> NoteWriting:
+        context = partial(self._context, ensure=True)
+        return NoteWriting(self._assembly, self._scope.user, context)
+
+    def _batches(self, on_progress: Callable[[Progress], None] | None) -> NoteBatches:
+        return NoteBatches(self._assembly, self._writing, on_progress)
+
+    def _keep(
+        self, new: NewNote, *, embed: bool, check: Callable[[Connection], object] | None = None
+    ) -> Note:
+        """Store a note, or replace the one of the same type and external id."""
+        writing = self._writing
+        (note_id,) = writing.write([writing.prepare(new)], check=check)
+        writing.scrub()
+        if embed:
+            writing.embed(note_id)
+        return self.get(note_id)
+
+    def _count_matches(self, hits: Sequence[NoteHit]) -> None:
+        """Count that these were found, where the store can be written at once: a search waits for
+        no writer and for no disk."""
+        if not hits:
+            return
+        try:
+            with self._database.write_if_free() as tx:
+                chunks.count_matches(tx, [hit.chunk_id for hit in hits])
+        except StoreError as error:
+            log.info("matches of notes were not counted: %s", error)
 
     def _own(self, tx: Connection) -> Sequence[int]:
         own = self._ids(tx).own
@@ -234,29 +288,3 @@ class Notes(Room):
         if note is None:
             raise NotFound(f"there is no note {note_id} here; see memchat notes list")
         return note
-
-    def _checked(
-        self,
-        words: str,
-        title: str | None,
-        type: str,
-        external_id: ExternalId | None,
-        created_at: datetime | None,
-        profile: str,
-    ) -> NewNote:
-        check_choice(profile, PROFILES, "profile")
-        kind = one_line(type, "type", TYPE_LIMIT)
-        named = None if title is None else _title(title)
-        own_id = uuid4().hex if external_id is None else external_id
-        said_at = _aware(created_at) or self._clock()
-        return NewNote(kind, own_id, named, words, said_at, profile)
-
-
-def _title(title: str) -> str:
-    return one_line(title, "title", TITLE_LIMIT)
-
-
-def _aware(at: datetime | None) -> datetime | None:
-    if at is not None and at.tzinfo is None:
-        raise InputError(f"the time {at.isoformat()} has no zone; give an aware one")
-    return at

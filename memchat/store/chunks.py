@@ -123,6 +123,18 @@ def lacking(tx: Connection, note_id: int, service_id: int) -> dict[str, str]:
     return {row[0]: row[1] for row in found}
 
 
+def texts(tx: Connection, note_id: int) -> list[str]:
+    """The chunks of a note as they are embedded, in their order."""
+    query = select(embedded_text).join(sources, _s.id == _c.source_id)
+    return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
+
+
+def parts(tx: Connection, note_id: int) -> list[NewChunk]:
+    """The chunks of a note as they were given to ``replace``."""
+    sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'
+    return [NewChunk(*row) for row in raw_sql.rows(tx, sql, note_id)]
+
+
 def record_change(tx: Connection, app_id: int, note_id: int) -> None:
     """Note that chunks of a note have their vectors now, so that an index reads them again."""
     rows = raw_sql.rows(tx, "SELECT id FROM chunks WHERE source_id = ?", note_id)

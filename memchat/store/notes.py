@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from memchat.store import chunks, embeddings, raw_sql
 from memchat.store.chunks import NoteOf
 from memchat.store.schema import utc_text
-from memchat.types.note import ExternalId, Note, NoteHit
+from memchat.types.note import ExternalId, NewNote, Note, NoteHit
 
 _IN = "IN (SELECT value FROM json_each(?))"
 _NOTE = (
@@ -27,18 +27,6 @@ _HIT = f"""
         substr(s.content, c."offset" + 1, c.size)
     FROM chunks c JOIN sources s ON s.id = c.source_id WHERE c.id {_IN}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class NewNote:
-    """A note to be stored."""
-
-    type: str
-    external_id: ExternalId
-    title: str | None
-    text: str
-    created_at: datetime
-    profile: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +46,59 @@ class Filter:
         return self == Filter()
 
 
-def put(tx: Connection, app_id: int, new: NewNote, now: datetime) -> tuple[int, bool]:
-    """Store a note, or the new text and title of the one with this type and external id; its id,
-    and whether it was new. The date stays as it was first given."""
+def put(
+    tx: Connection, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
+) -> tuple[int, bool]:
+    """Store a note, or put it in the place of the one with its type and external id; its id, and
+    whether other words were there before. Its chunks have to follow; ``sized_for`` is the embedding
+    model that reads them whole."""
     key = json.dumps(new.external_id)
-    sql = "SELECT id FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
+    sql = "SELECT id, title, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
     found = raw_sql.rows(tx, sql, app_id, new.type, key)
+    values: dict[str, Any] = {
+        "title": new.title,
+        "content": new.text,
+        "profile": new.profile,
+        "sized_for": sized_for,
+    }
     if not found:
-        values = {"title": new.title, "content": new.text, "profile": new.profile}
-        times = {"created_at": new.created_at}
-        row = {"app_id": app_id, "type": new.type, "external_id": key, **values, **times}
-        return raw_sql.insert(tx, "sources", **row), True
-    note_id = int(found[0][0])
-    change(tx, note_id, new.title, new.text, new.profile, now)
-    return note_id, False
+        row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
+        return raw_sql.insert(tx, "sources", created_at=new.created_at or now, **row), False
+    note_id, *before = found[0]
+    reworded = before != [new.title, new.text]
+    values["missing"] = 0
+    if reworded:
+        values["updated_at"] = utc_text(now)
+    if new.created_at is not None:
+        values["created_at"] = utc_text(new.created_at)
+    columns = ", ".join(f"{name} = ?" for name in values)
+    raw_sql.rows(tx, f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
+    return int(note_id), reworded
 
 
-def change(
-    tx: Connection, note_id: int, title: str | None, text: str, profile: str, now: datetime
-) -> None:
-    """Replace title and text of a note; its chunks have to follow."""
-    sql = (
-        "UPDATE sources SET title = ?, content = ?, profile = ?, missing = 0, updated_at = ?"
-        " WHERE id = ?"
-    )
-    raw_sql.rows(tx, sql, title, text, profile, utc_text(now), note_id)
+def sized_for(tx: Connection, note_id: int) -> str | None:
+    """The embedding model that is known to read each chunk of a note whole."""
+    sql = "SELECT sized_for FROM sources WHERE id = ?"
+    return next((row[0] for row in raw_sql.rows(tx, sql, note_id)), None)
+
+
+def size_for(tx: Connection, note_ids: Iterable[int], model: str) -> None:
+    """Note that this embedding model reads each chunk of these notes whole."""
+    sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
+    raw_sql.rows(tx, sql, model, raw_sql.json_list(note_ids))
+
+
+def not_sized_for(tx: Connection, model: str, limit: int) -> list[int]:
+    """The first notes of the store of which it is not known that this model reads their chunks
+    whole."""
+    sql = "SELECT id FROM sources WHERE sized_for IS NOT ? ORDER BY id LIMIT ?"
+    return [row[0] for row in raw_sql.rows(tx, sql, model, limit)]
+
+
+def lengths(tx: Connection, note_ids: Iterable[int]) -> dict[int, int]:
+    """The characters of each of these notes."""
+    sql = f"SELECT id, length(content) FROM sources WHERE id {_IN}"
+    return dict(raw_sql.rows(tx, sql, raw_sql.json_list(note_ids)))
 
 
 def mark_missing(tx: Connection, note_ids: Sequence[int], missing: bool) -> None:
@@ -131,6 +147,12 @@ def listed(
         " ORDER BY s.created_at DESC, s.id DESC LIMIT ?"
     )
     return [_note(row) for row in raw_sql.rows(tx, sql, *values, limit)]
+
+
+def ids(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+    """The notes of these scope rows."""
+    sql = f"SELECT id FROM sources WHERE app_id {_IN} ORDER BY id"
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))]
 
 
 def count(tx: Connection, app_ids: Sequence[int]) -> int:

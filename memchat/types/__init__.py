@@ -21,7 +21,17 @@ from memchat.types.memory_changes import MemoryChanges
 from memchat.types.memory_page import Browsed, Wanted
 from memchat.types.mention import Elsewhere, Place, PlaceKind
 from memchat.types.message import ChatMessage, Message, Role
-from memchat.types.note import ExternalId, Note, NoteHit, NotesFound
+from memchat.types.note import (
+    ExternalId,
+    NewNote,
+    Note,
+    NoteCounts,
+    NoteHit,
+    NotesAdded,
+    NotesFound,
+    NotesReport,
+    NoteUse,
+)
 from memchat.types.progress import Progress
 from memchat.types.question import Question
 from memchat.types.record import to_json

@@ -17,6 +17,7 @@ def upgrade() -> None:
             sa.Column("profile", sa.String, nullable=False, server_default=sa.text("'memo'")),
             sa.Column("updated_at", sa.String(27)),
             sa.Column("missing", sa.Integer, nullable=False, server_default=sa.text("0")),
+            sa.Column("sized_for", sa.String),
         ),
         "chunks": (
             sa.Column("position", sa.Integer, nullable=False, server_default=sa.text("0")),
