@@ -16,17 +16,12 @@ from memchat.assembly import Assembly
 from memchat.errors import InputError
 from memchat.memory.context import Context
 from memchat.types import ExternalId, NewNote, clean_text, one_line
+from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 if TYPE_CHECKING:
     from memchat.jobs.embedding_run import EmbeddingResult
     from memchat.notes.index import Prepared
     from memchat.providers import Embedder
-
-PROFILES = ("memo", "document")
-TITLE_LIMIT = 200
-TYPE_LIMIT = 40
-ID_LIMIT = 4_096
-"""Characters of an external id: as long as a path can be."""
 
 
 class NoteWriting:

@@ -6,6 +6,8 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -14,7 +16,7 @@ from memchat.app.arguments import check_choice, check_count
 from memchat.app.note_batches import NoteBatches
 from memchat.app.note_writing import NoteWriting, aware
 from memchat.app.page import Page, note_cursor, note_place
-from memchat.app.results import Changed
+from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
 from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import chunks, note_counts, notes, services
@@ -31,13 +33,11 @@ from memchat.types import (
 )
 
 if TYPE_CHECKING:
-    from memchat.notes.ask import NotesAnswer
+    from memchat.notes.notes_answer import NotesAnswer
 
 log = logging.getLogger(__name__)
 
 RANKINGS = ("weighted", "rrf")
-MOST = 200
-"""Passages that a summary reads at most."""
 
 
 class Notes(Room):
@@ -88,20 +88,74 @@ class Notes(Room):
         """
         return self._batches(on_progress).add(notes, embed=wait)
 
+    def add_files(
+        self,
+        paths: Iterable[Path | str],
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> FilesAdded:
+        """Keep files as notes of type "file"; of a folder, all files below it that can be read.
+
+        The ending of the name tells the format; docs/notes.md lists them. Hidden files and links in
+        a folder are left out. The external id is the absolute path: a file that was changed
+        replaces its note, one that was not is not read again. ``created_at`` is the date that the
+        document gives, or when the file was last changed. ``on_progress`` counts files. A file that
+        cannot be read does not stop the others: it is in ``failed`` with the reason. Raises
+        StoreError where notes cannot be written.
+        """
+        from memchat.app.note_files import NoteFiles
+
+        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
+
+    def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
+        """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
+        bytes again are the same note. Raises InputError, which says why, where they cannot be read;
+        ConfigError where a package or a model for the format is missing."""
+        from memchat.app.note_files import NoteFiles
+
+        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title)
+
+    def watch(
+        self,
+        folder: Path | str,
+        *,
+        on_change: Callable[[FileChange], None],
+        stop: Event | None = None,
+    ) -> None:
+        """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
+
+        Returns when ``stop`` is set, from another thread. ``on_change`` is told of each file. One
+        that is being written is read when it rests; one that cannot be read, when it changes again.
+        The note of a file that is moved within the folder moves with it. That of a file that is
+        gone stays, and is marked as ``missing``. Raises InputError where the folder cannot be
+        watched, ConfigError where the package for it is missing, StoreError where notes cannot be
+        written.
+        """
+        from memchat.app.note_watch import NoteWatch
+
+        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
+
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
         with self._database.read() as tx:
             return self._found_note(tx, note_id)
 
     def list(
-        self, *, type: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[Note]:
-        """The notes without their texts, the newest first. ``cursor`` is that of the page
-        before."""
+        """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
+        note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
+        wanted = Filter(type=type, since=aware(since), until=aware(until))
         before = note_place(cursor)
         with self._database.read() as tx:
-            found = notes.listed(tx, self._own(tx), type=type, limit=limit + 1, before=before)
+            found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
         more = len(found) > limit > 0
         return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
 
@@ -157,47 +211,34 @@ class Notes(Room):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> NotesAnswer:
         """Answer a question from the notes; iterate over the result, or call its ``read``.
 
-        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that speak of the
-        subject. The answer names its passages by number, and ``cited`` gives these. Where nothing
-        was found, or no model is set up, no model is asked. Raises InputError for an empty
-        question; reading raises ProviderError where the model fails.
+        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that may speak of
+        the subject. The answer names notes by number, and its ``cited`` gives these. Days that the
+        question names ("last week") come first; ``since`` and ``until`` leave out all others. A
+        summary of many notes takes several calls: its ``plan`` tells how many before it is read,
+        and ``on_progress`` is called after each. Where no note speaks of the question, or no model
+        is set up, no model is asked. Raises InputError for an empty question or a bad limit;
+        reading raises ProviderError where the model fails.
         """
-        from memchat.notes.ask import Asking, NotesAnswer
-        from memchat.notes.passages import numbered
+        from memchat.app.note_questions import NoteQuestions
 
-        check_choice(mode, ("answer", "summary"), "mode")
-        found = self._passages(question, limit if mode == "answer" else MOST, type, since, until)
-        sure = [hit for hit in found.hits if hit.confident]
-        passages = numbered(sure)
-        model = self._assembly.chat_model()
-        asking = Asking(model, self._assembly.prompts, self._settings, self._clock())
-        give = asking.summary if mode == "summary" else asking.answer
-        self.mark_as_read([passage.chunk_id for passage in passages])
-        return NotesAnswer(passages, give(question, passages), found.degraded)
-
-    def _passages(
-        self,
-        question: str,
-        limit: int,
-        type: str | None,
-        since: datetime | None,
-        until: datetime | None,
-    ) -> NotesFound:
-        return self.search(
-            question, limit=limit, type=type, since=since, until=until, include_text=True
-        )
+        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        asked = NoteQuestions(self._assembly, self._scope)
+        return asked.ask(question, mode, limit, wanted, on_progress)
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
-        """Change text or title of a note; what is not given stays. Only chunks whose text changed
-        are embedded anew. Raises NotFound outside the scope, InputError for a text without
-        words."""
+        """Change text or title of a note; what is not given stays, and an empty title takes the
+        title away. Only chunks whose text changed are embedded anew.
+
+        Raises NotFound outside the scope, InputError for a text without words.
+        """
         before = self.get(note_id)
         new = NewNote(
             before.text if text is None else text,
-            before.title if title is None else title,
+            before.title if title is None else title.strip() or None,
             before.type,
             before.external_id,
             profile=before.profile,
@@ -214,7 +255,7 @@ class Notes(Room):
             note = self._found_note(tx, note_id)
             app_id = notes.app_id_of(tx, note_id)
             assert app_id is not None
-            notes.remove(tx, app_id, note)
+            notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
         purge.scrub(self._database)
@@ -269,15 +310,15 @@ class Notes(Room):
         return self.get(note_id)
 
     def _count_matches(self, hits: Sequence[NoteHit]) -> None:
-        """Count that these were found, where the store can be written at once: a search waits for
-        no writer and for no disk."""
+        """Count that these were found. A search waits for no writer and for no disk: where another
+        process is writing just then, the count is missed."""
         if not hits:
             return
         try:
             with self._database.write_if_free() as tx:
                 chunks.count_matches(tx, [hit.chunk_id for hit in hits])
         except StoreError as error:
-            log.info("matches of notes were not counted: %s", error)
+            log.debug("matches of notes were not counted: %s", error)
 
     def _own(self, tx: Connection) -> Sequence[int]:
         own = self._ids(tx).own

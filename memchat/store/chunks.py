@@ -150,6 +150,14 @@ def of_notes(tx: Connection, note_ids: Iterable[int]) -> dict[int, list[tuple[in
     return found
 
 
+def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
+    """Store how often chunks of a note were found and read, by hash; unknown hashes are left
+    out."""
+    sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE source_id = ? AND hash = ?"
+    for hashed, (found, read) in counts.items():
+        raw_sql.rows(tx, sql, found, read, note_id, hashed)
+
+
 def count_matches(tx: Connection, ids: Iterable[int]) -> None:
     """Count that these were among the results of a search."""
     raw_sql.rows(

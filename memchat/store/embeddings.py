@@ -9,12 +9,21 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, and_, func, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from memchat.store import raw_sql, services
-from memchat.store.schema import embeddings, memories, messages, searched, sessions, utc_text
+from memchat.store.schema import (
+    chunks,
+    embeddings,
+    memories,
+    messages,
+    searched,
+    sessions,
+    sources,
+    utc_text,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,8 +31,16 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+Kind = Literal["memories", "chunks"]
+
 _e = embeddings.c
 _m = memories.c
+_SEARCHED: dict[Kind, Select[Any]] = {
+    "memories": select(_m.id, _m.app_id, _m.text_hash.label("hash")).where(searched),
+    "chunks": select(chunks.c.id, sources.c.app_id, chunks.c.hash).join(
+        sources, sources.c.id == chunks.c.source_id
+    ),
+}
 _PUT = """
     INSERT INTO embeddings (hash, service_id, embedding, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT DO NOTHING
@@ -184,26 +201,29 @@ def of_summaries(
     return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
 
 
-def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
-    """(app id, number of searchable memories, number with a vector) of every scope row, the largest
-    first."""
+def coverage(
+    tx: Connection, service_id: int, kind: Kind = "memories"
+) -> list[tuple[int, int, int]]:
+    """(app id, number of searchable memories or of chunks, number with a vector) of every scope
+    row, the largest first."""
+    rows = _SEARCHED[kind].subquery()
     embedded = func.count(_e.hash)
     query = (
-        select(_m.app_id, func.count(), embedded)
-        .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(searched)
-        .group_by(_m.app_id)
-        .order_by(embedded.desc(), _m.app_id)
+        select(rows.c.app_id, func.count(), embedded)
+        .outerjoin(embeddings, and_(_e.hash == rows.c.hash, _e.service_id == service_id))
+        .group_by(rows.c.app_id)
+        .order_by(embedded.desc(), rows.c.app_id)
     )
     return [(row[0], row[1], row[2]) for row in tx.execute(query)]
 
 
-def embedded_ids(tx: Connection, service_id: int, app_id: int) -> set[int]:
-    """The ids of a scope row's searchable memories that have a vector."""
+def embedded_ids(tx: Connection, service_id: int, app_id: int, kind: Kind = "memories") -> set[int]:
+    """The ids of a scope row's searchable memories, or of its chunks, that have a vector."""
+    rows = _SEARCHED[kind].subquery()
     query = (
-        select(_m.id)
-        .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.app_id == app_id, searched)
+        select(rows.c.id)
+        .join(embeddings, and_(_e.hash == rows.c.hash, _e.service_id == service_id))
+        .where(rows.c.app_id == app_id)
     )
     return set(tx.execute(query).scalars())
 

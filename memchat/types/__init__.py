@@ -32,8 +32,10 @@ from memchat.types.note import (
     NotesReport,
     NoteUse,
 )
+from memchat.types.note_source import NotePassage, NoteSource
 from memchat.types.progress import Progress
 from memchat.types.question import Question
+from memchat.types.reading_plan import ReadingPlan
 from memchat.types.record import to_json
 from memchat.types.record_counts import REFUSED_MOST, counted_records
 from memchat.types.refusal import ONLY_REPEATS, Refusal

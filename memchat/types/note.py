@@ -6,6 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+PROFILES = ("memo", "document")
+"""How a note may be cut into chunks."""
+TITLE_LIMIT = 200
+"""Characters."""
+TYPE_LIMIT = 40
+"""Characters."""
+ID_LIMIT = 4_096
+"""Characters of an external id: as long as a path can be."""
 ExternalId = int | str
 """The id of a note in the program that it comes from."""
 

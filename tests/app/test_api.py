@@ -18,13 +18,14 @@ NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
 Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError
-FetchedModel Finding Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone
-Learned LongMessage MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions
-Message Messages MigrationResult NewNote NotFound Note NoteCounts NoteHit NoteUse Notes
-NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
-ProviderError Question Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError
-Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session Sessions Settings
-StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
+FetchedModel FileChange FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem
+InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
+MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NewNote NotFound Note
+NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound
+NotesReport Page Place PluginInfo Progress PromptContext ProviderError Question ReadingPlan
+Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError Scope ScopeError
+SecretError Service ServiceError ServiceInfo Services Session Sessions Settings StoreError
+StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
 """
 VERBS = """
 MemChat
@@ -106,6 +107,7 @@ Sessions
     first_words(session_ids: Sequence[int]) -> Mapping[int, str]
     found_words(query: str, session_ids: Sequence[int]) -> Mapping[int, Message]
     get(session_id: int) -> Session
+    keep_as_note(message_id: int, *, title: str | None = None) -> Note
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
     list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]
     long_messages(session_id: int) -> Sequence[LongMessage]
@@ -126,7 +128,8 @@ Notes
     add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
         wait: bool = True) -> NotesAdded
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
-        datetime | None = None, until: datetime | None = None) -> NotesAnswer
+        datetime | None = None, until: datetime | None = None, on_progress:
+        Callable[[Progress], None] | None = None) -> NotesAnswer
     delete(note_id: int) -> Changed
     get(note_id: int) -> Note
     list(*, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]

@@ -54,7 +54,7 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         again = notes.get(tx, [own], note_id)
         assert again is not None and (again.created_at, again.updated_at) == (NOON, later)
         assert (again.title, again.profile, again.missing) == (None, "document", False)
-        notes.remove(tx, own, again)
+        notes.remove(tx, own, again, NOON)
         assert notes.get(tx, [own], note_id) is None and notes.app_id_of(tx, note_id) is None
         assert chunks.of_notes(tx, [note_id]) == {}
 

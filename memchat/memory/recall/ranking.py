@@ -98,7 +98,7 @@ class ScoredSearch:
     ) -> dict[int, ScoreParts]:
         """The candidates of a kind, by id, those that pass its floor and those that do not; never
         one of ``without``."""
-        dated = self.dates.rows(self.tx, kind, self.ids, without) if self.dates else []
+        dated = self._of_days(kind, without)
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
         by_words = matches.of(self.unembedded(kind).difference(without))
@@ -128,6 +128,12 @@ class ScoredSearch:
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
+
+    def _of_days(self, kind: Kind, without: Collection[int]) -> list[int]:
+        """The rows of the days that the question names."""
+        if self.dates is None:
+            return []
+        return self.dates.rows(self.tx, kind, self.ids, without, self.only)
 
     def unembedded(self, kind: Kind) -> set[int]:
         """The rows without a vector where vectors are searched: only words can rank them."""
