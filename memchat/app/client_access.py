@@ -38,12 +38,6 @@ class ClientAccess(Room):
         self.name = one_line(name, "name of the client", NAME_LIMIT)
         self.mode = mode
 
-    @property
-    def memory_on(self) -> bool:
-        """Whether memory takes part in this app."""
-        with self._database.read() as tx:
-            return apps.memory_switch(tx, self._scope).on
-
     def remember(
         self,
         type: str,
@@ -79,6 +73,11 @@ class ClientAccess(Room):
         with self._database.write() as tx:
             facts = self._facts(tx)
             return facts.promote(self._found_memory(tx, memory_id))
+
+    def require_memory(self) -> None:
+        """Raise InputError where memory is off."""
+        with self._database.read() as tx:
+            self._require_memory(tx)
 
     def count_recall(self, found: Recalled) -> None:
         """Count a search and the memories that it gave to the program."""
@@ -116,12 +115,15 @@ class ClientAccess(Room):
     def _facts(self, tx: Connection) -> ClientFacts:
         from memchat.memory.facts.client_facts import ClientFacts
 
-        switch = apps.memory_switch(tx, self._scope)
-        if not switch.on:
-            raise InputError(f"memory is off: {switch.reason}")
+        self._require_memory(tx)
         self._called(tx)
         ctx = self._context(tx, ensure=True)
         return ClientFacts(ctx, self._settings, self.name, self.mode, self._assembly.embeds())
+
+    def _require_memory(self, tx: Connection) -> None:
+        switch = apps.memory_switch(tx, self._scope)
+        if not switch.on:
+            raise InputError(f"memory is off: {switch.reason}")
 
     def _called(self, tx: Connection) -> int:
         ctx = self._context(tx, ensure=True)
