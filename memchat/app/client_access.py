@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
@@ -30,11 +31,18 @@ class ClientAccess(Room):
     """
 
     def __init__(
-        self, assembly: Assembly, scope: Scope, notes: Notes, name: str, mode: ClientMode
+        self,
+        assembly: Assembly,
+        scope: Scope,
+        notes: Notes,
+        catch_up: Callable[[], None],
+        name: str,
+        mode: ClientMode,
     ) -> None:
         super().__init__(assembly, scope)
         check_choice(mode, CLIENT_MODES, "mode")
         self._notes = notes
+        self._catch_up = catch_up
         self.name = one_line(name, "name of the client", NAME_LIMIT)
         self.mode = mode
 
@@ -50,13 +58,17 @@ class ClientAccess(Room):
         """Remember a fact, as the mode allows. Raises InputError for what cannot be kept,
         SecretError for what looks like a secret."""
         with self._database.write() as tx:
-            return self._facts(tx).remember(type, key, value, expires_at, starts_at)
+            done = self._facts(tx).remember(type, key, value, expires_at, starts_at)
+        self._catch_up()
+        return done
 
     def update(self, memory_id: int, value: str, *, expires_at: date | None = None) -> Written:
         """Replace the value of a memory, as ``remember``. Raises NotFound outside the scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            return facts.change(self._found_memory(tx, memory_id), value, expires_at)
+            done = facts.change(self._found_memory(tx, memory_id), value, expires_at)
+        self._catch_up()
+        return done
 
     def forget(self, memory_id: int) -> Written:
         """Put a memory out of use; the person is asked whether it is forgotten for good. Raises

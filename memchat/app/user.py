@@ -92,7 +92,7 @@ class User(Room):
     def client(self, name: str, mode: ClientMode = "ask") -> ClientAccess:
         """A program that uses this app's memory, by the name and the mode that the person gave it.
         Raises InputError for a name or mode that cannot be."""
-        return ClientAccess(self._assembly, self._scope, self.notes, name, mode)
+        return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
 
     @cached_property
     def apps(self) -> Apps:

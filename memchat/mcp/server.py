@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ class Server(MCPServer[Any]):
     """The server of one person's memory in one app."""
 
     def __init__(self, memchat: MemChat, user: User, who: WhoAsks) -> None:
+        # The SDK would print the log on standard error, where memchat has a log of its own.
+        logging.getLogger().addHandler(logging.NullHandler())
         super().__init__(
             _NAME, version=version("memchat"), instructions=INSTRUCTIONS, log_level="WARNING"
         )

@@ -241,7 +241,7 @@ class Tools:
         sources = [
             Source(
                 number=passage.number,
-                memoId=str(passage.note_id),
+                memoId=access.memo_id(self._user.notes.get(passage.note_id).external_id),
                 title=passage.title,
                 date=passage.created_at.isoformat(),
             )
