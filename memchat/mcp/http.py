@@ -6,6 +6,7 @@ name; ``RequireToken`` refuses everything without a token that the person made.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -64,12 +65,12 @@ def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:
 
 
 def serve(server: Server, port: int, tokens: Tokens, ready: Callable[[], None]) -> None:
-    """Answer requests until Ctrl-C. Raises OSError where the port cannot be had."""
-    import socket
-
+    """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
+    where the port cannot be had."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind((HOST, port))
+    listener.listen(128)
     config = uvicorn.Config(
         app_of(server, listener.getsockname()[1], tokens), log_level="warning", access_log=False
     )

@@ -93,7 +93,7 @@ def test_lists_come_in_pages(mc, ana) -> None:
 
 
 def test_in_the_mode_ask_the_result_says_that_the_person_decides(mc, ana) -> None:
-    result = call(mc, ana, "remember", mode="ask", type="fact", key="pet", value="a dog")
+    result = call(mc, ana, "remember", as_mode="ask", type="fact", key="pet", value="a dog")
     assert result.structured_content["status"] == "waiting" and "inbox" in text(result)
     assert list(ana.memories.list()) == [] and len(ana.inbox.list()) == 1
 

@@ -30,10 +30,9 @@ def ask(mc: MemChat, user: User, what: Ask, *, mode: Any = "trust") -> Any:
     return anyio.run(run)
 
 
-def call(mc: MemChat, user: User, tool: str, /, **arguments: Any) -> Any:
+def call(mc: MemChat, user: User, tool: str, /, as_mode: str = "trust", **arguments: Any) -> Any:
     """The result of one tool."""
-    mode = arguments.pop("mode", "trust")
-    return ask(mc, user, lambda client: client.call_tool(tool, arguments), mode=mode)
+    return ask(mc, user, lambda client: client.call_tool(tool, arguments), mode=as_mode)
 
 
 def text(result: Any) -> str:
