@@ -15,6 +15,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from benchmarks import crash_notes
 from memchat.memory.embedding.space import shortened
 from memchat.memory.forgetting.redaction import FILLER
 from memchat.processes import has_ended
@@ -94,13 +95,19 @@ def every_fault(
     yield from _kept_turns(tx, diaries, cut)
     yield from _kept_memories(tx, diaries, cut)
     yield from _sessions(tx, since)
+    yield from crash_notes.every_fault(tx, diaries.calls, cut, indexes)
 
 
 def _rows(tx: Connection, sql: str) -> list[Any]:
     return list(tx.exec_driver_sql(sql))
 
 
-_HASHED = (("memories", "text_hash"), ("messages", "text_hash"), ("sessions", "summary_hash"))
+_HASHED = (
+    ("memories", "text_hash"),
+    ("messages", "text_hash"),
+    ("sessions", "summary_hash"),
+    ("chunks", "hash"),
+)
 _SEARCHED = "(active = 1 OR inactive_reason = 'superseded')"
 
 

@@ -35,6 +35,7 @@ FACTS = {
     "project": ("a boat", "a shed", "a book of maps"),
 }
 WEIGHTS = {"talk": 40, "end": 12, "add": 14, "edit": 10, "delete": 7, "search": 10, "embed": 4}
+WEIGHTS |= {"add_note": 8, "edit_note": 5, "delete_note": 3, "search_notes": 4}
 _CALLS = 100_000
 
 
@@ -111,6 +112,7 @@ class Life:
         self._random = random.Random(name)
         self._chat: Chat | None = None
         self._deleted: set[int] = set()
+        self._deleted_notes: set[int] = set()
         self._step = 0
 
     def step(self) -> None:
@@ -200,6 +202,48 @@ class Life:
         if ghosts:
             raise AssertionError(f"search found deleted memories {sorted(ghosts)}")
 
+    def add_note(self) -> None:
+        """A note of some chunks, or another text for one that is there."""
+        scope, text = self._scope(), self._text()
+        external_id = self._random.randrange(30)
+        self._call(
+            "add_note",
+            lambda: self._store.user(**scope).notes.add(text, external_id=external_id),
+            lambda note: {"id": note.id},
+            text=text,
+            **scope,
+        )
+
+    def edit_note(self) -> None:
+        """Another text for a note of the scope."""
+        scope, note_id = self._pick_note()
+        if note_id is None:
+            return
+        text = self._text()
+        self._call(
+            "edit_note",
+            lambda: self._store.user(**scope).notes.update(note_id, text=text),
+            id=note_id,
+            text=text,
+        )
+
+    def delete_note(self) -> None:
+        """A note of the scope, for good."""
+        scope, note_id = self._pick_note()
+        if note_id is not None:
+            self._call(
+                "delete_note", lambda: self._store.user(**scope).notes.delete(note_id), id=note_id
+            )
+            self._deleted_notes.add(note_id)
+
+    def search_notes(self) -> None:
+        """A search; nothing that this process deleted may be found."""
+        notes = self._store.user(**self._scope()).notes
+        found = self._call("search_notes", lambda: notes.search("which city is the project in"))
+        ghosts = self._deleted_notes & {hit.note_id for hit in (found.hits if found else ())}
+        if ghosts:
+            raise AssertionError(f"search found deleted notes {sorted(ghosts)}")
+
     def embed(self) -> None:
         """The vectors that are still to come."""
         self._call("embed", self._store.jobs.embed)
@@ -225,6 +269,20 @@ class Life:
         scope = self._scope()
         rows = self._store.user(**scope).memories.list(status="all", limit=50)
         return scope, self._random.choice(rows).id if rows else None
+
+    def _pick_note(self) -> tuple[dict[str, str], int | None]:
+        scope = self._scope()
+        notes = self._store.user(**scope).notes.list()
+        return scope, self._random.choice(notes).id if notes else None
+
+    def _text(self) -> str:
+        """A text of some chunks, and no other's."""
+        facts = [value for values in FACTS.values() for value in values]
+        said = (
+            f"The project of {self._random.choice(facts)} went on in the city, as noted in {n}."
+            for n in range(self._random.randrange(1, 60))
+        )
+        return f"Note {self._tag()}. {' '.join(said)}"
 
     def _scope(self) -> dict[str, str]:
         return {"user": self._random.choice(USERS), "app": self._random.choice(APPS)}

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from memchat.app import Deleted as Deleted
     from memchat.app import Exported as Exported
     from memchat.app import FetchedModel as FetchedModel
+    from memchat.app import FileChange as FileChange
+    from memchat.app import FileFailure as FileFailure
+    from memchat.app import FilesAdded as FilesAdded
     from memchat.app import MemChat as MemChat
     from memchat.app import Page as Page
     from memchat.app import PromptContext as PromptContext
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from memchat.app.jobs import Jobs as Jobs
     from memchat.app.memories import Memories as Memories
     from memchat.app.mentions import Mentions as Mentions
+    from memchat.app.notes import Notes as Notes
     from memchat.app.services import Services as Services
     from memchat.app.sessions import Sessions as Sessions
     from memchat.chat import Chat as Chat
@@ -49,6 +53,7 @@ if TYPE_CHECKING:
     from memchat.jobs.backfill import BackfillResult as BackfillResult
     from memchat.jobs.jobs_done import JobsDone as JobsDone
     from memchat.memory.embedding.migration import MigrationResult as MigrationResult
+    from memchat.notes.notes_answer import NotesAnswer as NotesAnswer
     from memchat.providers import ChatModel as ChatModel
     from memchat.providers import ChatStream as ChatStream
     from memchat.providers import Completion as Completion
@@ -66,6 +71,7 @@ if TYPE_CHECKING:
     from memchat.types import EmbeddingState as EmbeddingState
     from memchat.types import Event as Event
     from memchat.types import Evidence as Evidence
+    from memchat.types import ExternalId as ExternalId
     from memchat.types import Finding as Finding
     from memchat.types import Given as Given
     from memchat.types import Hit as Hit
@@ -79,10 +85,21 @@ if TYPE_CHECKING:
     from memchat.types import MemoryChanges as MemoryChanges
     from memchat.types import MemorySwitch as MemorySwitch
     from memchat.types import Message as Message
+    from memchat.types import NewNote as NewNote
+    from memchat.types import Note as Note
+    from memchat.types import NoteCounts as NoteCounts
+    from memchat.types import NoteHit as NoteHit
+    from memchat.types import NotePassage as NotePassage
+    from memchat.types import NotesAdded as NotesAdded
+    from memchat.types import NotesFound as NotesFound
+    from memchat.types import NoteSource as NoteSource
+    from memchat.types import NotesReport as NotesReport
+    from memchat.types import NoteUse as NoteUse
     from memchat.types import Place as Place
     from memchat.types import PluginInfo as PluginInfo
     from memchat.types import Progress as Progress
     from memchat.types import Question as Question
+    from memchat.types import ReadingPlan as ReadingPlan
     from memchat.types import Recalled as Recalled
     from memchat.types import Refusal as Refusal
     from memchat.types import RefusedRecord as RefusedRecord
@@ -100,8 +117,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "memchat.app": (
-        "Answer Answered Changed Deleted Exported FetchedModel MemChat Page PromptContext "
-        "UseCounts User"
+        "Answer Answered Changed Deleted Exported FetchedModel FileChange FileFailure FilesAdded "
+        "MemChat Page PromptContext UseCounts User"
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.backups": "Backups",
@@ -110,6 +127,7 @@ _HOMES = {
     "memchat.app.jobs": "Jobs",
     "memchat.app.memories": "Memories",
     "memchat.app.mentions": "Mentions",
+    "memchat.app.notes": "Notes",
     "memchat.app.services": "Services",
     "memchat.app.sessions": "Sessions",
     "memchat.chat": "Chat Reply",
@@ -122,14 +140,16 @@ _HOMES = {
     "memchat.jobs.jobs_done": "JobsDone",
     "memchat.jobs.backfill": "BackfillResult",
     "memchat.memory.embedding.migration": "MigrationResult",
+    "memchat.notes.notes_answer": "NotesAnswer",
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
         "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence Finding Given Hit Imported InboxItem Insights Job Learned LongMessage Memory "
-        "MemoryChanges MemorySwitch Message Place PluginInfo Progress Question Recalled Refusal "
-        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage "
-        "UsageTotal Wanted Why "
+        "Evidence ExternalId Finding Given Hit Imported InboxItem Insights Job Learned "
+        "LongMessage Memory MemoryChanges MemorySwitch Message NewNote Note NoteCounts NoteHit "
+        "NotePassage NoteSource NoteUse NotesAdded NotesFound NotesReport Place PluginInfo "
+        "Progress Question ReadingPlan Recalled Refusal RefusedRecord ReplyParts RestorePlan "
+        "Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted Why"
     ),
 }
 """The public names, by the module that defines them."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from memchat.memory.embedding.space import EmbeddingSpace
     from memchat.memory.embedding.timeout import QueryTimeout
     from memchat.memory.recall.search import Recall
-    from memchat.providers import ChatModel, Embedder
+    from memchat.providers import ChatModel, Embedder, Transcriber
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +116,7 @@ class Assembly:
         from memchat.memory.extraction.learner import Learner
         from memchat.memory.recall.model_filter import ModelFilter
         from memchat.memory.recall.prompt_block import PromptBlock
+        from memchat.notes.notes_block import NotesBlock
 
         common = (self.database, self.settings)
         learner = Learner(
@@ -129,6 +130,7 @@ class Assembly:
             model=self.chat_model,
             recall=self.recall(),
             block=PromptBlock(*common, self.prompts, self.recall()),
+            notes=NotesBlock(*common, self.prompts, self.recall()),
             query_timeout=self.query_timeout(),
             model_filter=(
                 ModelFilter(self.prompts, self.extract_model)
@@ -169,6 +171,12 @@ class Assembly:
             model = self._given[1]
         assert model is not None
         return model
+
+    def transcriber(self) -> Transcriber | None:
+        """The model that writes down what is said in audio files; None where none is named."""
+        from memchat.providers import factory
+
+        return factory.transcriber(self.settings)
 
     def embedding_space(self) -> tuple[EmbeddingSpace | None, str | None]:
         """The store's embedding space, or None and the reason. It is built at the first call, and

@@ -9,6 +9,8 @@ from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from memchat import disk
 from memchat.config import Settings
 from memchat.config.model_defaults import WORDS_ONLY
@@ -25,18 +27,22 @@ from memchat.store import (
     keywords,
     memory_lists,
     meta,
+    notes,
     repair,
     services,
     unembedded,
 )
 from memchat.store.database import Database
 from memchat.store.schema import HEAD
-from memchat.types import Progress
+from memchat.types import Progress, counted
 
 NAMED = "MEMCHAT_EMBED_MODEL"
 WORDS = f"{NAMED}=none to search by words only"
 UNUSABLE = (ConfigError, ProviderError, SchemaError)
 """Errors that mean an unusable embedding model, not an unusable store."""
+REPAIR = "run memchat doctor --repair, and report this, with how you got there"
+_Scope = tuple[int, int, int]
+"""A scope row, how much is searched in it, and how much of that has a vector."""
 LARGEST = 20
 """Number of scopes whose index is compared with the rows; a store may have thousands."""
 
@@ -167,23 +173,32 @@ def _store(database: Database) -> Iterator[Check]:
     damage = database.damage()
     with database.read() as tx:
         rows, _ = memory_lists.totals(tx)
+        noted = notes.total(tx)
+        wrong = repair.notes_with_wrong_chunks(tx)
+        stray = repair.chunks_without_note(tx)
         kinds: tuple[keywords.Kind, ...] = ("memories", "messages", "sessions", "chunks")
         counts = [
             (kind, keywords.count(tx, kind), repair.count_keyword_rows(tx, kind)) for kind in kinds
         ]
         scrub = meta.get(tx, "scrub_pending")
     if damage is None:
-        yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {rows} memories")
+        size = f"{rows} memories, {counted(noted, 'note')}"
+        yield Check("database", "ok", f"{database.path.name}, schema {HEAD}, {size}")
     else:
         remedy = "see memchat backup list, then run memchat restore FILE"
         yield Check("database", "problem", damage, remedy)
+    if wrong or stray:
+        detail = f"{counted(len(wrong), 'note')} with chunks that do not fit the text"
+        if stray:
+            detail += f", and {counted(len(stray), 'chunk')} of notes that are gone"
+        yield Check("notes", "problem", detail, REPAIR)
     for kind, held, wanted in counts:
         if held != wanted:
             yield Check(
                 "keyword search",
                 "problem",
                 f"{held} keyword rows for {wanted} {kind}",
-                "run memchat doctor --repair, and report this, with how you got there",
+                REPAIR,
             )
     if scrub is not None:
         yield Check(
@@ -223,11 +238,8 @@ def _vectors(
         yield Check("weights", "problem", damage, FETCH)
     with database.read() as tx:
         scopes = embeddings.coverage(tx, space.service_id)
-        drifted = [
-            app_id
-            for app_id, _, _ in scopes[:LARGEST]
-            if space.index.ids(tx, app_id) != embeddings.embedded_ids(tx, space.service_id, app_id)
-        ]
+        noted = embeddings.coverage(tx, space.service_id, "chunks")
+        drifted = _drifted(tx, space, "memories", scopes) | _drifted(tx, space, "chunks", noted)
     if drifted:
         yield Check(
             "vectors",
@@ -236,12 +248,33 @@ def _vectors(
             "run memchat doctor --repair; it is made anew from the rows",
         )
         return
-    total, held = sum(rows for _, rows, _ in scopes), sum(held for _, _, held in scopes)
-    detail = f"{held} of {total} memories, {space.embedder.service.name}"
-    if len(scopes) > LARGEST:
-        detail += f"; index compared in the {LARGEST} largest of {len(scopes)} scopes"
-    state = "ok" if held == total else "note"
+    counts = [_summed(scopes, "memories")]
+    if noted:
+        counts.append(_summed(noted, "chunks of notes"))
+    detail = f"{', '.join(told for told, _ in counts)}, {space.embedder.service.name}"
+    most = max(len(scopes), len(noted))
+    if most > LARGEST:
+        detail += f"; index compared in the {LARGEST} largest of {most} scopes"
+    state = "ok" if all(whole for _, whole in counts) else "note"
     yield Check("vectors", state, detail, "" if state == "ok" else "run memchat backfill")
+
+
+def _drifted(
+    tx: Connection, space: EmbeddingSpace, kind: embeddings.Kind, scopes: Sequence[_Scope]
+) -> set[int]:
+    """The largest of these scope rows in which the index differs from the rows."""
+    return {
+        app_id
+        for app_id, _, _ in scopes[:LARGEST]
+        if space.index.ids(tx, app_id, kind)
+        != embeddings.embedded_ids(tx, space.service_id, app_id, kind)
+    }
+
+
+def _summed(scopes: Sequence[_Scope], what: str) -> tuple[str, bool]:
+    """How many have a vector, in words, and whether all have one."""
+    total, held = sum(rows for _, rows, _ in scopes), sum(held for _, _, held in scopes)
+    return f"{held} of {total} {what}", held == total
 
 
 def _change(database: Database) -> Iterator[Check]:

@@ -19,6 +19,7 @@ CLASSES = {
     "MemChat": "mc",
     "User": "ana",
     "Memories": "ana.memories",
+    "Notes": "ana.notes",
     "Sessions": "ana.sessions",
     "Inbox": "ana.inbox",
     "Mentions": "ana.mentions",
@@ -183,6 +184,7 @@ def _arguments(node: ast.FunctionDef) -> str:
 def _record(name: str) -> str:
     if not inspect.isclass(getattr(memchat, name)):
         about = {
+            "ExternalId": "The id of a note in the program that it comes from: a number or a text.",
             "Messages": "One message of the user as a string, or messages as OpenAI's chat API has "
             "them: mappings with `role` and `content`, a string or a list of parts.",
         }

@@ -13,6 +13,7 @@ from memchat.errors import MemChatError
 from ui import components as ui
 from ui import elsewhere, hold, old_backups, sidebar
 from ui.desk import Desk
+from ui.notes import place
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +29,12 @@ def _draw(desk: Desk) -> None:
     sidebar.arrive()
     waiting = len(ui.person().inbox.list())
     chat = st.Page("views/chat.py", title="Chat", default=True)
+    notes = st.Page(place.PAGE, title="Notes")
     page = st.navigation(
         [
             chat,
             st.Page("views/memories.py", title="Memories"),
+            notes,
             st.Page("views/inbox.py", title=f"Inbox ({waiting})" if waiting else "Inbox"),
             st.Page("views/insights.py", title="Insights"),
             st.Page("views/settings.py", title="Settings"),
@@ -41,7 +44,11 @@ def _draw(desk: Desk) -> None:
     sidebar.follow_history(chats=page is chat)
     if state.pop("to chat", False) and page is not chat:
         sidebar.lead_to(chat)
-    if page is not chat:
+    if place.awaited() and page is not notes:
+        sidebar.lead_to(notes)
+    if page is notes:
+        place.settle()
+    elif page is not chat:
         sidebar.address()
     if state.get("page path") != page.url_path:
         state.update({"page path": page.url_path, "rows of": None})

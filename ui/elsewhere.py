@@ -19,7 +19,7 @@ def bar() -> None:
     found: Elsewhere | None = st.session_state.get("elsewhere")
     if found is None:
         return
-    left_out: set[Place] = st.session_state.setdefault("left out", set())
+    left_out: set[Place] = st.session_state.setdefault("left out", {*found.notes})
     with st.container(key="elsewhere", border=True):
         st.markdown(f"It is also spoken of elsewhere: {ui.literal(found.counted)}.")
         if st.session_state.get("listing"):
@@ -29,7 +29,7 @@ def bar() -> None:
             if not st.session_state.get("listing"):
                 st.button("Show", key="elsewhere-show", on_click=_show)
             st.button(
-                "Blank these too" if not left_out else f"Blank {count:,}",
+                "Blank these too" if left_out <= {*found.notes} else f"Blank {count:,}",
                 key="elsewhere-blank",
                 type="primary",
                 disabled=not count,
@@ -46,7 +46,7 @@ def _show() -> None:
 def _list(found: Elsewhere, left_out: set[Place]) -> None:
     st.caption(
         "As they read once they are blanked. A memory is forgotten, and a proposal dropped, as a "
-        "whole. Untick what is to stay."
+        "whole. Untick what is to stay. A note stays, unless you tick it: then it is deleted."
     )
     for number, place in enumerate(found.places[:SHOWN]):
         st.checkbox(

@@ -8,7 +8,7 @@ import streamlit as st
 
 KEYS = (
     ("N", "Begin a new chat"),
-    ("S", "Search: the memories on their page, the chats on all others"),
+    ("S", "Search: the memories and the notes on their pages, the chats on all others"),
     ("M", "Write a message"),
     ("K, X, E", "In the inbox: say yes or no to the first proposal, or edit it"),
     ("Esc", "Stop a reply, close an editor or a dialog, leave the message box"),

@@ -1,4 +1,5 @@
-"""A very long message in a chat: drawn short, with the question what of it is read for memories."""
+"""A long message in a chat: drawn short, with the question what of it is read for memories, and
+whether to keep it as a note."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from dataclasses import replace
 import streamlit as st
 
 from memchat.types import LongMessage, Message
+from memchat.types.long_message import PASTE_LENGTH
 from ui import components as ui
 
 LONG = 8_000
@@ -69,6 +71,37 @@ def ask(turn: Message) -> None:
                     on_click=_read_all,
                     args=(long,),
                 )
+
+
+def keep(turn: Message) -> None:
+    """Offer to keep a long message as a note, or say that it is kept."""
+    if not turn.id or len(turn.content) < PASTE_LENGTH:
+        return
+    kept: dict[int, str] = st.session_state.setdefault("kept as notes", {})
+    with st.container(key=f"keep-{turn.id}"):
+        if turn.id in kept:
+            st.caption(
+                f"Kept as the note “{ui.literal(kept[turn.id])}”. Nothing is learned about you "
+                "from it."
+            )
+        else:
+            st.button(
+                "Keep as a note",
+                key=f"keep-note-{turn.id}",
+                type="tertiary",
+                on_click=_keep,
+                args=(turn,),
+            )
+    ui.show_problem(f"keep-{turn.id}")
+
+
+def _keep(turn: Message) -> None:
+    def work() -> None:
+        note = ui.person().sessions.keep_as_note(turn.id)
+        st.session_state["kept as notes"][turn.id] = note.title or ""
+        st.session_state.get("long", {}).pop((turn.id, len(turn.content)), None)
+
+    ui.attempt(work, at=f"keep-{turn.id}")
 
 
 def _planned(turn: Message) -> LongMessage | None:

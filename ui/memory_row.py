@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.config.model_defaults import WORDS_ONLY
 from memchat.types import Job, Memory
 from ui import components as ui
-from ui import forgetting, hold, memory_details, memory_form
+from ui import embedding_job, forgetting, hold, memory_details, memory_form
 from ui.marks import marked
 
 
@@ -58,7 +57,7 @@ def show(
             args=([memory.id],),
         )
     if job is not None:
-        _unembedded(job)
+        embedding_job.show(job)
     if state.get("details") == memory.id:
         memory_details.show(memory.id)
 
@@ -117,24 +116,6 @@ def _restore(memory_id: int) -> None:
         forgetting.restore(memory_id)
     else:
         ui.attempt(lambda: ui.person().memories.restore(memory_id))
-
-
-def _unembedded(job: Job) -> None:
-    if job.error_message:
-        with st.container(
-            key=f"late-{job.target_id}", horizontal=True, vertical_alignment="center"
-        ):
-            st.caption(f"⚠ Not embedded ({job.status}): {ui.literal(job.error_message)}")
-            st.button("Retry", key=f"embed-{job.target_id}", on_click=_retry, args=(job.id,))
-    elif ui.desk().mc.settings.embed_model != WORDS_ONLY:
-        with st.container(key=f"late-{job.target_id}"):
-            st.caption("Waits to be embedded; found by its words meanwhile.")
-
-
-def _retry(job_id: int) -> None:
-    desk = ui.desk()
-    ui.attempt(lambda: desk.mc.jobs.retry(user=desk.user, job_id=job_id))
-    desk.wake()
 
 
 def _pin(memory_id: int, on: bool) -> None:

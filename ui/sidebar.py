@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NoReturn
 
 import streamlit as st
@@ -45,11 +46,13 @@ def follow_history(*, chats: bool) -> None:
         st.session_state["app"] = app
 
 
-def address(session_id: int | None = None) -> None:
-    """Keep space and conversation in the address, for a reload or a bookmark."""
+def address(session_id: int | None = None, more: Mapping[str, str] | None = None) -> None:
+    """Keep space, conversation and what ``more`` a page has in the address, for a reload or a
+    bookmark."""
     wanted = {"app": ui.app_name()} if ui.app_name() != "default" else {}
     if session_id is not None:
         wanted["c"] = str(session_id)
+    wanted |= more or {}
     if st.query_params.to_dict() != wanted:
         st.query_params.from_dict(wanted)
 

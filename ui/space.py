@@ -8,7 +8,7 @@ from memchat.errors import InputError, ScopeError
 from memchat.types import clean_name
 from ui import components as ui
 
-NEW = "A space has chats and memories of its own, apart from the other spaces."
+NEW = "A space has chats, memories and notes of its own, apart from the other spaces."
 PLACE = "space"
 """The place of errors about a new space's name."""
 

@@ -73,6 +73,7 @@ def _said(
         with st.chat_message("user"):
             long_message.draw(turn, n)
         long_message.ask(turn)
+        long_message.keep(turn)
     with st.container(key=f"edit-said-{n}", horizontal=True, horizontal_alignment="right"):
         edit = partial(_edit, n)
         # Drawn also while it does nothing, so that no turn moves when a reply has come in.

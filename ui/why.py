@@ -54,7 +54,7 @@ def _summary(why: Why) -> str:
         return "This reply was made by memchat itself, from your memories; no model was asked."
     given = (*why.lines, *why.also)
     if not given and not why.forgotten:
-        return "No memory was used: nothing that is known fitted the question."
+        return "No memory and no note was used: nothing that is known fitted the question."
     tokens = sum(line.hit.tokens for line in given)
     text = f"The model was given {ui.plural(len(given), 'line')} ({tokens:,} tokens)."
     if why.also and not why.lines:
@@ -70,7 +70,8 @@ def _line(line: Given, session_id: int, n: int) -> None:
     hit = line.hit
     amending = hit.kind == "memory" and st.session_state.get("amending") == hit.id
     with st.container(key=f"given-{n}", horizontal=not amending, vertical_alignment="top"):
-        parts = [CHANNELS.get(hit.channel, hit.channel)]
+        parts = ["from your notes"] if hit.kind == "note" else []
+        parts += [CHANNELS.get(hit.channel, hit.channel)]
         parts += [f"score {hit.score:.2f}"] if hit.channel not in ("all", "newest") else []
         parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []
         parts += [f"words {hit.bm25:.2f}"] if hit.bm25 is not None else []

@@ -17,14 +17,14 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.recall import data, floors, found, paragraphs
+from benchmarks.recall import data, floors, found, notes, paragraphs
 from benchmarks.recall.everyday import lives
 from benchmarks.recall.everyday import table as everyday
 from benchmarks.recall.feed import Cached
 from memchat.providers import Embedder
 from memchat.providers.minilm_embedder import MiniLMEmbedder, available
 
-PARTS = ("everyday", "floors", "paragraphs", "together", *found.STORES)
+PARTS = ("everyday", "floors", "notes", "paragraphs", "together", *found.STORES)
 
 
 def main() -> int:
@@ -70,6 +70,9 @@ def quoted(embedder: Embedder, folder: Path, only: Sequence[str]) -> None:
         floors.table(embedder, people, [text for text, _ in asked[::5]])
     if not only or "paragraphs" in only:
         paragraphs.table(embedder, texts, asked)
+    if not only or "notes" in only:
+        notes.paragraphs(embedder, texts, asked)
+        notes.sessions(embedder, data.people(folder, corrected=True))
 
 
 if __name__ == "__main__":

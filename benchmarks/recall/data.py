@@ -59,10 +59,16 @@ class Person:
     asked: tuple[Asked, ...]
 
 
-def people(folder: Path) -> list[Person]:
+def people(folder: Path, *, corrected: bool = False) -> list[Person]:
     """LoCoMo: categories 1 to 4, questions with evidence. Two people talk, and each turn names who
-    speaks; so the user, whose conversations these are, is but a letter."""
+    speaks; so the user, whose conversations these are, is but a letter.
+
+    ``corrected`` replaces wrong evidence by that of ``locomo_dev_corrections.json``, where it is
+    there.
+    """
     raw = json.loads((folder / "locomo_dev.json").read_text("utf-8"))
+    if corrected:
+        _correct(raw, folder / "locomo_dev_corrections.json")
     return [_person(one, chr(ord("a") + number)) for number, one in enumerate(raw)]
 
 
@@ -75,6 +81,15 @@ def paragraphs(folder: Path) -> tuple[list[str], list[tuple[str, int]]]:
             asked += [(qa["question"], len(texts)) for qa in paragraph["qas"]]
             texts.append(paragraph["context"])
     return texts, asked
+
+
+def _correct(raw: list[dict[str, Any]], path: Path) -> None:
+    if not path.is_file():
+        return
+    asked = {one["sample_id"]: one["qa"] for one in raw}
+    for fault in json.loads(path.read_text("utf-8")):
+        if fault["correct_evidence"]:
+            asked[fault["sample_id"]][fault["qa_index"]]["evidence"] = fault["correct_evidence"]
 
 
 def _person(raw: dict[str, Any], name: str) -> Person:

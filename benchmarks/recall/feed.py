@@ -24,6 +24,7 @@ from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.facts.fact import Fact, search_text
 from memchat.memory.facts.ingest import ingest, session_end
 from memchat.memory.recall import turn_texts
+from memchat.notes.token_count import token_counter
 from memchat.providers import Embedder
 from memchat.store import apps, embeddings, messages, sessions
 from memchat.store.apps import ScopeIds
@@ -58,6 +59,10 @@ class Cached:
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         found, usage = self.embed_documents([text])
         return found[0], usage
+
+    def count_tokens(self, text: str) -> int:
+        """The tokens of a text, as the other counts them."""
+        return token_counter(self._other)(text)
 
     def save(self) -> None:
         """Keep the vectors for the next run; they are keyed by hashes and hold no text."""

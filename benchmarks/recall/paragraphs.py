@@ -1,4 +1,4 @@
-"""Paragraphs fed as messages, each in a conversation of its own; as notes they come later."""
+"""Paragraphs as messages, each in a conversation of its own; ``notes`` has them as notes."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ def table(embedder: Embedder, texts: Sequence[str], asked: Sequence[tuple[str, i
     person = Person("reader", talks, ())
     orders = plain_orders(embedder, texts, [text for text, _ in asked])
     for place, way in enumerate(PLAIN):
-        print(_line(f"plain {way}", [order[place] for order in orders], asked))
+        print(line(f"plain {way}", [order[place] for order in orders], asked))
     with store(embedder, asked_at(person)) as mc:
         fed = feed(mc, person, What(turns=True))
         found = [
             [int(fed.ids[hit.id]) for hit in mc.user("reader").search(text, limit=5).hits]
             for text, _ in asked
         ]
-    print(_line("memchat", found, asked) + "   goals 95.5, 99.5")
+    print(line("memchat", found, asked) + "   goals 95.5, 99.5")
 
 
-def _line(name: str, found: Sequence[Sequence[int]], asked: Sequence[tuple[str, int]]) -> str:
+def line(name: str, found: Sequence[Sequence[int]], asked: Sequence[tuple[str, int]]) -> str:
+    """How often the number that goes with a question is first, and among the first five."""
     pairs = list(zip(found, (number for _, number in asked), strict=True))
     one = np.array([list(some[:1]) == [number] for some, number in pairs])
     five = np.array([number in some[:5] for some, number in pairs])

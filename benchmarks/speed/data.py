@@ -4,6 +4,9 @@ Texts are words of a Zipf vocabulary with English stop words as its most frequen
 synthetic too: topics of uneven size, within a topic variation along 32 directions and a fifth of
 noise along all, so that most of the variance lies in few directions, as with real embeddings. A
 question is some words of one text among stop words, and that text's vector moved by noise.
+
+Memories belong to users, and each question asks for one user's. Notes all belong to one user and
+have a type; where there is more than one type, each question asks for notes of one.
 """
 
 from __future__ import annotations
@@ -17,7 +20,6 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 
-DIMENSIONS = 384
 QUESTIONS = 400
 EXTRA = 200
 """Rows that are not loaded: they are added one by one."""
@@ -39,8 +41,23 @@ _FRAMES = (
 
 
 @dataclass(frozen=True, slots=True)
+class Kind:
+    """What the rows are: the length of their vectors and of their texts, in words."""
+
+    name: str
+    dimensions: int
+    words: int
+    groups: str
+    """What the rows are divided into."""
+
+
+MEMORIES = Kind("memories", 384, 12, "users")
+NOTES = Kind("notes", 1536, 100, "types")
+
+
+@dataclass(frozen=True, slots=True)
 class Size:
-    """So many memories of so many users."""
+    """So many memories of so many users, or so many notes of so many types."""
 
     rows: int
     users: int
@@ -55,9 +72,9 @@ class Size:
         return f"{_short(self.rows)}/{_short(self.users)}"
 
 
-def make(folder: Path, size: Size, seed: int) -> Path:
+def make(folder: Path, size: Size, seed: int, kind: Kind = MEMORIES) -> Path:
     """Write the data of a size below ``folder``, where it is not there yet; its own folder."""
-    place = folder / f"{size.rows}-{size.users}-{seed}"
+    place = folder / f"{kind.name}-{size.rows}-{size.users}-{seed}"
     if (place / "done").exists():
         return place
     place.mkdir(parents=True, exist_ok=True)
@@ -65,15 +82,16 @@ def make(folder: Path, size: Size, seed: int) -> Path:
     every = size.rows + EXTRA
     users = random.integers(0, size.users, every)
     users[: size.users] = np.arange(min(size.users, every))  # nobody is without a memory
-    _write_vectors(place / "vectors.npy", every, random)
+    _write_vectors(place / "vectors.npy", every, kind.dimensions, random)
     asked = random.integers(0, size.rows, QUESTIONS)
-    words = _write_texts(place, size.rows, set(asked.tolist()), random)
+    words = _write_texts(place, size.rows, kind.words, set(asked.tolist()), random)
     vectors = np.load(place / "vectors.npy", mmap_mode="r")
-    near = vectors[asked] + 0.6 * _noise(QUESTIONS, random)
+    near = vectors[asked] + 0.6 * _noise(QUESTIONS, kind.dimensions, random)
     np.savez(
         place / "rest.npz",
         users=users,
         asked=asked,
+        filtered=kind is MEMORIES or size.users > 1,
         questions=(near / np.linalg.norm(near, axis=1, keepdims=True)).astype(np.float32),
     )
     texts = [_question(words[i], n, random) for n, i in enumerate(asked.tolist())]
@@ -82,30 +100,31 @@ def make(folder: Path, size: Size, seed: int) -> Path:
     return place
 
 
-def _noise(count: int, random: np.random.Generator) -> Vectors:
-    noise = random.standard_normal((count, DIMENSIONS), np.float32)
+def _noise(count: int, dimensions: int, random: np.random.Generator) -> Vectors:
+    noise = random.standard_normal((count, dimensions), np.float32)
     return noise / np.linalg.norm(noise, axis=1, keepdims=True)
 
 
-def _write_vectors(path: Path, count: int, random: np.random.Generator) -> None:
-    centres = _noise(_TOPICS, random)
-    directions = np.linalg.qr(random.standard_normal((DIMENSIONS, _DIRECTIONS)))[0].T
+def _write_vectors(path: Path, count: int, dimensions: int, random: np.random.Generator) -> None:
+    centres = _noise(_TOPICS, dimensions, random)
+    directions = np.linalg.qr(random.standard_normal((dimensions, _DIRECTIONS)))[0].T
     shares = 1 / np.arange(1, _TOPICS + 1)
-    out = np.lib.format.open_memmap(path, "w+", np.float32, (count, DIMENSIONS))
+    out = np.lib.format.open_memmap(path, "w+", np.float32, (count, dimensions))
     for start in range(0, count, _BLOCK):
         rows = min(_BLOCK, count - start)
         topics = random.choice(_TOPICS, rows, p=shares / shares.sum())
         along = random.standard_normal((rows, _DIRECTIONS), np.float32) / _DIRECTIONS**0.5
         block = centres[topics] + along @ directions.astype(np.float32)
-        block += 0.2 * _noise(rows, random)
+        block += 0.2 * _noise(rows, dimensions, random)
         out[start : start + rows] = block / np.linalg.norm(block, axis=1, keepdims=True)
     out.flush()
 
 
 def _write_texts(
-    place: Path, count: int, asked: set[int], random: np.random.Generator
+    place: Path, count: int, length: int, asked: set[int], random: np.random.Generator
 ) -> dict[int, list[str]]:
-    """Twelve words a text, those to be added later in a file of their own; the words asked for."""
+    """``length`` words a text, those to be added later in a file of their own; the words asked
+    for."""
     vocabulary = [*_STOP_WORDS, *(_word(n) for n in range(_VOCABULARY - len(_STOP_WORDS)))]
     shares = 1 / np.arange(1, _VOCABULARY + 1)
     shares /= shares.sum()
@@ -113,7 +132,7 @@ def _write_texts(
     with (place / "texts.txt").open("w") as loaded, (place / "extra.txt").open("w") as extra:
         for start in range(0, count + EXTRA, _BLOCK):
             rows = min(_BLOCK, count + EXTRA - start)
-            chosen = random.choice(_VOCABULARY, (rows, 12), p=shares).tolist()
+            chosen = random.choice(_VOCABULARY, (rows, length), p=shares).tolist()
             for n, row in enumerate(chosen, start):
                 words = [vocabulary[w] for w in row]
                 print(*words, file=loaded if n < count else extra)

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.speed.data import EXTRA, QUESTIONS, Size
 from benchmarks.speed.peers.serving import Data
-from benchmarks.speed.stores import MEMCHAT, Entry, Running, Unavailable
+from benchmarks.speed.stores import Entry, Running, Unavailable
 
 A_ROUND = 30
 WRITES_A_ROUND = 4
@@ -38,11 +38,15 @@ class Seen:
     delete: list[float] = field(default_factory=list)
     exact: float | None = None
     """The share of questions whose ten nearest by meaning are the ten of exact arithmetic."""
+    recall: float | None = None
+    """The share of the ten nearest of exact arithmetic that are among its ten nearest."""
     returned: float | None = None
     open_ms: float | None = None
     """Opening the store and the first search, in a fresh process, without its imports."""
     start_ms: float | None = None
     """The same from the start of the process on."""
+    opened_mb: float | None = None
+    """What opening adds to the process's memory, before the first search."""
     rss: float | None = None
     peak: float | None = None
     embed: float | None = None
@@ -59,7 +63,7 @@ def measure(
     entries: Sequence[Entry], size: Size, data: Path, work: Path, *, rounds: int, limit: float
 ) -> list[Seen]:
     """Load, take turns, open anew; one record a store, in their order."""
-    folder = work / "stores" / f"{size.rows}-{size.users}"
+    folder = work / "stores" / data.name
     shutil.rmtree(folder, ignore_errors=True)
     seen = {entry: Seen(entry.name, entry.finds) for entry in entries}
     running: dict[Entry, Running] = {}
@@ -86,7 +90,7 @@ def _loaded(
     try:
         child = Running(entry, work, folder / _slug(entry), data)
         # The limit is for choosing peers; memchat itself is always loaded.
-        done = child.load(limit if entry is not MEMCHAT else 24 * 3600)
+        done = child.load(24 * 3600 if entry.ours else limit)
     except Unavailable as reason:
         seen.why_not = str(reason)
         return None
@@ -121,28 +125,31 @@ def _take_turns(
         for entry, child in running.items():
             seen[entry].add += child.ask("add", rows=new)["ms"]
         for entry, child in running.items():
-            if entry is MEMCHAT:
+            if entry.ours:
                 seen[entry].embed = child.ask("embed")["answer"]
             seen[entry].delete += child.ask("delete", rows=new)["ms"]
     for entry, child in running.items():
         asked = list(found[entry])
         got = list(found[entry].values())
         seen[entry].returned = statistics.mean(map(len, got))
-        if entry is MEMCHAT:
+        if entry.ours:
             seen[entry].purge = child.ask("purge")["answer"]
             got = child.ask("dense", questions=asked)["answer"]
-        if entry is MEMCHAT or entry.finds == "meaning":
-            seen[entry].exact = exact_share(data, size.rows, asked, got)
+        if entry.ours or entry.finds == "meaning":
+            shares = recalls(data, size.rows, asked, got)
+            seen[entry].recall = statistics.mean(shares)
+            seen[entry].exact = statistics.mean(share == 1 for share in shares)
 
 
 def _open_anew(entry: Entry, seen: Seen, data: Path, work: Path, folder: Path) -> None:
     child, first = _opened(entry, data, work, folder)
+    seen.opened_mb = child.added
     seen.open_ms = child.opened * 1000 + first
     seen.start_ms = child.started * 1000 + first
     child.ask("search", questions=list(range(A_ROUND)))
     held = child.ask("memory")
     seen.rss, seen.peak = held["rss"], held["peak"]
-    if entry is MEMCHAT:
+    if entry.ours:
         sizes = child.ask("bytes")["answer"]
         seen.database, seen.index = sizes["database"], sizes["index"]
         child.ask("drop_index")
@@ -157,21 +164,22 @@ def _opened(entry: Entry, data: Path, work: Path, folder: Path) -> tuple[Running
     return child, child.ask("search", questions=[0])["ms"][0]
 
 
-def exact_share(
+def recalls(
     data: Data, rows: int, questions: Sequence[int], found: Sequence[Sequence[int]]
-) -> float:
-    """Of these questions those whose ten rows are the nearest of the asker's; ties may swap."""
+) -> list[float]:
+    """Of each question the share of its ten nearest rows, by exact arithmetic, that were found;
+    ties may swap."""
     users = data.users[:rows]
-    right = 0
+    shares = []
     for n, got in zip(questions, found, strict=True):
         mine = np.flatnonzero(users == int(data.asked[n].removeprefix("user")))
         scores = _scores(data, mine, data.question_vectors[n])
         wanted = min(10, len(mine))
         worst = np.sort(scores)[-wanted]
         at = dict(zip(mine.tolist(), scores.tolist(), strict=True))
-        kept = [i for i in got if i in at and at[i] >= worst - TIE]
-        right += len(set(kept)) >= wanted
-    return right / max(len(questions), 1)
+        kept = {i for i in got if i in at and at[i] >= worst - TIE}
+        shares.append(min(len(kept) / wanted, 1.0))
+    return shares
 
 
 def _scores(data: Data, rows: np.ndarray, vector: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,31 +22,33 @@ from memchat.types import Scope, Service, Usage
 VALUES_A_KEY = 20
 HOLD = 3600.0
 """Seconds for which a deletion waits for its purge, so that both can be timed apart."""
-SERVICE = Service(
-    "given", "vectors", 384, 256, floor=0.30, message_floor=0.28, cosine_weight=0.7, local=True
-)
 DENSE = 10
 
 
 class GivenVectors:
-    """An embedder that hands back the vectors of the data: embedding costs nothing here."""
+    """An embedder that hands back the vectors of the data: embedding costs nothing here.
 
-    service = SERVICE
+    ``value_of`` gives the row's own text of what is embedded, where that is more.
+    """
 
-    def __init__(self, data: Data) -> None:
+    def __init__(self, data: Data, value_of: Callable[[str], str] = lambda text: text) -> None:
+        self.service = Service("given", "vectors", data.dimensions, 2_000, local=True)
+        self._value_of = value_of
         self._data = data
         self._questions = {text: n for n, text in enumerate(data.questions)}
         first = len(data.users) - len(data.extra())
         self._rows = {text: n for n, text in enumerate(data.extra(), first)}
 
     def embed_documents(self, texts: Sequence[str]) -> tuple[np.ndarray, Usage]:
-        values = [text.partition("\n")[0].split(" | ", 2)[2] for text in texts]
-        found = np.array([self._data.vectors[self._rows[value]] for value in values], np.float32)
-        return found, Usage("embed", SERVICE.name, 0, 0, 0.0, 0.0)
+        rows = [self._rows[self._value_of(text)] for text in texts]
+        return np.array(self._data.vectors[rows], np.float32), self._usage()
 
     def embed_query(self, text: str) -> tuple[np.ndarray, Usage]:
         vector = self._data.question_vectors[self._questions[text]]
-        return vector, Usage("embed", SERVICE.name, 0, 0, 0.0, 0.0)
+        return vector, self._usage()
+
+    def _usage(self) -> Usage:
+        return Usage("embed", self.service.name, 0, 0, 0.0, 0.0)
 
 
 class Clock:
@@ -59,14 +61,37 @@ class Clock:
         return datetime.fromtimestamp(time.time() + self.ahead, UTC)
 
 
-class Product:
-    """One memchat store. Row n of the data is the memory n + 1."""
+class Store:
+    """A memchat store, and what it is asked for whatever is in it."""
 
-    def __init__(self, folder: Path, data: Data) -> None:
+    def __init__(self, folder: Path, data: Data, embedder: GivenVectors) -> None:
         self._data, self._folder = data, folder
         self._clock = Clock()
         settings = config.load({}).with_(home=folder)
-        self._mc = MemChat(settings=settings, embedder=GivenVectors(data), clock=self._clock)
+        self._mc = MemChat(settings=settings, embedder=embedder, clock=self._clock)
+
+    def close(self) -> None:
+        self._mc.close()
+
+    def bytes(self) -> dict[str, int]:
+        """Of the database, its vectors apart, and of the index files."""
+        self._mc._assembly.database.truncate_wal()
+        index = self._folder / "mem.index"
+        return {
+            "database": (self._folder / "memchat.db").stat().st_size,
+            "index": sum(f.stat().st_size for f in index.glob("*")) if index.exists() else 0,
+        }
+
+    def drop_index(self) -> None:
+        """Take the index files away; the next opening builds from the rows."""
+        shutil.rmtree(self._folder / "mem.index", ignore_errors=True)
+
+
+class Product(Store):
+    """One memchat store. Row n of the data is the memory n + 1."""
+
+    def __init__(self, folder: Path, data: Data) -> None:
+        super().__init__(folder, data, GivenVectors(data, _value))
         self._ids: dict[int, int] = {}
         self._people = int(data.users.max()) + 1
 
@@ -111,9 +136,6 @@ class Product:
         memory_id = self._ids.get(row, row + 1)
         self._mc.user(self._data.user(row)).memories.delete(memory_id, hold=HOLD)
 
-    def close(self) -> None:
-        self._mc.close()
-
     # What only memchat is asked for
 
     def embed(self) -> float:
@@ -143,18 +165,10 @@ class Product:
             found.append([i - 1 for i, _ in hits])
         return found
 
-    def bytes(self) -> dict[str, int]:
-        """Of the database, its vectors apart, and of the index files."""
-        self._mc._assembly.database.truncate_wal()
-        index = self._folder / "mem.index"
-        return {
-            "database": (self._folder / "memchat.db").stat().st_size,
-            "index": sum(f.stat().st_size for f in index.glob("*")) if index.exists() else 0,
-        }
 
-    def drop_index(self) -> None:
-        """Take the index files away; the next opening builds from the rows."""
-        shutil.rmtree(self._folder / "mem.index", ignore_errors=True)
+def _value(search_text: str) -> str:
+    """The value of a memory, which is the row's text, from what of the memory is embedded."""
+    return search_text.partition("\n")[0].split(" | ", 2)[2]
 
 
 def _key(number: int) -> str:

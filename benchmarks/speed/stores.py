@@ -32,8 +32,14 @@ class Entry:
     finds: str = "meaning"
     """What its search does: meaning alone, or meaning and words."""
 
+    @property
+    def ours(self) -> bool:
+        """Whether it is memchat, which runs in this environment."""
+        return self.env is None
+
 
 MEMCHAT = Entry("memchat", None, "benchmarks.speed.product", finds="meaning + words")
+MEMCHAT_NOTES = Entry("memchat", None, "benchmarks.speed.notes_product", finds="meaning + words")
 PEERS = (
     Entry("mem0 qdrant", "mem0", "mem0_store.py", ("qdrant",)),
     Entry("mem0 faiss", "mem0", "mem0_store.py", ("faiss",)),
@@ -43,6 +49,7 @@ PEERS = (
     Entry("lancedb hybrid", "lancedb", "lancedb_store.py", ("hybrid",), "meaning + words"),
     Entry("chroma", "chroma", "chroma_store.py"),
 )
+NOTE_PEERS = tuple(entry for entry in PEERS if entry.env != "mem0")
 
 
 class Unavailable(Exception):
@@ -98,8 +105,11 @@ class Running:
         self._behind = b""
         assert self._process.stdout is not None
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
-        self.opened: float = self._read(ANSWER_SECONDS)["opened"]
+        answer = self._read(ANSWER_SECONDS)
+        self.opened: float = answer["opened"]
         """Seconds the store took to open, without the imports."""
+        self.added: float = answer["added"]
+        """MB that opening added to the process."""
         self.started = time.perf_counter() - started
         """Seconds with the imports, from the process's start."""
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from benchmarks.speed.data import Size
+from benchmarks.speed.data import MEMORIES, Kind, Size
 from benchmarks.speed.measure import Seen
 
 SEARCH_GOALS = {"10k/100": 0.8, "150k/100": 1.0, "10k/1": 2.0, "150k/1": 12.0}
@@ -15,28 +15,49 @@ EXACT_GOAL = 0.999
 OPEN_GOAL = 500.0
 REBUILD_GOAL = 2_000.0
 RSS_GOALS = {10_000: 120.0, 150_000: 350.0}
+NOTE_SEARCH_GOALS = {300: 2.0, 3_000: 5.0, 30_000: 50.0, 150_000: 250.0}
+RECALL_GOAL = 0.99
+OPENED_GOAL = 50.0
 BYTES_GOAL = 3 * 1024
 _COLUMNS = (
-    "store", "finds", "search p50", "p95", "ratio", "exact", "of 10", "add", "p95", "ratio",
-    "delete", "p95", "ratio", "open+1st", "RSS MB", "rows/s",
+    "store", "finds", "search p50", "p95", "ratio", "exact", "recall", "of 10",
+    "add", "p95", "ratio", "delete", "p95", "ratio", "open+1st", "RSS MB", "rows/s",
 )  # fmt: skip
 
 
-def of_size(size: Size, seen: Sequence[Seen]) -> str:
+def of_size(size: Size, seen: Sequence[Seen], kind: Kind = MEMORIES) -> str:
     """Everybody at one size, side by side; ms, and how many times memchat's median it is."""
     ours = seen[0]
     lines = [_COLUMNS, *(_line(one, ours) for one in seen if one.search)]
     widths = [max(len(line[n]) for line in lines) for n in range(len(_COLUMNS))]
-    text = [f"{size}: {size.rows} memories of {size.users} users"]
+    text = [f"{size}: {size.rows} {kind.name} of {size.users} {kind.groups}"]
     text += ["  ".join(_padded(line, widths)).rstrip() for line in lines]
     text += [f"{one.store}: {one.why_not}" for one in seen if one.why_not]
-    return "\n".join([*text, "", *goals(size, ours)])
+    beside = goals if kind is MEMORIES else note_goals
+    return "\n".join([*text, "", *(beside(size, ours) if ours.search else ())])
+
+
+def note_goals(size: Size, ours: Seen) -> list[str]:
+    """The figures of memchat's notes beside what was aimed at."""
+    figures: list[tuple[str, float | None, str, float | None, bool]] = [
+        ("search p50", _p(ours.search, 50), "ms", NOTE_SEARCH_GOALS.get(size.rows), True),
+        ("… p95", _p(ours.search, 95), "ms", None, True),
+        ("… p05", _p(ours.search, 5), "ms", None, True),
+        ("the first search", _p(ours.cold, 50), "ms", None, True),
+        ("recall of the ten nearest", ours.recall, "", RECALL_GOAL, False),
+        ("durable add p50", _p(ours.add, 50), "ms", None, True),
+        ("delete and purge p50", _p(ours.delete, 50), "ms", None, True),
+        ("open and first search", ours.open_ms, "ms", None, True),
+        ("memory that opening adds", ours.opened_mb, "MB", OPENED_GOAL, True),
+        ("index rebuilt from rows", ours.rebuild_ms, "ms", None, True),
+        ("resident memory", ours.rss, "MB", None, True),
+        ("… at most, meanwhile", ours.peak, "MB", None, True),
+    ]
+    return [_goal(*figure) for figure in figures if figure[1] is not None]
 
 
 def goals(size: Size, ours: Seen) -> list[str]:
     """memchat's figures beside what was aimed at."""
-    if not ours.search:
-        return []
     small = size.rows >= 10_000  # below, what every store has anyway outweighs its rows
     p50 = float(np.percentile(ours.search, 50))
     figures: list[tuple[str, float | None, str, float | None, bool]] = [
@@ -88,7 +109,7 @@ def _line(one: Seen, ours: Seen) -> tuple[str, ...]:
         three(lambda seen: seen.delete),
     )
     return (
-        one.store, one.finds, *search, "" if one.exact is None else f"{100 * one.exact:.1f} %",
+        one.store, one.finds, *search, _share(one.exact), _share(one.recall),
         _number(one.returned), *add, *delete, _number(one.open_ms), _number(one.rss),
         f"{one.rows / max(one.load_seconds, 1e-9):.0f}",
     )  # fmt: skip
@@ -103,6 +124,10 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> list[str]:
 
 def _p(values: Sequence[float], share: int) -> float | None:
     return float(np.percentile(values, share)) if values else None
+
+
+def _share(value: float | None) -> str:
+    return "" if value is None else f"{100 * value:.1f} %"
 
 
 def _number(value: float | None) -> str:

@@ -12,7 +12,7 @@ from memchat.types import AppInfo, Scope
 
 
 class Apps(Room):
-    """The apps of one person: each has memories and conversations of its own."""
+    """The apps of one person: each has memories, notes and conversations of its own."""
 
     def list(self) -> Sequence[AppInfo]:
         """The person's apps, by name."""
@@ -20,7 +20,7 @@ class Apps(Room):
             return apps.of_user(tx, self._scope.user)
 
     def delete(self, app: str) -> Deleted:
-        """Delete an app with its memories and conversations for good.
+        """Delete an app with its memories, notes and conversations for good.
 
         Raises NotFound where the person has no such app.
         """
@@ -35,4 +35,4 @@ class Apps(Room):
             count, stale = purge.forget_app(self._context(tx), own)
             self._assembly.drop_vectors(tx, stale)
         purge.scrub(self._database)
-        return Deleted(count, held.sessions, apps=1)
+        return Deleted(count, held.sessions, apps=1, notes=held.notes)

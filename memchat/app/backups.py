@@ -111,7 +111,12 @@ class Backups:
         except sqlite3.Error as error:
             return RestorePlan(backup, store_problem=str(error))
         return RestorePlan(
-            backup, lost["memories"], lost["sessions"], lost["messages"], lost["inbox"]
+            backup,
+            lost["memories"],
+            lost["sessions"],
+            lost["messages"],
+            lost["inbox"],
+            lost["sources"],
         )
 
     def restore(

@@ -68,6 +68,7 @@ class ExportFile:
         page.begin(self.scope.user, now)
         page.write_memories(self._counted(records.of(record_kinds.MEMORY), written))
         page.write_questions(self._counted(records.of(record_kinds.INBOX_ITEM), written))
+        page.write_notes(self._counted(records.of(record_kinds.NOTE), written))
         page.write_conversations(self._counted(records.conversations(), written))
 
     def _write_lines(self, out: TextIO, records: PersonRecords, written: Counter[str]) -> None:

@@ -55,6 +55,17 @@ class MarkdownPage:
             self._line("## Waiting for your decision")
             self._list(f"{_plain(one['reason'])}{_proposal(one)}" for one in waiting)
 
+    def write_notes(self, notes: Iterable[Record]) -> None:
+        """Write the notes, each with its text."""
+        for place, note in enumerate(notes):
+            if not place:
+                self._line("## Notes")
+            title = f" – {_plain(note['title'])}" if note["title"] else ""
+            self._line(f"### {self._time(note['created_at'])}{title}")
+            gone = "; its file is gone" if note["missing"] else ""
+            self._line(f"App: {_app(note['app'])}; {_plain(note['type'])}{gone}")
+            self._line(_quoted(note["content"]))
+
     def write_conversations(self, records: Iterable[Record]) -> None:
         """Write the conversations, the oldest first, each with its messages."""
         self._line("## Conversations")
@@ -73,7 +84,7 @@ class MarkdownPage:
 
     def _message(self, message: Record) -> None:
         self._line(f"**{_SPEAKERS[message['role']]}**, {self._time(message['created_at'])}:")
-        self._line("\n".join(f"> {line}" for line in message["content"].splitlines() or [""]))
+        self._line(_quoted(message["content"]))
 
     def _memory(self, memory: Record) -> str:
         notes = [f"said on {self._day(memory['said_at'])}"]
@@ -109,6 +120,10 @@ def _date(day: str) -> str:
 
 def _app(name: str) -> str:
     return "every app" if name == EVERY_APP else _plain(name)
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}" for line in text.splitlines() or [""])
 
 
 def _proposal(item: Record) -> str:

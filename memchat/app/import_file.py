@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +14,8 @@ from memchat.errors import InputError
 from memchat.store.person_records import Record
 from memchat.store.record_kinds import BY_NAME
 
-LONGEST_LINE = 16_000_000
-"""Bytes. No record of memchat is nearly as long."""
+LONGEST_LINE = 100_000_000
+"""Bytes. A note may be as long as several books."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class ImportFile:
     lines: Iterator[tuple[int, Record]]
     """Each record with its line. Raises InputError for a line that is no record, and at the end
     where the file was cut off."""
-    expected: int
-    """How many records the first line speaks of."""
+    contains: Mapping[str, int]
+    """How many records of each kind the first line speaks of."""
 
 
 @contextmanager
@@ -38,10 +38,10 @@ def opened(file: Path) -> Iterator[ImportFile]:
         with open(file, "rb") as stream:
             lines = _lines(file, stream)
             first = _header(file, lines)
-            contains = first.get("contains")
-            counts = contains.values() if isinstance(contains, dict) else ()
-            expected = sum(count for count in counts if type(count) is int)
-            yield ImportFile(file, _records(file, lines), expected)
+            told = first.get("contains")
+            counts = told if isinstance(told, dict) else {}
+            contains = {kind: count for kind, count in counts.items() if type(count) is int}
+            yield ImportFile(file, _records(file, lines), contains)
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror})") from error
 

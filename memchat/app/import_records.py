@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from time import monotonic
 from typing import Any
 
+from memchat.app.import_file import opened
+from memchat.app.import_notes import NoteCuts
 from memchat.assembly import Assembly
 from memchat.memory.context import WHOLE_STORE, Context
 from memchat.memory.forgetting import purge
 from memchat.memory.recall import turn_texts
 from memchat.memory.transfer.import_run import ImportRun
+from memchat.memory.transfer.imported_notes import Cut
 from memchat.store import unembedded
 from memchat.types import Imported, Progress, Scope
 
@@ -23,18 +27,46 @@ class _DryRun(Exception):
     """Ends the transaction without its changes."""
 
 
+def import_file(
+    assembly: Assembly,
+    scope: Scope,
+    file: Path,
+    *,
+    dry_run: bool,
+    progress: Callable[[Progress], None] | None,
+) -> Imported:
+    """Import an export file as this person's. Its notes are cut in a first reading of the file."""
+    cuts = NoteCuts(assembly, scope)
+    with opened(file) as source:
+        noted = source.contains.get("note", 0)
+        if noted:
+            cuts.prepare(source.lines, expected=noted, progress=progress)
+    with opened(file) as source:
+        return import_records(
+            assembly,
+            scope,
+            source.lines,
+            cut=cuts.cut,
+            expected=sum(source.contains.values()),
+            dry_run=dry_run,
+            progress=progress,
+        )
+
+
 def import_records(
     assembly: Assembly,
     scope: Scope,
     records: Iterable[tuple[int, Mapping[str, Any]]],
     *,
+    cut: Cut,
     expected: int,
     dry_run: bool,
     progress: Callable[[Progress], None] | None,
 ) -> Imported:
     """Write records of the kinds of an export, each with its line, as those of this person.
 
-    Others who write wait for that transaction. Where ``records`` raises, nothing is stored.
+    ``cut`` cuts the texts of notes. Others who write wait for that transaction. Where ``records``
+    raises, nothing is stored.
     """
     done: Imported | None = None
     began = monotonic()
@@ -42,7 +74,7 @@ def import_records(
     try:
         with assembly.database.write() as tx:
             ctx = Context(tx, WHOLE_STORE, assembly.clock(), assembly.settings.zone)
-            run = ImportRun(ctx, scope.user)
+            run = ImportRun(ctx, scope.user, cut)
             for count, (line, record) in enumerate(records, 1):
                 run.take(line, record)
                 if progress is not None and count % _EVERY == 0:

@@ -118,7 +118,7 @@ class Jobs:
     def backfill(
         self, *, batch: int = 100, progress: Callable[[Progress], None] | None = None
     ) -> BackfillResult:
-        """Make the vector of every fact, message and summary of the store that has none.
+        """Make the vector of every fact, message, summary and chunk of a note that has none.
 
         It asks the embedding service for ``batch`` texts at a time. Raises ConfigError where no
         service is in use.

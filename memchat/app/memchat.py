@@ -111,14 +111,22 @@ class MemChat:
         return checks
 
     def repair(self) -> list[str]:
-        """Bring keyword rows, vectors and index back in step with the rows; what was done.
+        """Bring keyword rows, vectors and index back in step with the rows, and the chunks of notes
+        with their texts; what was done.
 
         Asks no provider: what has no vector is queued.
         """
         from memchat.memory.embedding.repair import Repair
+        from memchat.notes.repair import NoteRepair
 
         store = self._assembly
-        return Repair(store.database, store.clock, store.drop_vectors).run()
+
+        def embedder() -> Embedder | None:
+            space, _ = store.embedding_space()
+            return None if space is None else space.embedder
+
+        given = (store.database, store.clock, store.drop_vectors)
+        return NoteRepair(*given, embedder).run() + Repair(*given).run()
 
     def address_notices(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""

@@ -13,7 +13,7 @@ from memchat.types import Elsewhere
 
 
 class Mentions(Room):
-    """Messages, titles, summaries and other memories that speak of memories to be forgotten."""
+    """Messages, titles, summaries, notes and other memories that speak of what is forgotten."""
 
     def find(self, memory_ids: Sequence[int]) -> Elsewhere | None:
         """What will still speak of these memories once they are forgotten; None where nothing will.
@@ -30,7 +30,8 @@ class Mentions(Room):
     def blank(self, found: Elsewhere, *, hold: float = 0.0) -> Changed:
         """Blank what ``find`` found, or those of its places that are left in it; how many places.
 
-        Messages, titles and summaries lose the words; other memories are forgotten. It is done with
+        Messages, titles and summaries lose the words; other memories are forgotten, and notes are
+        deleted: pass ``found.without_notes`` to leave these. It is done with
         the purge of the memory, where that is still held, and undone with it; with ``hold`` it
         waits so many seconds. Raises StoreError where it could not be done now; it is tried again.
         """

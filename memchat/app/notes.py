@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
+from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice, check_count
+from memchat.app.note_batches import NoteBatches
+from memchat.app.note_writing import NoteWriting, aware
 from memchat.app.page import Page, note_cursor, note_place
-from memchat.app.results import Changed
+from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
-from memchat.errors import InputError, NotFound
-from memchat.store import chunks, notes
-from memchat.store.chunks import NewChunk
-from memchat.store.notes import Filter, NewNote
-from memchat.types import ExternalId, Note, NotesFound, clean_text, one_line
+from memchat.errors import InputError, NotFound, StoreError
+from memchat.store import chunks, note_counts, notes, services
+from memchat.store.notes import Filter
+from memchat.types import (
+    ExternalId,
+    NewNote,
+    Note,
+    NoteHit,
+    NotesAdded,
+    NotesFound,
+    NotesReport,
+    Progress,
+)
 
 if TYPE_CHECKING:
-    from memchat.notes.ask import NotesAnswer
+    from memchat.notes.notes_answer import NotesAnswer
 
-PROFILES = ("memo", "document")
-TITLE_LIMIT = 200
-TYPE_LIMIT = 40
-MOST = 200
-"""Passages that a summary reads at most."""
+log = logging.getLogger(__name__)
+
+RANKINGS = ("weighted", "rrf")
 
 
 class Notes(Room):
@@ -55,21 +66,74 @@ class Notes(Room):
         this returns, where the service answers; else a worker makes them, and it is found by its
         words until then. Raises InputError for what cannot be kept.
         """
-        words = clean_text(text)
-        if not words.strip():
-            return None
-        from memchat.notes import index
+        from memchat.notes.index import has_words
 
-        new = self._checked(words, title, type, external_id, created_at, profile)
-        parts = self._parts(new)
-        with self._database.write() as tx:
-            ctx = self._context(tx, ensure=True)
-            app_id = ctx.scope.own
-            assert app_id is not None
-            note_id = index.write(ctx, app_id, new, parts, pair_id=pair_id, parent_id=parent_id)
-        if wait:
-            self._embed(note_id)
-        return self.get(note_id)
+        if not has_words(text):
+            return None
+        new = NewNote(text, title, type, external_id, created_at, profile, pair_id, parent_id)
+        return self._keep(new, embed=wait)
+
+    def add_many(
+        self,
+        notes: Iterable[NewNote],
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+        wait: bool = True,
+    ) -> NotesAdded:
+        """Keep many notes, as ``add`` keeps one; those that cannot be kept are named in ``failed``
+        with the reason, and the others are kept.
+
+        Their texts are embedded together, about a hundred at a time. It may be stopped at any time:
+        what ``on_progress`` has counted is kept, and so is more. ``on_progress`` counts notes.
+        """
+        return self._batches(on_progress).add(notes, embed=wait)
+
+    def add_files(
+        self,
+        paths: Iterable[Path | str],
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> FilesAdded:
+        """Keep files as notes of type "file"; of a folder, all files below it that can be read.
+
+        The ending of the name tells the format; docs/notes.md lists them. Hidden files and links in
+        a folder are left out. The external id is the absolute path: a file that was changed
+        replaces its note, one that was not is not read again. ``created_at`` is the date that the
+        document gives, or when the file was last changed. ``on_progress`` counts files. A file that
+        cannot be read does not stop the others: it is in ``failed`` with the reason. Raises
+        StoreError where notes cannot be written.
+        """
+        from memchat.app.note_files import NoteFiles
+
+        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
+
+    def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
+        """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
+        bytes again are the same note. Raises InputError, which says why, where they cannot be read;
+        ConfigError where a package or a model for the format is missing."""
+        from memchat.app.note_files import NoteFiles
+
+        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title)
+
+    def watch(
+        self,
+        folder: Path | str,
+        *,
+        on_change: Callable[[FileChange], None],
+        stop: Event | None = None,
+    ) -> None:
+        """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
+
+        Returns when ``stop`` is set, from another thread. ``on_change`` is told of each file. One
+        that is being written is read when it rests; one that cannot be read, when it changes again.
+        The note of a file that is moved within the folder moves with it. That of a file that is
+        gone stays, and is marked as ``missing``. Raises InputError where the folder cannot be
+        watched, ConfigError where the package for it is missing, StoreError where notes cannot be
+        written.
+        """
+        from memchat.app.note_watch import NoteWatch
+
+        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
@@ -77,14 +141,21 @@ class Notes(Room):
             return self._found_note(tx, note_id)
 
     def list(
-        self, *, type: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        type: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[Note]:
-        """The notes without their texts, the newest first. ``cursor`` is that of the page
-        before."""
+        """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
+        note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
+        wanted = Filter(type=type, since=aware(since), until=aware(until))
         before = note_place(cursor)
         with self._database.read() as tx:
-            found = notes.listed(tx, self._own(tx), type=type, limit=limit + 1, before=before)
+            found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
         more = len(found) > limit > 0
         return Page(found[:limit], note_cursor(found[limit - 1]) if more else None)
 
@@ -100,17 +171,21 @@ class Notes(Room):
         until: datetime | None = None,
         min_score: float | None = None,
         include_text: bool = False,
+        mode: str | None = None,
     ) -> NotesFound:
         """Search the notes by meaning and words, best first; what surely has to do with the query
         is ``confident`` and comes first.
 
         ``since`` and ``until`` bound when a note was said; both ends count. What the filters leave
-        out takes no place of the ``limit``. Each result counts one match. Raises InputError for an
-        empty query or a bad limit.
+        out takes no place of the ``limit``. ``mode`` is how the score is made: weighted, of cosine
+        and words, or rrf, of the ranks in both lists; None for what MEMCHAT_RANKING says. Each
+        result counts one match, unless another process is writing just then. Raises InputError for
+        an empty query or a bad limit.
         """
         if not query.strip():
             raise InputError("the question is empty; say what to look for")
         check_count(limit)
+        check_choice(mode or RANKINGS[0], RANKINGS, "mode")
         from memchat.notes import search
 
         recall = self._assembly.recall()
@@ -119,13 +194,12 @@ class Notes(Room):
             self._scope,
             recall.question(query),
             limit,
-            wanted=Filter(None, type, pair_id, parent_id, _aware(since), _aware(until)),
+            wanted=Filter(None, type, pair_id, parent_id, aware(since), aware(until)),
+            ranking=mode,
             min_score=min_score,
             with_text=include_text,
         )
-        if found.hits:
-            with self._database.write() as tx:
-                chunks.count_matches(tx, [hit.chunk_id for hit in found.hits])
+        self._count_matches(found.hits)
         return found
 
     def ask(
@@ -137,61 +211,40 @@ class Notes(Room):
         type: str | None = None,
         since: datetime | None = None,
         until: datetime | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> NotesAnswer:
         """Answer a question from the notes; iterate over the result, or call its ``read``.
 
-        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that speak of the
-        subject. The answer names its passages by number, and ``cited`` gives these. Where nothing
-        was found, or no model is set up, no model is asked. Raises InputError for an empty
-        question; reading raises ProviderError where the model fails.
+        ``mode`` is answer, from the ``limit`` best passages, or summary, from all that may speak of
+        the subject. The answer names notes by number, and its ``cited`` gives these. Days that the
+        question names ("last week") come first; ``since`` and ``until`` leave out all others. A
+        summary of many notes takes several calls: its ``plan`` tells how many before it is read,
+        and ``on_progress`` is called after each. Where no note speaks of the question, or no model
+        is set up, no model is asked. Raises InputError for an empty question or a bad limit;
+        reading raises ProviderError where the model fails.
         """
-        from memchat.notes.ask import Asking, NotesAnswer
-        from memchat.notes.passages import numbered
+        from memchat.app.note_questions import NoteQuestions
 
-        check_choice(mode, ("answer", "summary"), "mode")
-        found = self._passages(question, limit if mode == "answer" else MOST, type, since, until)
-        sure = [hit for hit in found.hits if hit.confident]
-        passages = numbered(sure)
-        model = self._assembly.chat_model()
-        asking = Asking(model, self._assembly.prompts, self._settings, self._clock())
-        give = asking.summary if mode == "summary" else asking.answer
-        self.mark_as_read([passage.chunk_id for passage in passages])
-        return NotesAnswer(passages, give(question, passages), found.degraded)
-
-    def _passages(
-        self,
-        question: str,
-        limit: int,
-        type: str | None,
-        since: datetime | None,
-        until: datetime | None,
-    ) -> NotesFound:
-        return self.search(
-            question, limit=limit, type=type, since=since, until=until, include_text=True
-        )
+        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        asked = NoteQuestions(self._assembly, self._scope)
+        return asked.ask(question, mode, limit, wanted, on_progress)
 
     def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
-        """Change text or title of a note; what is not given stays. Only chunks whose text changed
-        are embedded anew. Raises NotFound outside the scope, InputError for an empty text."""
-        from memchat.notes import index
+        """Change text or title of a note; what is not given stays, and an empty title takes the
+        title away. Only chunks whose text changed are embedded anew.
 
-        with self._database.read() as tx:
-            before = self._found_note(tx, note_id)
-        words = before.text if text is None else clean_text(text)
-        if not words.strip():
-            raise InputError("the text is empty; delete the note to be rid of it")
-        named = before.title if title is None else _title(title)
+        Raises NotFound outside the scope, InputError for a text without words.
+        """
+        before = self.get(note_id)
         new = NewNote(
-            before.type, before.external_id, named, words, before.created_at, before.profile
+            before.text if text is None else text,
+            before.title if title is None else title.strip() or None,
+            before.type,
+            before.external_id,
+            profile=before.profile,
         )
-        parts = self._parts(new)
-        with self._database.write() as tx:
-            self._found_note(tx, note_id)  # it may have been deleted meanwhile
-            app_id = notes.app_id_of(tx, note_id)
-            assert app_id is not None
-            index.write(self._context(tx), app_id, new, parts)
-        self._embed(note_id)
-        return self.get(note_id)
+        # It may have been deleted meanwhile.
+        return self._keep(new, embed=True, check=lambda tx: self._found_note(tx, note_id))
 
     def delete(self, note_id: int) -> Changed:
         """Delete a note with its chunks and vectors; its words leave this disk. Raises NotFound
@@ -202,7 +255,7 @@ class Notes(Room):
             note = self._found_note(tx, note_id)
             app_id = notes.app_id_of(tx, note_id)
             assert app_id is not None
-            notes.remove(tx, app_id, note)
+            notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
         purge.scrub(self._database)
@@ -213,15 +266,59 @@ class Notes(Room):
         with self._database.write() as tx:
             return Changed(chunks.count_reads(tx, self._own(tx), chunk_ids))
 
-    def _parts(self, new: NewNote) -> Sequence[NewChunk]:
-        """The chunks of a note, for the embedding service in use."""
-        from memchat.notes.index import Cutter
+    def reindex(self, *, on_progress: Callable[[Progress], None] | None = None) -> Changed:
+        """Cut every note anew for the embedding service in use, and make the vectors that are
+        lacking; how many notes have other chunks now.
 
-        space, _ = self._assembly.embedding_space()
-        return Cutter(space.embedder if space is not None else None).parts(new.text, new.profile)
+        What did not change keeps its chunks and vectors. It may be stopped at any time.
+        ``on_progress`` counts notes.
+        """
+        with self._database.read() as tx:
+            ids = notes.ids(tx, self._own(tx))
+        return Changed(self._batches(on_progress).recut(ids))
 
-    def _embed(self, note_id: int) -> None:
-        self._assembly.parts().worker.run(kinds=("note",), target_id=note_id)
+    def report(self, *, top: int = 20) -> NotesReport:
+        """Figures: sizes and use by type, the ``top`` notes that were found and never read, and how
+        the queue stands."""
+        check_count(top, "top")
+        with self._database.read() as tx:
+            own, in_use = self._ids(tx).own or 0, services.in_use(tx) or 0
+            return NotesReport(
+                note_counts.by_type(tx, own),
+                tuple(note_counts.unread(tx, own, top)),
+                note_counts.without_vector(tx, own, in_use),
+                *note_counts.queued(tx, own),
+            )
+
+    @property
+    def _writing(self) -> NoteWriting:
+        context = partial(self._context, ensure=True)
+        return NoteWriting(self._assembly, self._scope.user, context)
+
+    def _batches(self, on_progress: Callable[[Progress], None] | None) -> NoteBatches:
+        return NoteBatches(self._assembly, self._writing, on_progress)
+
+    def _keep(
+        self, new: NewNote, *, embed: bool, check: Callable[[Connection], object] | None = None
+    ) -> Note:
+        """Store a note, or replace the one of the same type and external id."""
+        writing = self._writing
+        (note_id,) = writing.write([writing.prepare(new)], check=check)
+        writing.scrub()
+        if embed:
+            writing.embed(note_id)
+        return self.get(note_id)
+
+    def _count_matches(self, hits: Sequence[NoteHit]) -> None:
+        """Count that these were found. A search waits for no writer and for no disk: where another
+        process is writing just then, the count is missed."""
+        if not hits:
+            return
+        try:
+            with self._database.write_if_free() as tx:
+                chunks.count_matches(tx, [hit.chunk_id for hit in hits])
+        except StoreError as error:
+            log.debug("matches of notes were not counted: %s", error)
 
     def _own(self, tx: Connection) -> Sequence[int]:
         own = self._ids(tx).own
@@ -232,29 +329,3 @@ class Notes(Room):
         if note is None:
             raise NotFound(f"there is no note {note_id} here; see memchat notes list")
         return note
-
-    def _checked(
-        self,
-        words: str,
-        title: str | None,
-        type: str,
-        external_id: ExternalId | None,
-        created_at: datetime | None,
-        profile: str,
-    ) -> NewNote:
-        check_choice(profile, PROFILES, "profile")
-        kind = one_line(type, "type", TYPE_LIMIT)
-        named = None if title is None else _title(title)
-        own_id = uuid4().hex if external_id is None else external_id
-        said_at = _aware(created_at) or self._clock()
-        return NewNote(kind, own_id, named, words, said_at, profile)
-
-
-def _title(title: str) -> str:
-    return one_line(title, "title", TITLE_LIMIT)
-
-
-def _aware(at: datetime | None) -> datetime | None:
-    if at is not None and at.tzinfo is None:
-        raise InputError(f"the time {at.isoformat()} has no zone; give an aware one")
-    return at

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from memchat.store.row_images import RowImages
-from memchat.types import InboxItem, Recalled
+from memchat.types import InboxItem, Note, Recalled
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,7 @@ class Deleted:
     memories: int
     sessions: int = 0
     apps: int = 0
+    notes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +54,16 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class PromptContext:
-    """A block of memories for a system prompt."""
+    """Memories and passages of notes for a system prompt."""
 
     text: str
-    """The block, escaped and fenced; empty where nothing is known, or memory is off."""
+    """Both, escaped and each fenced; empty where nothing is known, or memory is off."""
     tokens: int
     """Its size, estimated."""
     shown: Recalled
     """What is in it: each hit with its score and, in ``channel``, why it was chosen. Where all
-    facts fit, they are in ``listed``, and ``hits`` are those that fit the message."""
+    facts fit, they are in ``listed``, and ``hits`` are those that fit the message. ``notes`` are
+    the passages."""
     memory_off: str | None = None
     """Why memory took no part, or None where it did."""
 
@@ -73,6 +75,37 @@ class Exported:
     file: Path
     records: Mapping[str, int]
     """How many records, by kind: app, session, message, memory, inbox_item …"""
+
+
+@dataclass(frozen=True, slots=True)
+class FileFailure:
+    """A file or folder that could not be read, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class FilesAdded:
+    """What became of files that were to be notes."""
+
+    added: tuple[Note, ...]
+    """The notes that are new, or have the new text of a file that was changed."""
+    unchanged: int
+    """How many files were as their notes are."""
+    failed: tuple[FileFailure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FileChange:
+    """What became of a file in a folder that is watched."""
+
+    path: Path
+    what: Literal["added", "changed", "moved", "missing", "failed"]
+    note: Note | None = None
+    """Its note, None where it could not be read."""
+    reason: str | None = None
+    """Why it could not be read."""
 
 
 class FetchedModel(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from memchat.app.results import Changed, FetchedModel
@@ -78,9 +79,12 @@ class Services:
 
     def _services(self) -> EmbeddingServices:
         from memchat.memory.embedding.services import EmbeddingServices
+        from memchat.notes.fitting import NoteFitting
 
         store = self._assembly
-        return EmbeddingServices(store.database, store.settings, store.clock, store.embedder)
+        common = (store.database, store.settings, store.clock)
+        fitting = partial(NoteFitting, store.database, store.clock)
+        return EmbeddingServices(*common, store.embedder, fitting)
 
 
 def _ignore(progress: Progress) -> None:

@@ -11,6 +11,7 @@ from memchat.app.arguments import check_count
 from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
+from memchat.language.secrets import mask
 from memchat.store import apps, copies, jobs, messages, muted, prompts, receipts, sessions
 from memchat.types import (
     Change,
@@ -18,6 +19,7 @@ from memchat.types import (
     LongMessage,
     Memory,
     Message,
+    Note,
     ReplyParts,
     Session,
     Undone,
@@ -26,6 +28,8 @@ from memchat.types import (
 )
 
 TITLE_LIMIT = 80
+NOTE_TITLE = 60
+"""Characters of the title that a message gets that is kept as a note."""
 
 
 class Sessions(Room):
@@ -156,6 +160,32 @@ class Sessions(Room):
                 self._queue_reading(tx, session)
             return self._found_session(tx, session.id)
 
+    def keep_as_note(self, message_id: int, *, title: str | None = None) -> Note:
+        """Keep the text of a message, such as a long paste, as a note of its own.
+
+        The message stays in its conversation, but from now on it is found as the note alone, and
+        nothing is learned from it; what was learned before stays. Without ``title`` the note is
+        named by the message's first words. Keeping it again replaces the note. Raises NotFound
+        outside the scope, InputError for a bad title.
+        """
+        from memchat.app.notes import Notes
+
+        with self._database.read() as tx:
+            message = self._found_message(tx, message_id)
+        first_id = message.copied_from or message.id
+        note = Notes(self._assembly, self._scope).add(
+            message.content,
+            title=title or _first_words(message.content),
+            type="paste",
+            external_id=f"message {first_id}",
+            created_at=message.created_at,
+            profile="document",
+        )
+        assert note is not None  # no message is blank
+        with self._database.write() as tx:
+            messages.exclude(tx, [first_id, message.id])
+        return note
+
     def delete(
         self, session_id: int, *, keep_memories: bool = False, dry_run: bool = False
     ) -> Undone:
@@ -285,3 +315,9 @@ class Sessions(Room):
             yield tx
             if dry_run:
                 trial.rollback()
+
+
+def _first_words(text: str) -> str:
+    """The beginning of a text as the title of a note, without secrets."""
+    words = " ".join(mask(text[: 4 * NOTE_TITLE]).split())
+    return words if len(words) <= NOTE_TITLE else f"{words[: NOTE_TITLE - 1].rstrip()}…"

@@ -180,14 +180,16 @@ class User(Room):
     def context(
         self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
     ) -> PromptContext:
-        """The memories for a system prompt of your own, chosen for the user's message ``prompt``.
+        """The memories for a system prompt of your own, chosen for the user's message ``prompt``,
+        and passages of notes that fit it.
 
-        The block takes at most ``max_tokens``, as they are estimated. ``timeout`` is how many
-        seconds the embedding service is waited for, else as long as the settings say; after that
-        only words are searched. ``shown.degraded`` says so where not all facts fit, and the search
-        chose among them. Nothing is written.
+        Both take at most ``max_tokens``, as they are estimated; notes have what memories leave.
+        ``timeout`` is how many seconds the embedding service is waited for, else as long as the
+        settings say; after that only words are searched. ``shown.degraded`` says so where not all
+        facts fit, and the search chose among them. Nothing is written.
         Raises InputError for an empty prompt or a bad ``timeout``.
         """
+        from memchat.chat.prompt import recalled
         from memchat.memory.recall import render
 
         timeout = checked_timeout(timeout)
@@ -200,7 +202,11 @@ class User(Room):
         question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
         budget = self._settings.with_(budget_tokens=max_tokens)
         shown = replace(parts.block, settings=budget).for_prompt(self._scope, question)
-        text = render.block(parts.prompts, render.new_mark(), shown)
+        mark = render.new_mark()
+        left = max_tokens - estimate_tokens(render.block(parts.prompts, mark, shown)) - 1
+        given = parts.notes.for_prompt(self._scope, question, most_tokens=left)
+        shown = replace(shown, notes=given)
+        text = recalled(parts, mark, shown)
         return PromptContext(text, estimate_tokens(text) if text else 0, shown)
 
     def chat(
@@ -310,9 +316,10 @@ class User(Room):
         """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
 
         Each has a ``record``: app, session, message, memory, evidence, event (the history of a
-        memory), inbox_item, refusal, receipt (what a reply was given), muted or usage. Without
-        ``all_apps`` it is what is kept in this app alone. Not among it are keys and settings,
-        vectors, and what was deleted. The store keeps deleted bytes until the iteration has ended.
+        memory), note, inbox_item, refusal, receipt (what a reply was given), muted or usage.
+        Without ``all_apps`` it is what is kept in this app alone. Not among it are keys and
+        settings, vectors, and what was deleted. The store keeps deleted bytes until the iteration
+        has ended.
         """
         from memchat.app.export import export
 
@@ -348,8 +355,9 @@ class User(Room):
         inbox.
 
         What is here already stays as it is here, so importing twice changes nothing; a conversation
-        that only went on elsewhere gets the messages that it lacks. What was forgotten here stays
-        away, and its words are blanked in messages that come back.
+        that only went on elsewhere gets the messages that it lacks, and a note that was changed
+        elsewhere later than here its text from there. What was forgotten here stays away, and its
+        words are blanked in messages that come back; so does a note that was deleted here.
         Records that could not be entered today are refused, each with its line. Vectors are made
         afterwards, by ``jobs.embed`` or a worker; conversations that were not read yet are queued.
         ``dry_run`` stores nothing and says what would be done. ``progress`` counts records.
@@ -357,18 +365,10 @@ class User(Room):
         Raises InputError for a file that is no export, is of a newer format, was cut off or has a
         broken line; nothing is imported then.
         """
-        from memchat.app.import_file import opened
-        from memchat.app.import_records import import_records
+        from memchat.app.import_records import import_file
 
-        with opened(Path(file).expanduser()) as source:
-            return import_records(
-                self._assembly,
-                self._scope,
-                source.lines,
-                expected=source.expected,
-                dry_run=dry_run,
-                progress=progress,
-            )
+        path = Path(file).expanduser()
+        return import_file(self._assembly, self._scope, path, dry_run=dry_run, progress=progress)
 
     def delete_all(self) -> Deleted:
         """Delete everything that is kept of the person for good, in every app."""
@@ -382,7 +382,8 @@ class User(Room):
                 self._assembly.drop_vectors(tx, stale)
                 count += gone
         purge.scrub(self._database)
-        return Deleted(count, sum(app.sessions for app in held), apps=len(held))
+        talks, noted = sum(app.sessions for app in held), sum(app.notes for app in held)
+        return Deleted(count, talks, apps=len(held), notes=noted)
 
     def _catch_up(self) -> None:
         """End what other processes left open, and do the person's work that is due."""

@@ -15,6 +15,7 @@ from memchat.memory.embedding.timeout import QueryTimeout
 from memchat.memory.recall.model_filter import ModelFilter
 from memchat.memory.recall.prompt_block import PromptBlock
 from memchat.memory.recall.search import Recall
+from memchat.notes.notes_block import NotesBlock
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
 from memchat.store.database import Database
@@ -31,6 +32,7 @@ class Parts:
     model: Callable[[], ChatModel]
     recall: Recall
     block: PromptBlock
+    notes: NotesBlock
     query_timeout: QueryTimeout
     worker: Worker
     commands: Commands

@@ -1,8 +1,10 @@
-"""The prompt of a turn: the system text with the memories recalled, and the turns that fit."""
+"""The prompt of a turn: the system text with the memories and passages of notes recalled, and the
+turns that fit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 from memchat.chat.conversation import Conversation
 from memchat.chat.message_window import MessageWindow
@@ -53,13 +55,17 @@ def build(
             session_id=conversation.session_id,
             first=fitting,
         )
-        block = render.block(parts.prompts, conversation.fence_mark, shown)
-        try:
-            system = _system(parts, switch, block, tools=tools)
-            window = MessageWindow.fit(model, system, conversation.turns)
-        except InputError:
-            # The message fits alone: it is sent without the memories, and the result says so.
-            shown = Recalled(degraded=NO_ROOM, dropped=shown.lines + shown.dropped)
+        shown = replace(shown, notes=parts.notes.for_prompt(conversation.scope, question))
+        # The message fits alone: what does not fit beside it is left out, and the result says so.
+        without = Recalled(degraded=NO_ROOM, dropped=shown.lines + shown.dropped)
+        for given in (shown, replace(shown, notes=())):
+            block = recalled(parts, conversation.fence_mark, given)
+            with suppress(InputError):
+                system = _system(parts, switch, block, tools=tools)
+                window = MessageWindow.fit(model, system, conversation.turns)
+                without = given
+                break
+        shown = without
     sent = SentPrompt(
         window.system,
         window.turns[0].id,
@@ -70,6 +76,12 @@ def build(
         shown.degraded,
     )
     return Prompt(window.messages, shown, sent, len(window.dropped), filter_usage)
+
+
+def recalled(parts: Parts, mark: str, shown: Recalled) -> str:
+    """The memories and the passages of notes as a prompt has them, each fenced by the mark."""
+    blocks = (render.block(parts.prompts, mark, shown), parts.notes.render(mark, shown.notes))
+    return "\n".join(filter(None, blocks))
 
 
 def _filter_pinned(

@@ -1,4 +1,5 @@
-"""Storing a reply: its message row, the memories it was shown, its prompt, and what it cost."""
+"""Storing a reply: its message row, the memories and notes it was shown, its prompt, and what it
+cost."""
 
 from __future__ import annotations
 
@@ -17,9 +18,11 @@ from memchat.memory.recall import render
 from memchat.memory.recall.used_facts import echoed
 from memchat.store import (
     apps,
+    chunks,
     fact_lists,
     jobs,
     messages,
+    notes,
     prompts,
     receipts,
     sessions,
@@ -55,6 +58,7 @@ class Receipt:
             if reply.received:
                 learnable = memory_on and reply.stream is not None
                 self._store_reply(tx, session_id, now, learnable=learnable)
+                self._count_notes(tx, own)
                 sessions.touch(tx, session_id, now)
             spent = [reply.stream.usage] if reply.stream is not None else []
             if self.prompt is not None and self.prompt.filter_usage is not None:
@@ -83,15 +87,24 @@ class Receipt:
             tx, session_id, "assistant", content, now, self.status, memory=learnable
         )
         reply.message_id = message_id
-        receipts.add(tx, message_id, shown)
+        there = notes.existing(tx, [hit.id for hit in reply.shown.notes])
+        receipts.add(tx, message_id, [*shown, *(n for n in reply.shown.notes if n.id in there)])
         if self.prompt is not None:
             complete = len(shown) == len(hits) and len(listed) == len(reply.shown.listed)
+            complete = complete and len(there) == len(reply.shown.notes)
             # A prompt that holds what was forgotten since is not stored.
             sent = self.prompt.sent if complete else replace(self.prompt.sent, system=None)
             prompts.add(tx, message_id, _with_list_apart(tx, session_id, sent, listed, now))
         given = {hit.id for hit in reply.shown.hits if hit.kind == "memory"}
         given |= echoed(reply.shown.listed, reply.received)
         use_counts.add(tx, matched=reply.shown.matched, read=given)
+
+    def _count_notes(self, tx: Connection, own: int) -> None:
+        """Count that the passages given were found and read."""
+        given = [hit.chunk_id for hit in self.reply.shown.notes if hit.chunk_id is not None]
+        if given:
+            chunks.count_matches(tx, given)
+            chunks.count_reads(tx, [own], given)
 
 
 def _with_list_apart(

@@ -258,7 +258,8 @@ def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:
     if memory.on:
         question = parts.query_timeout.wait(parts.query_timeout.start(content))
         shown = parts.block.for_prompt(scope, question)
-    block = render.block(parts.prompts, render.new_mark(), shown)
+        shown = replace(shown, notes=parts.notes.for_prompt(scope, question))
+    block = prompts.recalled(parts, render.new_mark(), shown)
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
     return "".join(ReplyText(stream)), shown

@@ -20,6 +20,7 @@ from memchat.store import (
     memories,
     messages,
     muted,
+    notes,
     prompts,
     receipts,
     usage,
@@ -118,6 +119,8 @@ class Explaining:
         for hit in shown:
             if (hit.kind, hit.id) in held:
                 lines.append(Given(replace(hit, text="…"), since=HIDDEN))
+            elif hit.kind == "note":
+                lines.append(self._passage(hit))
             elif hit.kind == "message":
                 turn = said.get(hit.id)
                 lines.append(
@@ -129,6 +132,13 @@ class Explaining:
                 line = self._line(hit, there.get(hit.id))
                 lines.append(replace(line, muted=hit.id in mute))
         return lines
+
+    def _passage(self, hit: Hit) -> Given:
+        note = notes.get(self.tx, self.scope.ids, hit.id)
+        if note is None:
+            return Given(hit, since="its note is no longer kept here")
+        changed = note.updated_at is not None and note.updated_at > self.reply.created_at
+        return Given(hit, note.created_at, since="its note was changed" if changed else None)
 
     def _held(self) -> set[tuple[str, int]]:
         """The lines that a queued purge will remove, by kind and id."""

@@ -29,6 +29,7 @@ from memchat.cli import (
     log,
     mcp,
     memories,
+    notes,
     services,
     sessions,
     system,
@@ -87,6 +88,7 @@ app.command()(ui.ui)
 app.command()(chat_loop.recall)
 app.command()(why.why)
 app.add_typer(memories.app, name="memories")
+app.add_typer(notes.app, name="notes")
 app.add_typer(sessions.app, name="sessions")
 app.add_typer(apps.app, name="apps")
 app.add_typer(inbox.app, name="inbox")

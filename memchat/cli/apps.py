@@ -21,7 +21,7 @@ AllApps = Annotated[bool, typer.Option("--all-apps", help="The user's own switch
 
 @app.command("list")
 def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
-    """List a user's apps and how much each remembers."""
+    """List a user's apps, how much each remembers, and how many notes it has."""
     with open_store() as mc:
         person = mc.user(user, app=app)
         found = person.apps.list()
@@ -29,13 +29,14 @@ def list_apps(user: User, app: App = "default", as_json: Json = False) -> None:
             tables.print_records(found)
             return
         tables.print_table(
-            ("app", "memory", "memories", "sessions", "since"),
+            ("app", "memory", "memories", "sessions", "notes", "since"),
             [
                 (
                     item.name,
                     "on" if item.memory else "off",
                     item.memories,
                     item.sessions,
+                    item.notes,
                     tables.time(item.created_at, mc.settings.zone),
                 )
                 for item in found
@@ -82,21 +83,22 @@ def delete(
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Delete an app with its conversations and memories.
+    """Delete an app with its conversations, notes and memories.
 
     Prints how many memories went, and which memories for every app speak of them.
     """
     chosen = name or app
     with open_store() as mc:
         confirm(
-            f"Delete the app {chosen} of {user}, its conversations and memories, for good?", yes=yes
+            f"Delete the app {chosen} of {user}, its conversations, notes and memories, for good?",
+            yes=yes,
         )
         person = mc.user(user, app=chosen)
         found = other_mentions.of_app(person)
         deleted = person.apps.delete(chosen)
         if as_json:
             counts = {"memories": deleted.memories, "sessions": deleted.sessions}
-            tables.print_json({"app": chosen, **counts})
+            tables.print_json({"app": chosen, **counts, "notes": deleted.notes})
         else:
             print(deleted.memories)
         if found is not None:  # all but the memories for every app went with the app

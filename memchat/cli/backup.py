@@ -187,6 +187,7 @@ def _consequences(plan: RestorePlan, made: str, *, keep_present: bool) -> list[s
                 counted(plan.sessions, "session"),
                 counted(plan.messages, "message"),
                 counted(plan.inbox_items, "open inbox item"),
+                counted(plan.notes, "note"),
             )
         )
         lines = [

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from memchat.cli import log, minilm, tables
+from memchat.cli import log, minilm, note_command, tables
 from memchat.cli.line_input import next_message
 from memchat.cli.options import App, Json, Limit, User, known_app, open_store, settings
 from memchat.errors import MemChatError, NotFound, StoreFull
@@ -60,6 +60,7 @@ def chat(
     An empty line, exit, quit, Ctrl-C or Ctrl-D ends it; Ctrl-C during a reply only stops the reply.
     What is pasted is one message, however many lines it has. A message of several lines is typed
     between two lines of \"\"\", or with a backslash at the end of each line but the last.
+    /note keeps the last long message as a note, /note TEXT that text; both take --title TITLE.
     Without a terminal each line of standard input is one turn.
     """
     if sum((incognito, resume is not None, latest, once)) > 1:
@@ -187,8 +188,12 @@ def _talk(person: Person, conversation: Chat) -> bool:
     answered, told = True, set[str]()
     try:
         while (text := next_message()).strip().lower() not in GOODBYES:
+            if command := note_command.read(text):
+                note_command.keep(person, conversation, command)
+                continue
             answered = _turn(conversation, text, told) and answered
             _tell_long(person, conversation)
+            note_command.offer(conversation)
     except (EOFError, KeyboardInterrupt):
         if tables.on_terminal():
             print()

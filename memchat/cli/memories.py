@@ -290,7 +290,9 @@ def delete(
         memory = person.memories.get(number)
         confirm(f"Forget “{memory.key}: {memory.value}” for good?", yes=yes)
         found = None if keep_transcript else person.mentions.find([number])
-        blank = found if everywhere else other_mentions.ask(mc, found, yes=yes)
+        blank = (
+            found and found.without_notes if everywhere else other_mentions.ask(mc, found, yes=yes)
+        )
         person.memories.delete(number, keep_transcript=keep_transcript, blank=blank)
         if as_json:
             tables.print_json({"id": number, "forgotten": True})

@@ -35,7 +35,8 @@ class Group(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """The command of this name, if there is one."""
-        return super().get_command(ctx, SECOND_NAMES.get(cmd_name, cmd_name))
+        named = super().get_command(ctx, cmd_name)
+        return named or super().get_command(ctx, SECOND_NAMES.get(cmd_name, cmd_name))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that the words name, and the words behind its name."""

@@ -23,6 +23,7 @@ _NAMES = {
     "memory": "memory {id}",
     "inbox": "inbox item {id}",
     "refusal": "proposal not kept, {id}",
+    "note": "note {id}",
 }
 
 
@@ -33,12 +34,14 @@ def ask(mc: MemChat, found: Elsewhere | None, *, yes: bool) -> Elsewhere | None:
     print(f"It is also spoken of elsewhere: {found.counted}.", file=sys.stderr)
     if any(place.kind in ("memory", "inbox", "refusal") for place in found.places):
         print("Blanking forgets a memory and drops a proposal as a whole.", file=sys.stderr)
+    if found.notes:
+        print("A note stays, unless you choose its number: it is deleted then.", file=sys.stderr)
     said = _answer("Blank these too? [y/N/show]")
     if said in ("s", "show"):
         _list(mc, found, len(found.places))
         said = _answer("Blank which of them? [all/none, or their numbers]")
     if said in ("y", "yes", "a", "all"):
-        return found
+        return found.without_notes if found.without_notes.places else None
     places = _numbered(found, said)
     return replace(found, places=places) if places else None
 
@@ -47,18 +50,21 @@ def tell(mc: MemChat, found: Elsewhere | None, blanked: Elsewhere | None) -> Non
     """What was blanked with the memory, and what still speaks of it."""
     if found is None:
         return
-    if blanked is not None:
+    if blanked is not None and blanked.places:
         tables.notice(f"blanked with it: {blanked.counted}")
     gone = blanked.places if blanked is not None else ()
     left = replace(found, places=tuple(place for place in found.places if place not in gone))
     if not left.places:
         return
     tables.notice(f"it is still spoken of elsewhere: {left.counted}")
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() or left.notes:
         _list(mc, left, LISTED)
-    tables.notice(
-        "to blank these as well, add the memory again by hand and delete it with --everywhere"
-    )
+    if left.notes:
+        tables.notice("a note is deleted by `memchat notes delete ID`")
+    if left.without_notes.places:
+        tables.notice(
+            "to blank these as well, add the memory again by hand and delete it with --everywhere"
+        )
 
 
 def of_app(person: User) -> Elsewhere | None:
@@ -79,6 +85,7 @@ def tell_of_app(mc: MemChat, found: Elsewhere | None) -> None:
     kinds = {place.kind for place in found.places}
     ways = ["memories delete"] if "memory" in kinds else []
     ways += ["inbox reject"] if "inbox" in kinds else []
+    ways += ["notes delete"] if "note" in kinds else []
     ways += ["sessions delete"] if kinds & {"message", "reply", "title", "summary"} else []
     if ways:
         tables.notice(f"to forget these as well: {', '.join(f'memchat {way}' for way in ways)}")

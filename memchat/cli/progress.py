@@ -10,6 +10,7 @@ import sys
 import time
 from typing import Self
 
+from memchat.cli.tables import plain
 from memchat.cli.text_width import shorten
 from memchat.types import Progress
 
@@ -73,6 +74,8 @@ def line(progress: Progress) -> str:
         parts.append(f"{duration(progress.left)} left")
     if progress.pause is not None:
         parts.append(f"waiting {progress.pause:.0f} s, as the service asked")
+    if progress.name:
+        parts.append(plain(progress.name))
     return ", ".join(parts)
 
 

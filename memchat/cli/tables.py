@@ -12,7 +12,7 @@ from datetime import date, datetime
 from typing import Any, TextIO
 from zoneinfo import ZoneInfo
 
-from memchat.cli.text_width import shorten, width
+from memchat.cli.text_width import shorten, width, wrap
 from memchat.types import (
     EVERY_APP,
     Change,
@@ -34,6 +34,7 @@ TARGETS = {
     "index": "session",
     "embed": "memory",
     "forget": "memory",
+    "note": "note",
 }
 """The target of each kind of job."""
 VALUE = 40
@@ -59,19 +60,19 @@ def notice(message: str) -> None:
     print(dim(_wrapped(plain(message), sys.stderr)), file=sys.stderr, flush=True)
 
 
-def print_text(text: str) -> None:
-    """Print a text, wrapped if standard output is a terminal."""
-    print(_wrapped(plain(text), sys.stdout))
+def print_text(text: str, *, indent: str = "") -> None:
+    """Print a text, wrapped if standard output is a terminal, each line after the indent."""
+    print(_wrapped(plain(text), sys.stdout, indent))
 
 
-def _wrapped(text: str, stream: TextIO) -> str:
+def _wrapped(text: str, stream: TextIO, indent: str = "") -> str:
     import shutil
-    import textwrap
 
-    if not stream.isatty():
-        return text
-    columns = shutil.get_terminal_size().columns
-    return "\n".join(textwrap.fill(line, columns) for line in text.splitlines())
+    lines = text.split("\n")
+    if stream.isatty():
+        columns = max(1, shutil.get_terminal_size().columns - len(indent))
+        lines = [part for line in lines for part in wrap(line, columns)]
+    return "\n".join(f"{indent}{line}" for line in lines)
 
 
 def dim(text: str) -> str:
@@ -283,11 +284,13 @@ def more_line(shown: int, offset: int, total: int) -> str:
 
 
 def remembered(shown: Recalled) -> str:
-    """The keys of the memories that an answer was given, or nothing."""
+    """The keys of the memories that an answer was given, and how many notes, or nothing."""
     keys = [hit.memory.key for hit in shown.hits if hit.memory is not None]
     words = sum(hit.kind == "message" for hit in shown.hits)
     if words:
         keys.append("1 earlier message" if words == 1 else f"{words} earlier messages")
+    if shown.notes:
+        keys.append(f"{len(shown.notes)} of your notes")
     return f"remembered: {', '.join(dict.fromkeys(keys))}" if keys else ""
 
 

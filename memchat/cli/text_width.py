@@ -1,4 +1,4 @@
-"""How many columns of a terminal a text takes, and shortening it to fit."""
+"""How many columns of a terminal a text takes; shortening and wrapping it to fit."""
 
 from __future__ import annotations
 
@@ -27,6 +27,25 @@ def shorten(text: str, columns: int) -> str:
             break
         kept.append(c)
     return "".join(kept).rstrip() + "…"
+
+
+def wrap(line: str, columns: int) -> list[str]:
+    """The line as lines of at most this many columns, broken at spaces where there are any."""
+    lines: list[str] = []
+    used = 0
+    for word in line.split(" "):
+        size = width(word)
+        if lines and used + 1 + size <= columns:
+            lines[-1], used = f"{lines[-1]} {word}", used + 1 + size
+            continue
+        lines.append("")
+        used = 0
+        for c, taken in _cells(word):
+            if lines[-1] and used + taken > columns:
+                lines.append("")
+                used = 0
+            lines[-1], used = lines[-1] + c, used + taken
+    return lines
 
 
 def _cells(text: str) -> Iterator[tuple[str, int]]:

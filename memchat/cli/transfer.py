@@ -41,8 +41,8 @@ def export(
 ) -> None:
     """Write everything that is kept of a person into a file.
 
-    Memories with their history, conversations, the inbox, and what replies were given; no keys
-    and no settings. Only your account may read the file; nothing in it is encrypted.
+    Memories with their history, notes, conversations, the inbox, and what replies were given; no
+    keys and no settings. Only your account may read the file; nothing in it is encrypted.
     """
     from memchat.cli.progress import ProgressLine
 
@@ -67,8 +67,9 @@ def import_(
 ) -> None:
     """Read an export back, as this user's own.
 
-    What is here already stays as it is, and what was forgotten here stays away. All of it is
-    imported or, where the file is broken, nothing.
+    What is here already stays as it is, but a note that was changed elsewhere later than here is
+    taken from there. What was forgotten or deleted here stays away. All of it is imported or, where
+    the file is broken, nothing.
     """
     from memchat.cli.progress import ProgressLine
 
@@ -87,6 +88,11 @@ def _say(done: Imported) -> None:
         print(f"here already, and left as they are: {counted_records(done.known)}")
     if done.forgotten:
         print(f"forgotten here, and left out: {counted_records({'memory': done.forgotten})}")
+    if done.deleted_notes:
+        print(f"deleted here, and left out: {counted(done.deleted_notes, 'note')}")
+    if done.changed_notes:
+        changed = counted(done.changed_notes, "note")
+        print(f"changed elsewhere later than here, and taken from there: {changed}")
     if done.unread:
         print(f"not read yet: {counted(done.unread, 'session')}; memchat jobs run reads what waits")
     if done.unembedded:

@@ -128,10 +128,11 @@ def _counted(found: Why) -> str:
 
 def _line(line: Given, zone: ZoneInfo) -> list[str]:
     hit = line.hit
-    mark = "#" if hit.kind == "memory" else "message "
+    mark = {"memory": "#", "message": "message ", "note": "note "}[hit.kind]
     facts = [_how(line), f"{hit.tokens} tokens"]
     if line.said_at is not None:
         where = f", session {line.session_id}" if line.session_id is not None else ", by hand"
+        where = "" if hit.kind == "note" else where
         facts.append(f"said {tables.time(line.said_at, zone)}{where}")
     lines = [f"{mark}{hit.id}  {hit.text}", f"    {' · '.join(facts)}"]
     if line.since is not None:

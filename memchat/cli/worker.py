@@ -55,8 +55,8 @@ def backfill(
 ) -> None:
     """Make the vectors that are missing.
 
-    Those of memories, past messages and summaries. What has one is skipped, so it can be broken
-    off and run again at any time. The exit code is 1 if anything failed or is left.
+    Those of memories, past messages, summaries and notes. What has one is skipped, so it can be
+    broken off and run again at any time. The exit code is 1 if anything failed or is left.
     """
     from memchat.cli.progress import ProgressLine
 

@@ -33,6 +33,9 @@ class Settings:
     """MEMCHAT_CHAT_MODEL: a litellm model name, e.g. ``ollama/llama3.2``."""
     extract_model: str = _setting("MEMCHAT_EXTRACT_MODEL", OFFLINE_EXTRACT)
     """MEMCHAT_EXTRACT_MODEL: the cheap model that extracts memories from an ended session."""
+    transcribe_model: str | None = _setting("MEMCHAT_TRANSCRIBE_MODEL", None)
+    """MEMCHAT_TRANSCRIBE_MODEL: the model that writes down what is said in audio files, e.g.
+    ``openai/whisper-1``; without it they cannot be notes."""
     embed_model: str = _setting("MEMCHAT_EMBED_MODEL", MINILM)
     """MEMCHAT_EMBED_MODEL: ``minilm``, ``gemini/…``, ``openai/…``, ``fastembed/…``, or ``none``
     (keyword search only)."""
@@ -64,6 +67,9 @@ class Settings:
     ranking: str = _setting("MEMCHAT_RANKING", "weighted", parsing.one_of("weighted", "rrf"))
     """MEMCHAT_RANKING: ``weighted`` (cosine and keyword scores) or ``rrf`` (reciprocal ranks of
     both)."""
+    recall_notes: bool = _setting("MEMCHAT_RECALL_NOTES", True, parsing.switch)
+    """MEMCHAT_RECALL_NOTES: ``off`` gives no chat a passage of the person's notes; else it is given
+    those that fit the message, up to 300 tokens."""
     merge_threshold: float = _setting("MEMCHAT_MERGE_THRESHOLD", 0.92, parsing.number(0, 1.01))
     """MEMCHAT_MERGE_THRESHOLD: the cosine from which two facts may be merged, if nothing else
     speaks against it."""
@@ -112,17 +118,18 @@ class Settings:
 
     def redirect_warnings(self) -> list[str]:
         """A sentence for each address that is not the provider's own and that messages go to."""
-        return redirect_warnings(
-            self.addresses, (self.chat_model, self.extract_model, self.embed_model)
-        )
+        models = (self.chat_model, self.extract_model, self.embed_model, self.transcribe_model)
+        return redirect_warnings(self.addresses, filter(None, models))
 
     def models_line(self) -> str:
-        """The three models and where each is asked, in one line."""
+        """The models and where each is asked, in one line."""
         models = {
             "chat": self.chat_model,
             "reading": self.extract_model,
             "vectors": self.embed_model,
         }
+        if self.transcribe_model is not None:
+            models["audio"] = self.transcribe_model
         asked = (f"{use}: {asked_where(self.addresses, name)}" for use, name in models.items())
         return "; ".join(asked)
 

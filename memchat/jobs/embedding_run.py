@@ -1,4 +1,4 @@
-"""Embedding jobs, run in batches: about a hundred facts, or a few conversations or notes at a time.
+"""Embedding jobs, run in batches: about a hundred texts of facts or notes, or a few conversations.
 
 Each step of the pipeline writes the finished batches and claims the next jobs in one transaction.
 """
@@ -28,9 +28,11 @@ from memchat.memory.embedding.batch_split import (
 from memchat.memory.embedding.pipeline import Finished, Pipeline
 from memchat.memory.embedding.space import EmbeddingSpace
 from memchat.memory.recall import turn_texts
+from memchat.notes.fitting import fit
+from memchat.notes.index import Cutter
 from memchat.providers.provider_errors import plugin_errors
 from memchat.providers.rate_limiter import PauseRequested
-from memchat.store import chunks, embeddings, jobs, memory_changes, services, usage
+from memchat.store import chunks, embeddings, jobs, memory_changes, notes, services, usage
 from memchat.store.database import Database
 from memchat.store.events import Cause
 from memchat.store.jobs import Claim
@@ -46,7 +48,7 @@ EMBEDDING_KINDS: tuple[Kind, ...] = ("embed", "index", "note")
 BATCH = 100
 """Texts in one batch."""
 CONVERSATIONS = 5
-"""Conversations or notes in one batch; each has some dozens of texts."""
+"""Conversations in one batch; each has some dozens of texts."""
 PAUSES = 4
 LONGEST_PAUSE = 120.0
 """Seconds; ``PAUSES`` of them in a row end before the lease of the jobs does."""
@@ -80,6 +82,10 @@ class EmbeddingResult:
     failed: list[int] = field(default_factory=list)
     embedded: int = 0
     faulty: int = 0
+    lengths: dict[int, int] = field(default_factory=dict)
+    """The characters of each note that is done, by its id; for the log."""
+    reasons: dict[int, MemChatError] = field(default_factory=dict)
+    """Why notes failed, by their ids."""
     down: Exception | None = None
     """The error that ended the run early."""
     pause: float | None = None
@@ -182,7 +188,7 @@ class EmbeddingRun:
 
     @property
     def _size(self) -> int:
-        return self.batch if self.kind == "embed" else CONVERSATIONS
+        return CONVERSATIONS if self.kind == "index" else self.batch
 
     def _look_up(self, tx: Connection, claims: list[Claim], asked: int) -> list[EmbeddingBatch]:
         """The claimed jobs in batches, with the texts they need embedded."""
@@ -194,7 +200,7 @@ class EmbeddingRun:
             missing = embeddings.missing(tx, service_id, targets)
             lacking = {target: {key: text} for target, _, text, key in missing}
         elif self.kind == "note":
-            lacking = {target: chunks.lacking(tx, target, service_id) for target in targets}
+            lacking = {target: self._lacking_of_note(tx, target) for target in targets}
         else:
             lacking = {
                 target: turn_texts.lacking(tx, target, zone, service_id) for target in targets
@@ -202,11 +208,31 @@ class EmbeddingRun:
         alone = claims[0].attempt > jobs.FULL_TRIES
         more = alone or len(claims) == asked
         batches = []
-        for i in range(0, len(claims), self._size):
-            some = claims[i : i + self._size]
+        for some in self._cut(claims, lacking):
             theirs = {c.target_id: lacking[c.target_id] for c in some if c.target_id in lacking}
             batches.append(EmbeddingBatch(some, theirs, more, alone))
         return batches
+
+    def _cut(
+        self, claims: Sequence[Claim], lacking: Mapping[int, Mapping[str, str]]
+    ) -> list[list[Claim]]:
+        """The claims in batches: of so many jobs, for notes of so many texts."""
+        cut: list[list[Claim]] = []
+        room = 0
+        for claimed in claims:
+            size = len(lacking.get(claimed.target_id, ())) if self.kind == "note" else 1
+            if not cut or size > room:
+                cut.append([])
+                room = self._size
+            cut[-1].append(claimed)
+            room -= size
+        return cut
+
+    def _lacking_of_note(self, tx: Connection, note_id: int) -> dict[str, str]:
+        """The texts of a note without a vector, cut anew where the model cannot read one whole."""
+        if chunks.lacking(tx, note_id, self.space.service_id):
+            fit(tx, note_id, Cutter(self.space.embedder), self.clock())
+        return chunks.lacking(tx, note_id, self.space.service_id)
 
     def _write(
         self, tx: Connection, batch: EmbeddingBatch, answer: EmbeddingAnswer
@@ -224,7 +250,7 @@ class EmbeddingRun:
         if self.kind == "embed":
             self._write_facts(tx, done, answer.vectors, now)
         elif self.kind == "note":
-            self._write_notes(tx, done, answer.vectors, now)
+            self._write_notes(tx, done, bad, answer.vectors, now)
         else:
             ctx = Context(tx, WHOLE_STORE, now, self.settings.zone)
             for claimed in [*done, *bad]:
@@ -242,7 +268,11 @@ class EmbeddingRun:
         keys = [key for c in [*done, *bad] for key in batch.lacking.get(c.target_id, ())]
         made = sum(key in answer.vectors for key in keys)
         faulty = sum(key in answer.faults for key in keys)
-        return EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)
+        result = EmbeddingResult([c.id for c in done], [c.id for c in bad], made, faulty)
+        if self.kind == "note":
+            result.lengths = notes.lengths(tx, [c.target_id for c in done])
+            result.reasons = {c.target_id: faults[c.target_id] for c in bad}
+        return result
 
     def _write_facts(
         self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
@@ -266,17 +296,23 @@ class EmbeddingRun:
                 jobs.enqueue(tx, "embed", app_id, memory_id, now)
 
     def _write_notes(
-        self, tx: Connection, done: Sequence[Claim], vectors: Mapping[str, Vectors], now: datetime
+        self,
+        tx: Connection,
+        done: Sequence[Claim],
+        bad: Sequence[Claim],
+        vectors: Mapping[str, Vectors],
+        now: datetime,
     ) -> None:
+        """Of notes that failed too, what was made of them is kept."""
         service_id = self.space.service_id
         in_use = services.in_use(tx)
-        for claimed in done:
+        for claimed in [*done, *bad]:
             lacking = chunks.lacking(tx, claimed.target_id, in_use or service_id)
             # Where the service was changed or removed while they were made, they are the old one's.
             made = lacking.keys() & vectors.keys() if in_use == service_id else set()
             embeddings.put(tx, service_id, [(key, vectors[key]) for key in sorted(made)], now)
             chunks.record_change(tx, claimed.app_id, claimed.target_id)
-            if lacking.keys() - made:
+            if claimed in done and lacking.keys() - made:
                 jobs.enqueue(tx, "note", claimed.app_id, claimed.target_id, now)
 
     def _record_usage(
@@ -307,6 +343,10 @@ class EmbeddingRun:
             _ids(before.failed),
             before.embedded,
         )
+        for note_id, length in before.lengths.items():
+            log.info("Indexed memo %d: %d characters", note_id, length)
+        for note_id, reason in before.reasons.items():
+            log.warning("Failed to index memo %d: %s", note_id, reason)
         self.on_progress(result)
 
 

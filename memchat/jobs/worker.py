@@ -20,7 +20,14 @@ from memchat import processes
 from memchat.config import Settings
 from memchat.errors import ConfigError, MemChatError, origin
 from memchat.jobs.backfill import Backfill, BackfillResult
-from memchat.jobs.embedding_run import BATCH, EMBEDDING_KINDS, ClaimJobs, EmbeddingRun, Kind
+from memchat.jobs.embedding_run import (
+    BATCH,
+    EMBEDDING_KINDS,
+    ClaimJobs,
+    EmbeddingResult,
+    EmbeddingRun,
+    Kind,
+)
 from memchat.jobs.job_failure import fail_job
 from memchat.jobs.jobs_done import JobsDone
 from memchat.jobs.reading import Reading
@@ -78,9 +85,10 @@ class Worker:
         kinds: Sequence[str] = KINDS,
         target_id: int | None = None,
         done: JobsDone | None = None,
+        on_progress: Callable[[EmbeddingResult], None] = lambda _: None,
     ) -> JobsDone:
         """Run the jobs that are due now, of one user or of all; their outcomes are added to
-        ``done``."""
+        ``done``. ``on_progress`` is called after each batch of vectors."""
         done = JobsDone() if done is None else done
         self._release_dead_workers()
         if "forget" in kinds:
@@ -92,7 +100,7 @@ class Worker:
                 self._look_again(claimed[0], done)
         for kind in EMBEDDING_KINDS:
             if kind in kinds:
-                self._embed(kind, done, user, target_id)
+                self._embed(kind, done, user, target_id, on_progress)
         if "expire" in kinds:
             self.expire(user)
         return done
@@ -305,7 +313,14 @@ class Worker:
         )
         return False
 
-    def _embed(self, kind: Kind, done: JobsDone, user: str | None, target_id: int | None) -> None:
+    def _embed(
+        self,
+        kind: Kind,
+        done: JobsDone,
+        user: str | None,
+        target_id: int | None,
+        on_progress: Callable[[EmbeddingResult], None],
+    ) -> None:
         """Run the embedding jobs that are due, if there is an embedding model."""
 
         def claim(tx: Connection, limit: int, batch: int) -> list[Claim]:
@@ -321,7 +336,8 @@ class Worker:
             return
         if space is None:
             return
-        run = EmbeddingRun(self._database, self._settings, self._clock, space, kind)
+        common = (self._database, self._settings, self._clock, space, kind)
+        run = EmbeddingRun(*common, on_progress=on_progress)
         found = run.run(claim)
         done.done += len(found.done)
         with self._database.read() as tx:

@@ -23,12 +23,16 @@ from memchat.language import (
     vendor_keys,
     wallet_words,
 )
-from memchat.language.text import UNSPACED, fold
+from memchat.language.text import UNSPACED, Folded, fold
 
 PERSONAL = frozenset({"e-mail", "phone"})
 """Kinds that are remembered if the user asks for it. The others are refused even then."""
 
 
+_WINDOW = 32_000
+_MARGIN = 4_000
+"""Characters: a long text is searched in windows, each with this much before and after it, so that
+it takes little memory. The longest secrets, key files, are shorter than the margin."""
 _ASKED = 80
 _ANSWER = 60
 _BARE = 3
@@ -160,21 +164,40 @@ def find_secrets(text: str) -> list[Secret]:
     return list(_found(text))
 
 
+def find_in_document(text: str) -> list[Secret]:
+    """The same for a text of any length, which is not cached."""
+    found: list[Secret] = []
+    for start in range(0, len(text), _WINDOW):
+        at = max(0, start - _MARGIN)
+        piece = text[at : start + _WINDOW + _MARGIN]
+        for one in _search(piece, fold.__wrapped__(piece)):
+            found.append(Secret(one.kind, one.start + at, one.end + at))
+    return _apart(found)
+
+
 @lru_cache(maxsize=512)
 def _found(text: str) -> tuple[Secret, ...]:
     """The same, cached: each proposal from a conversation asks about all of its messages."""
-    folded = fold(text)
+    return tuple(_search(text, fold(text)))
+
+
+def _search(text: str, folded: Folded) -> list[Secret]:
     found = [Secret("key", *span) for span in vendor_keys.find(text)]
     found += [Secret("password", *span) for span in shaped_secrets.find(text)]
     for kind, start, end in _in_folded(folded.text):
         found.append(Secret(kind, folded.offsets[start], folded.ends[end - 1]))
+    return _apart(found)
+
+
+def _apart(found: Sequence[Secret]) -> list[Secret]:
+    """Secrets in order; those that overlap are one."""
     out: list[Secret] = []
     for secret in sorted(found, key=lambda s: (s.start, -s.end)):
         if not out or secret.start >= out[-1].end:
             out.append(secret)
         elif secret.end > out[-1].end:
             out[-1] = replace(out[-1], end=secret.end)
-    return tuple(out)
+    return out
 
 
 def find_in_fact(key: str, value: str) -> Iterator[tuple[str, Secret]]:

@@ -1,141 +1,171 @@
-"""Asking notes: an answer in plain words, with the passages that it is taken from.
-
-An answer reads the passages that fit the question best. A summary reads all that speak of the
-subject, in parts that fit the model's window, and joins what was found in each.
-"""
+"""Asking a model about passages of notes: the calls that answers and summaries are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
 
-from memchat.config import Settings
+from memchat.errors import InputError
 from memchat.memory.recall import render
-from memchat.notes import passages as texts
-from memchat.notes.passages import Passage
+from memchat.memory.recall.question_dates.parse import DateRange
+from memchat.notes import citations, quotes
+from memchat.notes.notes_answer import NotesAnswer
+from memchat.notes.passages import Passages, sources
+from memchat.notes.relevant import Relevant
 from memchat.prompts import Prompts
 from memchat.providers import ChatModel
+from memchat.providers.litellm_usage import cost_usd
 from memchat.providers.reply_text import ReplyText
 from memchat.tokens import estimate_tokens
-from memchat.types import ChatMessage
+from memchat.types import ChatMessage, Note, NoteSource, ReadingPlan, Usage
 
-Mode = Literal["answer", "summary"]
 NOTHING_FOUND = "No note speaks of that."
-QUOTED = "No model is set up. These passages fit the question best:"
-_SHARE = 0.5
-"""The share of a model's window that passages may take: the rest is for the question and the
-answer."""
-_MOST_TOKENS = 24_000
+ANSWER_TOKENS = 1_000
+"""About the most that an answer takes."""
+MOST_TOKENS = 24_000
 """Passages of one call: longer prompts are read less well, whatever fits the window."""
+Pieces = Generator[str, None, None]
+_LEAST_TOKENS = 100
+"""Room for passages below which no answer can be expected."""
 
 
 @dataclass
-class NotesAnswer:
-    """An answer as it comes in: iterate for its pieces. ``cited`` is known once it is whole."""
-
-    passages: Sequence[Passage]
-    """What the model was given, or may cite."""
-    pieces: Iterator[str] = field(repr=False)
-    degraded: str | None = None
-    """Why only words were searched, or None."""
-    text: str = ""
-
-    def __iter__(self) -> Iterator[str]:
-        for piece in self.pieces:
-            self.text += piece
-            yield piece
-
-    def read(self) -> str:
-        """The whole answer."""
-        for _ in self:
-            pass
-        return self.text
-
-    @property
-    def cited(self) -> tuple[Passage, ...]:
-        """The passages that the answer names, in its order."""
-        return texts.cited(self.text, self.passages)
-
-
-@dataclass(frozen=True, slots=True)
 class Asking:
-    """Answers questions from passages with one model."""
+    """One question about notes, put to one model. ``keep`` is given what each answer took when it
+    has ended: the calls, and the chunks that were read."""
 
+    question: str
     model: ChatModel
     prompts: Prompts
-    settings: Settings
+    passages: Passages
     now: datetime
+    keep: Callable[[Sequence[Usage], Sequence[int]], None]
+    days: DateRange | None = None
+    """The days that the question names, if it names any."""
+    inside: frozenset[int] = frozenset()
+    """The numbers of the notes of these days; all others are from other days."""
+    spent: list[Usage] = field(default_factory=list)
 
-    def answer(self, question: str, passages: Sequence[Passage]) -> Iterator[str]:
-        """The pieces of an answer from these passages."""
-        if not passages:
-            yield NOTHING_FOUND
-        elif self.model.stand_in:
-            yield _quotes(passages)
-        else:
-            fitting = self._parts(passages)[0]
-            yield from self._stream("notes_answer", question, self._listing(fitting))
+    def answer(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
+        """An answer from these chunks, as far as they fit one call."""
+        if relevant.nothing:
+            self.days = relevant.days
+            text = f"No note is from {self.named_days()}." if self.days else NOTHING_FOUND
+            return self.given(NotesAnswer((), self.free, relevant.degraded), said(text))
+        if self.model.stand_in:
+            return self.quoted(relevant, notes)
+        first = sources(relevant.hits, notes)
+        every = [*first, *sources(relevant.others, notes, first=len(first) + 1)]
+        self.name_days(relevant, first)
+        fitting = self.passages.parts(every, self.room("notes_answer"))[0]
+        messages = self.messages("notes_answer", self.listing(fitting))
+        given = [one for one in every if one.number in {part.number for part in fitting}]
+        answer = NotesAnswer(given, lambda: self.plan([messages]), relevant.degraded)
+        return self.given(answer, self.streamed(answer, messages))
 
-    def summary(self, subject: str, passages: Sequence[Passage]) -> Iterator[str]:
-        """The pieces of a summary of all these passages: read in parts, then joined."""
-        if not passages:
-            yield NOTHING_FOUND
-        elif self.model.stand_in:
-            yield _quotes(passages)
-        else:
-            parts = self._parts(sorted(passages, key=lambda one: (one.created_at, one.number)))
-            if len(parts) == 1:
-                yield from self._stream("notes_answer", subject, self._listing(parts[0]))
-                return
-            lines = [line for part in parts if (line := self._collected(subject, part))]
-            if lines:
-                yield from self._stream("notes_answer", subject, "\n".join(lines))
-            else:
-                yield NOTHING_FOUND
+    def quoted(self, relevant: Relevant, notes: dict[int, Note]) -> NotesAnswer:
+        """The best passages, where no model is set up."""
+        hits = quotes.choice(relevant)
+        found = quotes.sources(hits, notes)
+        self.name_days(relevant, found if set(hits) <= set(relevant.hits) else ())
+        text = quotes.text(found, self.passages) if found else NOTHING_FOUND
+        return self.given(NotesAnswer(found, self.free, relevant.degraded), said(text))
 
-    def _collected(self, subject: str, passages: Sequence[Passage]) -> str:
-        """What one part says on a subject, a line each; empty where it says nothing."""
-        messages = self._messages("notes_summary", subject, self._listing(passages))
-        said = self.model.complete(messages, purpose="notes").text.strip()
-        # Only lines with the number of a passage of this part: nothing else can be cited.
-        return "\n".join(line for line in said.splitlines() if texts.cited(line, passages))
+    def given(self, answer: NotesAnswer, pieces: Pieces) -> NotesAnswer:
+        """The answer with what it is read from: these pieces, without citations of notes that it
+        was not given, and before them a word about the days asked for where no note is of them."""
 
-    def _stream(self, prompt: str, question: str, passages: str) -> Iterator[str]:
-        yield from ReplyText(self.model.stream(self._messages(prompt, question, passages)))
+        def run() -> Pieces:
+            known = {source.number for source in answer.sources}
+            try:
+                if self.days is not None and answer.sources and not self.inside:
+                    yield f"No note is from {self.named_days()}. From other days:\n\n"
+                blank = True
+                with closing(pieces):
+                    for piece in citations.kept(pieces, known):
+                        blank = blank and not piece.strip()
+                        yield piece
+                if blank:
+                    yield NOTHING_FOUND
+            finally:
+                read = [i for source in answer.sources for i in source.chunk_ids]
+                self.keep(self.spent, read)
 
-    def _messages(self, prompt: str, question: str, passages: str) -> list[ChatMessage]:
-        zone = self.settings.zone
+        answer.pieces = run()
+        return answer
+
+    def name_days(self, relevant: Relevant, first: Sequence[NoteSource]) -> None:
+        """Note which of the notes are of the days that the question names."""
+        self.days = relevant.days
+        self.inside = frozenset(source.number for source in first)
+
+    def streamed(self, answer: NotesAnswer, messages: Sequence[ChatMessage]) -> Pieces:
+        """The pieces of the model's words; ``answer.cut`` says whether they ended early."""
+        stream = self.model.stream(messages)
+        text = ReplyText(stream)
+        came = False
+        try:
+            for piece in text:
+                came = True
+                yield piece
+            answer.cut = text.cut
+        finally:
+            stream.close()
+            if came:
+                self.spent.append(replace(stream.usage, purpose="notes"))
+
+    def messages(self, prompt: str, passages: str) -> list[ChatMessage]:
+        """What a call sends: instructions with the passages, and the question."""
         system = self.prompts.render(
-            prompt,
-            today=render.day(self.now, zone),
-            mark=render.new_mark(),
-            passages=passages,
+            prompt, today=f"{self.now:%F (%A)}", mark=render.new_mark(), passages=passages
         )
-        return [ChatMessage("system", system), ChatMessage("user", question)]
+        return [ChatMessage("system", system), ChatMessage("user", self.question)]
 
-    def _listing(self, passages: Sequence[Passage]) -> str:
-        return texts.listing(passages, self.settings.zone)
+    def listing(self, found: Sequence[NoteSource]) -> str:
+        """Notes for a call; where the question names days, in two groups."""
+        if self.days is None:
+            return self.passages.listing(found)
+        of_days = [source for source in found if source.number in self.inside]
+        others = [source for source in found if source.number not in self.inside]
+        days = self.named_days()
+        groups = [(f"From {days}:", of_days), ("From other days:", others)]
+        return "\n\n".join(
+            f"{name}\n\n{self.passages.listing(group) or '(no note)'}" for name, group in groups
+        )
 
-    def _parts(self, passages: Sequence[Passage]) -> list[list[Passage]]:
-        """The passages in as few runs as fit a call each."""
-        room = min(int(self.model.window * _SHARE), _MOST_TOKENS)
-        parts: list[list[Passage]] = [[]]
-        held = 0
-        for passage in passages:
-            size = estimate_tokens(passage.line(self.settings.zone)) + 2
-            if parts[-1] and held + size > room:
-                parts.append([])
-                held = 0
-            parts[-1].append(passage)
-            held += size
-        return parts
+    def named_days(self) -> str:
+        """The days that the question names: "2026-11-09 to 2026-11-15"."""
+        assert self.days is not None
+        start, end = self.days.start.isoformat(), self.days.end.isoformat()
+        return start if start == end else f"{start} to {end}"
+
+    def room(self, prompt: str) -> int:
+        """The tokens that passages may take in a call. Raises InputError where the question leaves
+        none."""
+        frame = sum(estimate_tokens(one.content) for one in self.messages(prompt, ""))
+        room = self.model.window - frame - min(ANSWER_TOKENS, self.model.window // 4)
+        if room < _LEAST_TOKENS:
+            raise InputError(
+                f"the question is too long for {self.model.name}, which reads "
+                f"{self.model.window:,} tokens in all; ask in fewer words"
+            )
+        return min(room, MOST_TOKENS)
+
+    def plan(self, calls: Sequence[Sequence[ChatMessage]], more: int = 0) -> ReadingPlan:
+        """What these calls take, and one more that sends ``more`` tokens, where it sends any."""
+        sent = sum(estimate_tokens(one.content) for call in calls for one in call) + more
+        count = len(calls) + (1 if more else 0)
+        came = count * ANSWER_TOKENS
+        cost = cost_usd(self.model.name, sent, came)
+        return ReadingPlan(count, sent + came, cost, self.model.name)
+
+    def free(self) -> ReadingPlan:
+        """What an answer takes that asks no model."""
+        return ReadingPlan(0, 0, 0.0, self.model.name)
 
 
-def _quotes(passages: Sequence[Passage]) -> str:
-    """What is shown where no model can answer."""
-    quoted = (
-        f"[{p.number}] “{' '.join(p.text.split())}” ({p.title or 'Untitled'})" for p in passages
-    )
-    return "\n\n".join([QUOTED, *quoted])
+def said(text: str) -> Pieces:
+    """The pieces of an answer that code gives."""
+    yield text

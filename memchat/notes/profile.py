@@ -46,28 +46,12 @@ DOCUMENT = Profile(2_000, 0)
 """For written text, which its headings and paragraphs divide."""
 
 
-def effective_profile(
-    default: Profile,
-    service: Service,
-    *,
-    max_tokens: int | None = None,
-    overlap_tokens: int | None = None,
-) -> Profile:
+def effective_profile(default: Profile, service: Service) -> Profile:
     """The profile for texts that ``service`` embeds: ``default``, made smaller where the service's
-    chunks are, or the sizes that someone asked for.
+    chunks are; its overlap is then at most a quarter of the chunk.
 
-    An overlap that nobody asked for is at most a quarter of the chunk. Raises InputError for a
-    ``max_tokens`` above what the model reads, and for an overlap that is not below it.
+    The size that someone asks for is the service's ``chunking_max_tokens``, which is an error above
+    what the model reads.
     """
-    if max_tokens is not None and max_tokens > service.max_tokens:
-        raise InputError(
-            f"chunks of {max_tokens} tokens are longer than the {service.max_tokens} tokens that "
-            f"{service.name} reads; give at most {service.max_tokens}"
-        )
-    if max_tokens is None:
-        size = min(default.max_tokens, service.chunking_max_tokens)
-    else:
-        size = max_tokens
-    if overlap_tokens is None:
-        overlap_tokens = min(default.overlap_tokens, size // _OVERLAP_SHARE)
-    return Profile(size, overlap_tokens)
+    size = min(default.max_tokens, service.chunking_max_tokens)
+    return Profile(size, min(default.overlap_tokens, size // _OVERLAP_SHARE))

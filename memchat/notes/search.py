@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from memchat.memory.embedding.space import Question
+from memchat.memory.recall import missing_vectors
 from memchat.memory.recall.ranking import CANDIDATES, ScoredSearch
 from memchat.memory.recall.search import Recall
 from memchat.store import notes
@@ -23,20 +24,24 @@ def find(
     limit: int,
     *,
     wanted: Filter,
+    ranking: str | None = None,
     min_score: float | None = None,
     with_text: bool = False,
 ) -> NotesFound:
-    """The chunks that answer a question, best first, confident ones before the others."""
+    """The chunks that answer a question, best first, confident ones before the others. ``ranking``
+    is weighted or rrf; None for what the settings say."""
     with recall.open_search(scope, question, 0.0) as search:
         own = search.context.scope.own
         if own is None or limit < 1:
-            return NotesFound((), question.degraded)
-        search = replace(search, ids=[own])
+            return NotesFound((), search.question.degraded)
+        search = replace(search, ids=[own], ranking=ranking or search.ranking)
         if not wanted.everything:
             only = frozenset(notes.chunk_ids(search.tx, [own], wanted))
             search = replace(search, only=only)
         hits = _ranked(search, limit, min_score, with_text)
-        return NotesFound(tuple(hits), question.degraded)
+        lacking = len(search.unembedded("chunks"))
+        degraded = search.question.degraded or missing_vectors.reason(passages=lacking)
+        return NotesFound(tuple(hits), degraded)
 
 
 def _ranked(

@@ -1,6 +1,7 @@
-"""Chat and embedding models, behind two small interfaces.
+"""Chat, embedding and transcription models, behind three small interfaces.
 
-``ChatModel`` streams a reply or gives one whole answer; ``Embedder`` turns texts into unit vectors.
+``ChatModel`` streams a reply or gives one whole answer; ``Embedder`` turns texts into unit vectors;
+``Transcriber`` turns speech into text.
 Their implementations turn the errors of a provider's library into ProviderError or ConfigError, and
 import that library at the first call.
 """
@@ -118,6 +119,14 @@ class Embedder(Protocol):
 
     def embed_query(self, text: str) -> tuple[Vectors, Usage]:
         """The question's unit vector, shape (dimensions,)."""
+        ...
+
+
+class Transcriber(Protocol):
+    """A model that writes down what is said."""
+
+    def transcribe(self, name: str, data: bytes) -> Completion:
+        """The words of an audio file; the ending of ``name`` tells its format."""
         ...
 
 

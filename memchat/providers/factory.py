@@ -20,7 +20,7 @@ from memchat.providers.model_folder import FASTEMBED, bare_name, model_folder
 from memchat.types import Progress, Service
 
 if TYPE_CHECKING:
-    from memchat.providers import ChatModel, Embedder
+    from memchat.providers import ChatModel, Embedder, Transcriber
 
 GEMINI_VERSION = "/v1beta"
 
@@ -87,6 +87,21 @@ def embedder(settings: Settings) -> Embedder | None:
         dimensions=settings.embed_dimensions,
         max_tokens=settings.embed_max_tokens,
     )
+
+
+def transcriber(settings: Settings) -> Transcriber | None:
+    """The model that writes down what is said; None where none is named. Raises ConfigError for a
+    name without a provider."""
+    model = settings.transcribe_model
+    if model is None:
+        return None
+    provider = provider_of(model)
+    if not provider:
+        raise ConfigError(no_provider_message("MEMCHAT_TRANSCRIBE_MODEL", model))
+    from memchat.providers.litellm_transcriber import LiteLLMTranscriber
+
+    base = _address(settings, provider)
+    return LiteLLMTranscriber(model, timeout=settings.timeout, api_base=base, keys=settings.keys)
 
 
 def _chat(model: str, settings: Settings) -> ChatModel:

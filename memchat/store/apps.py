@@ -9,7 +9,7 @@ from typing import NamedTuple
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from memchat.store import name_check, raw_sql
-from memchat.store.schema import apps, memories, sessions
+from memchat.store.schema import apps, memories, sessions, sources
 from memchat.types import EVERY_APP, AppInfo, MemorySwitch, Scope
 
 
@@ -117,12 +117,13 @@ def of_user(tx: Connection, user: str) -> list[AppInfo]:
         .scalar_subquery()
     )
     talked = select(func.count()).where(sessions.c.app_id == apps.c.id).scalar_subquery()
+    kept = select(func.count()).where(sources.c.app_id == apps.c.id).scalar_subquery()
     rows = tx.execute(
-        select(apps.c.name, apps.c.memory, held, talked, apps.c.created_at)
+        select(apps.c.name, apps.c.memory, held, talked, kept, apps.c.created_at)
         .where(apps.c.user == user, apps.c.name != EVERY_APP)
         .order_by(apps.c.name)
     )
-    found = [AppInfo(name, bool(memory), m, s, at) for name, memory, m, s, at in rows]
+    found = [AppInfo(name, bool(memory), m, s, n, at) for name, memory, m, s, n, at in rows]
     if not found:
         _check_user(tx, user)
     return found

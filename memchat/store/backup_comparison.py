@@ -22,6 +22,9 @@ OR EXISTS (
     SELECT 1 FROM copy.messages b WHERE NOT EXISTS (
         SELECT 1 FROM main.messages m WHERE m.id = b.id AND m.content = b.content))
 OR EXISTS (
+    SELECT 1 FROM copy.sources b WHERE NOT EXISTS (
+        SELECT 1 FROM main.sources m WHERE m.id = b.id AND m.created_at = b.created_at))
+OR EXISTS (
     SELECT 1 FROM copy.sessions b LEFT JOIN main.sessions m ON m.id = b.id
     WHERE (b.title > '' AND ifnull(m.title, '') = '')
     OR (b.summary > '' AND ifnull(m.summary, '') = ''))
@@ -35,6 +38,7 @@ _TABLES = {
     "sessions": ("started_at", "1"),
     "messages": ("created_at", "1"),
     "inbox": ("created_at", "m.status = 'pending'"),
+    "sources": ("created_at", "1"),
 }
 """The tables that are counted, with the column of the row's time and which rows count."""
 
@@ -54,13 +58,14 @@ def opened(path: Path, live: Path) -> Iterator[sqlite3.Connection]:
 
 
 def holds_forgotten(both: sqlite3.Connection) -> bool:
-    """Whether the backup has a memory, message, title or summary that the store lacks or has
-    blanked."""
+    """Whether the backup has a memory, message, note, title or summary that the store lacks or has
+    blanked. A memory or note that was only edited since does not count."""
     return bool(both.execute(_HOLDS_FORGOTTEN).fetchone()[0])
 
 
 def only_in_store(both: sqlite3.Connection) -> dict[str, int]:
-    """How many memories, sessions, messages and open inbox items only the store has, by table."""
+    """How many memories, sessions, messages, open inbox items and notes only the store has, by
+    table."""
     return {
         table: int(
             both.execute(

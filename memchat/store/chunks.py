@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, literal, select
+from sqlalchemy import Connection, Select, bindparam, func, literal, select
 
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.schema import chunks, sources, utc_text
+from memchat.store.schema import embeddings as vectors
 
 _c, _s = chunks.c, sources.c
 _IN = "IN (SELECT value FROM json_each(?))"
@@ -24,6 +25,16 @@ _INSERT = """
         tokens, masked, created_at)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
 """
+
+
+_embedded = select(vectors.c.hash).where(
+    vectors.c.hash == _c.hash, vectors.c.service_id == bindparam("service_id")
+)
+_lacking = (
+    select(_c.hash, embedded_text)
+    .join(sources, _s.id == _c.source_id)
+    .where(_c.source_id == bindparam("note_id"), ~_embedded.exists())
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +119,20 @@ def keyword_texts() -> Select[Any]:
 
 def lacking(tx: Connection, note_id: int, service_id: int) -> dict[str, str]:
     """The texts of a note that have no vector of a service, by hash."""
-    query = select(_c.hash, embedded_text).join(sources, _s.id == _c.source_id)
-    found = {row[0]: row[1] for row in tx.execute(query.where(_c.source_id == note_id))}
-    known = embeddings.get(tx, service_id, list(found))
-    return {hashed: words for hashed, words in found.items() if hashed not in known}
+    found = tx.execute(_lacking, {"note_id": note_id, "service_id": service_id})
+    return {row[0]: row[1] for row in found}
+
+
+def texts(tx: Connection, note_id: int) -> list[str]:
+    """The chunks of a note as they are embedded, in their order."""
+    query = select(embedded_text).join(sources, _s.id == _c.source_id)
+    return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
+
+
+def parts(tx: Connection, note_id: int) -> list[NewChunk]:
+    """The chunks of a note as they were given to ``replace``."""
+    sql = 'SELECT "offset", size, tokens, masked FROM chunks WHERE source_id = ? ORDER BY position'
+    return [NewChunk(*row) for row in raw_sql.rows(tx, sql, note_id)]
 
 
 def record_change(tx: Connection, app_id: int, note_id: int) -> None:
@@ -127,6 +148,14 @@ def of_notes(tx: Connection, note_ids: Iterable[int]) -> dict[int, list[tuple[in
     for note_id, chunk_id, hashed in raw_sql.rows(tx, sql, raw_sql.json_list(note_ids)):
         found.setdefault(note_id, []).append((chunk_id, hashed))
     return found
+
+
+def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
+    """Store how often chunks of a note were found and read, by hash; unknown hashes are left
+    out."""
+    sql = "UPDATE chunks SET match_count = ?, read_count = ? WHERE source_id = ? AND hash = ?"
+    for hashed, (found, read) in counts.items():
+        raw_sql.rows(tx, sql, found, read, note_id, hashed)
 
 
 def count_matches(tx: Connection, ids: Iterable[int]) -> None:

@@ -98,17 +98,20 @@ class Database:
     @contextmanager
     def write_if_free(self) -> Iterator[Connection]:
         """A writing transaction for what may be left undone: raises StoreError at once while
-        another process writes, or when the disk takes nothing."""
+        another process writes, or when the disk takes nothing. It does not wait until the disk has
+        it, so a power cut may undo it."""
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
             raw = connection.connection.driver_connection
             assert raw is not None
             raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
+            raw.execute("PRAGMA synchronous=NORMAL")
             try:
                 with connection.begin():
                     yield connection
             finally:
                 raw.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
+                raw.execute("PRAGMA synchronous=FULL")
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[Connection]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from sqlalchemy import Connection, and_, delete, func, or_, select
+from sqlalchemy import Connection, Select, and_, func, select
 
 from memchat.store import raw_sql, services
 from memchat.store.schema import (
@@ -21,6 +21,7 @@ from memchat.store.schema import (
     messages,
     searched,
     sessions,
+    sources,
     utc_text,
 )
 
@@ -30,8 +31,16 @@ if TYPE_CHECKING:
 
     Vectors = NDArray[np.float32]
 
+Kind = Literal["memories", "chunks"]
+
 _e = embeddings.c
 _m = memories.c
+_SEARCHED: dict[Kind, Select[Any]] = {
+    "memories": select(_m.id, _m.app_id, _m.text_hash.label("hash")).where(searched),
+    "chunks": select(chunks.c.id, sources.c.app_id, chunks.c.hash).join(
+        sources, sources.c.id == chunks.c.source_id
+    ),
+}
 _PUT = """
     INSERT INTO embeddings (hash, service_id, embedding, created_at) VALUES (?, ?, ?, ?)
     ON CONFLICT DO NOTHING
@@ -40,6 +49,13 @@ _OF_MEMORIES = """
     SELECT m.id, e.embedding FROM memories m
     LEFT JOIN embeddings e ON e.hash = m.text_hash AND e.service_id = ?
     WHERE (m.active = 1 OR m.inactive_reason = 'superseded')
+"""
+_REMOVE_UNUSED = """
+    DELETE FROM embeddings WHERE hash IN (SELECT value FROM json_each(?))
+        AND NOT EXISTS (SELECT 1 FROM memories WHERE text_hash = embeddings.hash)
+        AND NOT EXISTS (SELECT 1 FROM messages WHERE text_hash = embeddings.hash)
+        AND NOT EXISTS (SELECT 1 FROM sessions WHERE summary_hash = embeddings.hash)
+        AND NOT EXISTS (SELECT 1 FROM chunks WHERE hash = embeddings.hash)
 """
 _OF_CHUNKS = """
     SELECT c.id, e.embedding FROM sources s JOIN chunks c ON c.source_id = s.id
@@ -181,26 +197,29 @@ def of_summaries(
     return [row[0] for row in rows], matrix.reshape(len(rows), -1 if rows else 0)
 
 
-def coverage(tx: Connection, service_id: int) -> list[tuple[int, int, int]]:
-    """(app id, number of searchable memories, number with a vector) of every scope row, the largest
-    first."""
+def coverage(
+    tx: Connection, service_id: int, kind: Kind = "memories"
+) -> list[tuple[int, int, int]]:
+    """(app id, number of searchable memories or of chunks, number with a vector) of every scope
+    row, the largest first."""
+    rows = _SEARCHED[kind].subquery()
     embedded = func.count(_e.hash)
     query = (
-        select(_m.app_id, func.count(), embedded)
-        .outerjoin(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(searched)
-        .group_by(_m.app_id)
-        .order_by(embedded.desc(), _m.app_id)
+        select(rows.c.app_id, func.count(), embedded)
+        .outerjoin(embeddings, and_(_e.hash == rows.c.hash, _e.service_id == service_id))
+        .group_by(rows.c.app_id)
+        .order_by(embedded.desc(), rows.c.app_id)
     )
     return [(row[0], row[1], row[2]) for row in tx.execute(query)]
 
 
-def embedded_ids(tx: Connection, service_id: int, app_id: int) -> set[int]:
-    """The ids of a scope row's searchable memories that have a vector."""
+def embedded_ids(tx: Connection, service_id: int, app_id: int, kind: Kind = "memories") -> set[int]:
+    """The ids of a scope row's searchable memories, or of its chunks, that have a vector."""
+    rows = _SEARCHED[kind].subquery()
     query = (
-        select(_m.id)
-        .join(embeddings, and_(_e.hash == _m.text_hash, _e.service_id == service_id))
-        .where(_m.app_id == app_id, searched)
+        select(rows.c.id)
+        .join(embeddings, and_(_e.hash == rows.c.hash, _e.service_id == service_id))
+        .where(rows.c.app_id == app_id)
     )
     return set(tx.execute(query).scalars())
 
@@ -219,11 +238,5 @@ def missing(
 
 def remove_unused(tx: Connection, hashes: Sequence[str]) -> None:
     """Delete the vectors of these hashes, of every service, unless a text still has the hash."""
-    in_use = or_(
-        select(_m.id).where(_m.text_hash == _e.hash).exists(),
-        select(messages.c.id).where(messages.c.text_hash == _e.hash).exists(),
-        select(sessions.c.id).where(sessions.c.summary_hash == _e.hash).exists(),
-        select(chunks.c.id).where(chunks.c.hash == _e.hash).exists(),
-    )
-    for i in range(0, len(hashes), 500):
-        tx.execute(delete(embeddings).where(_e.hash.in_(hashes[i : i + 500]), ~in_use))
+    if hashes:
+        raw_sql.rows(tx, _REMOVE_UNUSED, raw_sql.json_list(hashes))

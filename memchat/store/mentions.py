@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -69,6 +69,15 @@ def unindexed_memories(tx: Connection, app_ids: Sequence[int]) -> list[int]:
     )
     scopes_ = raw_sql.json_list(app_ids)
     return [row[0] for row in raw_sql.rows(tx, sql, scopes_, scopes_)]
+
+
+def note_texts(tx: Connection, chunk_ids: Collection[int]) -> list[Any]:
+    """Id, title, text and date of the notes with these chunks."""
+    sql = (
+        "SELECT id, coalesce(title, 'Untitled'), content, created_at FROM sources"
+        f" WHERE id IN (SELECT source_id FROM chunks WHERE id {_IN})"
+    )
+    return raw_sql.rows(tx, sql, raw_sql.json_list(chunk_ids))
 
 
 def inbox_texts(tx: Connection, app_ids: Sequence[int]) -> list[Any]:

@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection
 
-from memchat.store import chunks, embeddings, raw_sql
+from memchat.store import (
+    chunks,
+    embeddings,
+    index_changes,
+    keywords,
+    prompts,
+    raw_sql,
+    receipts,
+    tombstones,
+)
 from memchat.store.chunks import NoteOf
 from memchat.store.schema import utc_text
-from memchat.types.note import ExternalId, Note, NoteHit
+from memchat.store.tombstones import Mark
+from memchat.types.note import ExternalId, NewNote, Note, NoteHit
 
 _IN = "IN (SELECT value FROM json_each(?))"
 _NOTE = (
@@ -27,18 +37,6 @@ _HIT = f"""
         substr(s.content, c."offset" + 1, c.size)
     FROM chunks c JOIN sources s ON s.id = c.source_id WHERE c.id {_IN}
 """
-
-
-@dataclass(frozen=True, slots=True)
-class NewNote:
-    """A note to be stored."""
-
-    type: str
-    external_id: ExternalId
-    title: str | None
-    text: str
-    created_at: datetime
-    profile: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,31 +56,61 @@ class Filter:
         return self == Filter()
 
 
-def put(tx: Connection, app_id: int, new: NewNote, now: datetime) -> tuple[int, bool]:
-    """Store a note, or the new text and title of the one with this type and external id; its id,
-    and whether it was new. The date stays as it was first given."""
+def put(
+    tx: Connection, app_id: int, new: NewNote, now: datetime, *, sized_for: str | None
+) -> tuple[int, bool]:
+    """Store a note, or put it in the place of the one with its type and external id; its id, and
+    whether other words were there before. Its chunks have to follow; ``sized_for`` is the embedding
+    model that reads them whole. One that was deleted is no longer known as deleted."""
     key = json.dumps(new.external_id)
-    sql = "SELECT id FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
+    sql = "SELECT id, title, content FROM sources WHERE app_id = ? AND type = ? AND external_id = ?"
     found = raw_sql.rows(tx, sql, app_id, new.type, key)
+    values: dict[str, Any] = {
+        "title": new.title,
+        "content": new.text,
+        "profile": new.profile,
+        "sized_for": sized_for,
+    }
     if not found:
-        values = {"title": new.title, "content": new.text, "profile": new.profile}
-        times = {"created_at": new.created_at}
-        row = {"app_id": app_id, "type": new.type, "external_id": key, **values, **times}
-        return raw_sql.insert(tx, "sources", **row), True
-    note_id = int(found[0][0])
-    change(tx, note_id, new.title, new.text, new.profile, now)
-    return note_id, False
+        if new.external_id is not None:
+            tombstones.remove(tx, [app_id], [_mark(new.type, new.external_id)])
+        row = {"app_id": app_id, "type": new.type, "external_id": key, **values}
+        return raw_sql.insert(tx, "sources", created_at=new.created_at or now, **row), False
+    note_id, *before = found[0]
+    reworded = before != [new.title, new.text]
+    values["missing"] = 0
+    if reworded:
+        values["updated_at"] = utc_text(now)
+    if new.created_at is not None:
+        values["created_at"] = utc_text(new.created_at)
+    columns = ", ".join(f"{name} = ?" for name in values)
+    raw_sql.rows(tx, f"UPDATE sources SET {columns} WHERE id = ?", *values.values(), note_id)
+    return int(note_id), reworded
 
 
-def change(
-    tx: Connection, note_id: int, title: str | None, text: str, profile: str, now: datetime
-) -> None:
-    """Replace title and text of a note; its chunks have to follow."""
-    sql = (
-        "UPDATE sources SET title = ?, content = ?, profile = ?, missing = 0, updated_at = ?"
-        " WHERE id = ?"
-    )
-    raw_sql.rows(tx, sql, title, text, profile, utc_text(now), note_id)
+def sized_for(tx: Connection, note_id: int) -> str | None:
+    """The embedding model that is known to read each chunk of a note whole."""
+    sql = "SELECT sized_for FROM sources WHERE id = ?"
+    return next((row[0] for row in raw_sql.rows(tx, sql, note_id)), None)
+
+
+def size_for(tx: Connection, note_ids: Iterable[int], model: str | None) -> None:
+    """Note that this embedding model reads each chunk of these notes whole."""
+    sql = f"UPDATE sources SET sized_for = ? WHERE id {_IN}"
+    raw_sql.rows(tx, sql, model, raw_sql.json_list(note_ids))
+
+
+def not_sized_for(tx: Connection, model: str, limit: int) -> list[int]:
+    """The first notes of the store of which it is not known that this model reads their chunks
+    whole."""
+    sql = "SELECT id FROM sources WHERE sized_for IS NOT ? ORDER BY id LIMIT ?"
+    return [row[0] for row in raw_sql.rows(tx, sql, model, limit)]
+
+
+def lengths(tx: Connection, note_ids: Iterable[int]) -> dict[int, int]:
+    """The characters of each of these notes."""
+    sql = f"SELECT id, length(content) FROM sources WHERE id {_IN}"
+    return dict(raw_sql.rows(tx, sql, raw_sql.json_list(note_ids)))
 
 
 def mark_missing(tx: Connection, note_ids: Sequence[int], missing: bool) -> None:
@@ -111,18 +139,24 @@ def by_external_id(tx: Connection, app_id: int, type: str, external_id: External
 def listed(
     tx: Connection,
     app_ids: Sequence[int],
+    wanted: Filter = Filter(),
     *,
-    type: str | None = None,
     limit: int,
     before: tuple[datetime, int] | None = None,
 ) -> list[Note]:
-    """Notes without their text, the newest first; ``before`` has date and id of the last one that
-    is known."""
+    """Notes of this type and period without their text, the newest first; ``before`` has date and
+    id of the last one that is known."""
     where: list[str] = [f"s.app_id {_IN}"]
     values: list[Any] = [raw_sql.json_list(app_ids)]
-    if type is not None:
-        where.append("s.type = ?")
-        values.append(type)
+    conditions = {
+        "s.type = ?": wanted.type,
+        "s.created_at >= ?": wanted.since and utc_text(wanted.since),
+        "s.created_at <= ?": wanted.until and utc_text(wanted.until),
+    }
+    for condition, value in conditions.items():
+        if value is not None:
+            where.append(condition)
+            values.append(value)
     if before is not None:
         where.append("(s.created_at, s.id) < (?, ?)")
         values += [utc_text(before[0]), before[1]]
@@ -133,19 +167,64 @@ def listed(
     return [_note(row) for row in raw_sql.rows(tx, sql, *values, limit)]
 
 
+def ids(tx: Connection, app_ids: Sequence[int]) -> list[int]:
+    """The notes of these scope rows."""
+    sql = f"SELECT id FROM sources WHERE app_id {_IN} ORDER BY id"
+    return [row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))]
+
+
 def count(tx: Connection, app_ids: Sequence[int]) -> int:
     """How many notes these scope rows have."""
     sql = f"SELECT count(*) FROM sources WHERE app_id {_IN}"
     return int(raw_sql.rows(tx, sql, raw_sql.json_list(app_ids))[0][0])
 
 
-def remove(tx: Connection, app_id: int, note: Note) -> None:
-    """Delete a note with its chunks, keyword rows, vectors and jobs. Its words stay in the bytes
-    of the file until the store is scrubbed."""
+def total(tx: Connection) -> int:
+    """How many notes the store has."""
+    return int(raw_sql.rows(tx, "SELECT count(*) FROM sources")[0][0])
+
+
+def any_in_app(tx: Connection, app_id: int) -> bool:
+    """Whether a scope row has a note."""
+    return bool(raw_sql.rows(tx, "SELECT 1 FROM sources WHERE app_id = ? LIMIT 1", app_id))
+
+
+def existing(tx: Connection, note_ids: Sequence[int]) -> set[int]:
+    """Which of these notes still exist."""
+    sql = f"SELECT id FROM sources WHERE id {_IN}"
+    return {row[0] for row in raw_sql.rows(tx, sql, raw_sql.json_list(note_ids))}
+
+
+def remove(tx: Connection, app_id: int, note: Note, now: datetime) -> None:
+    """Delete a note with its chunks, keyword rows, vectors and jobs, and what receipts of chats
+    hold of it. Its words stay in the bytes of the file until the store is scrubbed. A tombstone
+    stays, of its type and external id."""
+    tombstones.add(tx, app_id, 0, [_mark(note.type, note.external_id)], now)
     gone = chunks.remove(tx, of(note, app_id))
+    prompts.remove_with_items(tx, "note", [note.id])
+    receipts.remove(tx, "note", [note.id])
     raw_sql.rows(tx, "DELETE FROM sources WHERE id = ?", note.id)
     raw_sql.rows(tx, "DELETE FROM jobs WHERE kind = 'note' AND source_id = ?", note.id)
     embeddings.remove_unused(tx, gone)
+
+
+def remove_all(tx: Connection, app_id: int) -> None:
+    """Delete all notes of a scope row with their chunks, keyword rows and vectors; none leaves a
+    tombstone."""
+    sql = (
+        "DELETE FROM chunks WHERE source_id IN (SELECT id FROM sources WHERE app_id = ?)"
+        " RETURNING id, hash"
+    )
+    gone = raw_sql.rows(tx, sql, app_id)
+    keywords.remove(tx, "chunks", [row[0] for row in gone])
+    index_changes.record(tx, app_id, "chunks", [row[0] for row in gone])
+    embeddings.remove_unused(tx, [row[1] for row in gone])
+    raw_sql.rows(tx, "DELETE FROM sources WHERE app_id = ?", app_id)
+
+
+def deleted_at(tx: Connection, app_id: int, type: str, external_id: ExternalId) -> datetime | None:
+    """When the note of this type and external id was deleted; None if it was not."""
+    return next(iter(tombstones.find(tx, [app_id], [_mark(type, external_id)]).values()), None)
 
 
 def of(note: Note, app_id: int) -> NoteOf:
@@ -185,6 +264,10 @@ def hits(tx: Connection, scores: dict[int, dict[str, Any]], *, with_text: bool) 
     """These chunks as search results, in the order of ``scores``, which has the parts of each."""
     found = {row[0]: row for row in raw_sql.rows(tx, _HIT, raw_sql.json_list(scores))}
     return [_hit(found[i], parts, with_text) for i, parts in scores.items() if i in found]
+
+
+def _mark(type: str, external_id: ExternalId) -> Mark:
+    return "note", f"{type}\n{json.dumps(external_id)}"
 
 
 def _hit(row: Any, parts: dict[str, Any], with_text: bool) -> NoteHit:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, func, select
 
 from memchat.store import record_kinds
 from memchat.store.memories import FORGOTTEN
-from memchat.store.record_kinds import OBJECTS, SWITCHES, RecordKind
+from memchat.store.record_kinds import EXTERNAL_IDS, OBJECTS, SWITCHES, RecordKind
 from memchat.store.schema import apps, memories, messages, sessions
 from memchat.types import Scope
 
@@ -119,7 +119,7 @@ class PersonRecords:
             return value if self._known(kind.refers[name], value) else None
         if name in SWITCHES:
             return bool(value)
-        if name in OBJECTS:
+        if name in OBJECTS or name in EXTERNAL_IDS:
             return json.loads(value)
         if isinstance(value, datetime):
             return value.isoformat().replace("+00:00", "Z")

@@ -1,7 +1,8 @@
 """The kinds of records in an export of a person: of which table, and which columns, each is.
 
-Not exported is what is made anew (vectors, keyword rows, search texts), what belongs to this store
-alone (queued work, leases, keyed hashes), and memories that were deleted and are not purged yet.
+Not exported is what is made anew (vectors, keyword rows, search texts, chunks of notes), what
+belongs to this store alone (queued work, leases, keyed hashes), and memories that were deleted and
+are not purged yet.
 """
 
 from __future__ import annotations
@@ -11,16 +12,20 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import Date, Float, Integer, Table, select
+from sqlalchemy import Date, Float, Integer, Table, func, select
 
 from memchat.store import schema
 from memchat.store.memories import visible
 from memchat.store.schema import UtcTime
 
-SWITCHES = frozenset(["active", "many", "masked", "memory", "pinned", "sensitive", "unchecked"])
+SWITCHES = frozenset(
+    ["active", "many", "masked", "memory", "missing", "pinned", "sensitive", "unchecked"]
+)
 """Columns of 0 and 1, which are true or false in a record."""
-OBJECTS = frozenset(("old", "new", "detail"))
+OBJECTS = frozenset(("old", "new", "detail", "counts"))
 """Columns of JSON, which are an object in a record."""
+EXTERNAL_IDS = frozenset(["external_id"])
+"""Columns of JSON, which are a text or a whole number in a record."""
 UPKEEP = ("embed", "reindex")
 """Kinds of events that the index writes; they tell nothing of the memory itself."""
 _TYPES: tuple[tuple[type[Any], type], ...] = (
@@ -45,17 +50,24 @@ class RecordKind:
     """The fields that hold the id of another record, with the kind of that."""
     where: Any = None
     """A condition for the rows that are exported, beside their scope."""
+    derived: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that are read from other tables, by queries; they are no columns of this one."""
 
     def column(self, name: str) -> Any:
-        """The column that a field is read from."""
+        """The column, or the query, that a field is read from."""
+        if name in self.derived:
+            return self.derived[name]
         return self.table.c[_HOMES.get(name, name)]
 
     def kind_of(self, name: str) -> type:
-        """What the column of a field holds: datetime, date, bool, int, float, dict or str."""
+        """What the column of a field holds: datetime, date, bool, int, float, dict or str; object
+        for an external id."""
         if name in SWITCHES:
             return bool
         if name in OBJECTS:
             return dict
+        if name in EXTERNAL_IDS:
+            return object
         if name == "app":
             return str
         type_ = self.column(name).type
@@ -63,12 +75,27 @@ class RecordKind:
 
     def optional(self, name: str) -> bool:
         """Whether a field may be null."""
-        return bool(self.column(name).nullable) or name == "extracted_to"
+        if name in self.derived or name == "extracted_to":
+            return True
+        return bool(self.column(name).nullable)
 
 
-def _kind(name: str, table: Table, fields: str, refers: str = "", where: Any = None) -> RecordKind:
+def _kind(
+    name: str,
+    table: Table,
+    fields: str,
+    refers: str = "",
+    where: Any = None,
+    derived: Mapping[str, Any] | None = None,
+) -> RecordKind:
     pairs = (pair.split(":") for pair in refers.split())
-    return RecordKind(name, table, tuple(fields.split()), dict(pairs), where)
+    return RecordKind(name, table, tuple(fields.split()), dict(pairs), where, derived or {})
+
+
+def _of_chunks(what: Any, *where: Any) -> Any:
+    """A value that is read from the chunks of a note."""
+    of_note = schema.chunks.c.source_id == schema.sources.c.id
+    return select(what).where(of_note, *where).limit(1).scalar_subquery()
 
 
 _visible_ids = select(schema.memories.c.id).where(visible).scalar_subquery()
@@ -142,8 +169,26 @@ USAGE = _kind(
     " seconds",
     "session_id:session message_id:message",
 )
+_chunk = schema.chunks.c
+NOTE = _kind(
+    "note",
+    schema.sources,
+    "id app type external_id title content profile created_at updated_at missing pair_id parent_id"
+    " counts",
+    derived={
+        "pair_id": _of_chunks(_chunk.pair_id),
+        "parent_id": _of_chunks(_chunk.parent_id),
+        "counts": _of_chunks(
+            func.json_group_object(
+                _chunk.hash, func.json_array(_chunk.match_count, _chunk.read_count)
+            ),
+            (_chunk.match_count > 0) | (_chunk.read_count > 0),
+        ),
+    },
+)
+"""``counts`` has how often chunks were found and read, by the hash of their text."""
 EVERY = (
-    APP, SESSION, MESSAGE, MEMORY, EVIDENCE, EVENT, INBOX_ITEM, REFUSAL, RECEIPT, MUTED, USAGE
+    APP, SESSION, MESSAGE, MEMORY, EVIDENCE, EVENT, NOTE, INBOX_ITEM, REFUSAL, RECEIPT, MUTED, USAGE
 )  # fmt: skip
 """In the order of an export: what a record refers to comes before it, and the messages of each
 session directly after it. Only ``replaced_by`` may refer to a memory that comes later, and

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from memchat.store import raw_sql
-from memchat.store.record_kinds import OBJECTS, RecordKind
+from memchat.store.record_kinds import EXTERNAL_IDS, OBJECTS, RecordKind
 from memchat.store.schema import utc_text
 
 
@@ -44,4 +44,4 @@ def _stored(name: str, value: Any) -> Any:
         return value.isoformat()
     if name in OBJECTS and value is not None:
         return json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return value
+    return json.dumps(value) if name in EXTERNAL_IDS else value

@@ -3,12 +3,13 @@ store, and repairs it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Select, delete, func, literal, or_, select
 
-from memchat.store import chunks, keywords, messages
+from memchat.store import chunks, keywords, messages, raw_sql
+from memchat.store import embeddings as vectors
 from memchat.store.keywords import KeywordText, Kind
 from memchat.store.schema import chunks as parts
 from memchat.store.schema import (
@@ -18,10 +19,14 @@ from memchat.store.schema import (
     searched_messages,
     services,
     sessions,
+    sources,
 )
 from memchat.store.schema import messages as turns
 
-_c, _e, _m, _s, _t = parts.c, embeddings.c, memories.c, sessions.c, turns.c
+_c, _e, _m, _n, _s, _t = parts.c, embeddings.c, memories.c, sources.c, sessions.c, turns.c
+_PARTS = """
+    SELECT "offset", size, hash, masked FROM chunks WHERE source_id = ? ORDER BY "offset"
+"""
 
 
 def keyword_texts(tx: Connection, kind: Kind) -> dict[int, KeywordText]:
@@ -82,6 +87,43 @@ def unused_hashes(tx: Connection, questions: Collection[str]) -> list[str]:
 def user_texts(tx: Connection) -> list[str]:
     """The texts of all user messages."""
     return list(tx.execute(select(_t.content).where(_t.role == "user")).scalars())
+
+
+def notes_with_wrong_chunks(tx: Connection) -> list[int]:
+    """The ids of the notes of which a chunk is no part of the text, or has the hash of another one,
+    or whose chunks leave words out."""
+    texts = raw_sql.each_row(tx, "SELECT id, content FROM sources ORDER BY id")
+    return [note_id for note_id, text in texts if not _fit(text, raw_sql.rows(tx, _PARTS, note_id))]
+
+
+def chunks_without_note(tx: Connection) -> list[int]:
+    """The ids of the chunks of notes that are not there."""
+    return list(tx.execute(select(_c.id).where(_c.source_id.not_in(select(_n.id)))).scalars())
+
+
+def remove_chunks(tx: Connection, ids: Sequence[int]) -> None:
+    """Delete chunks with their keyword rows and vectors."""
+    sql = "DELETE FROM chunks WHERE id IN (SELECT value FROM json_each(?)) RETURNING hash"
+    gone = raw_sql.rows(tx, sql, raw_sql.json_list(ids))
+    keywords.remove(tx, "chunks", ids)
+    vectors.remove_unused(tx, [row[0] for row in gone])
+
+
+def _fit(text: str, parts: Iterable[tuple[int, int, str, str | None]]) -> bool:
+    """Whether these are parts of a text, in order, with all its words."""
+    end = 0
+    for offset, size, hashed, masked in parts:
+        said = text[offset : offset + size]
+        if len(said) != size or chunks.text_hash(said if masked is None else masked) != hashed:
+            return False
+        if _has_words(text[end:offset]):
+            return False
+        end = max(end, offset + size)
+    return not _has_words(text[end:])
+
+
+def _has_words(text: str) -> bool:
+    return any(map(str.isalnum, text))
 
 
 def _wanted(kind: Kind) -> Select[Any]:

@@ -22,9 +22,21 @@ from memchat.types.memory_changes import MemoryChanges
 from memchat.types.memory_page import Browsed, Wanted
 from memchat.types.mention import Elsewhere, Place, PlaceKind
 from memchat.types.message import ChatMessage, Message, Role
-from memchat.types.note import ExternalId, Note, NoteHit, NotesFound
+from memchat.types.note import (
+    ExternalId,
+    NewNote,
+    Note,
+    NoteCounts,
+    NoteHit,
+    NotesAdded,
+    NotesFound,
+    NotesReport,
+    NoteUse,
+)
+from memchat.types.note_source import NotePassage, NoteSource
 from memchat.types.progress import Progress
 from memchat.types.question import Question
+from memchat.types.reading_plan import ReadingPlan
 from memchat.types.record import to_json
 from memchat.types.record_counts import REFUSED_MOST, counted_records
 from memchat.types.refusal import ONLY_REPEATS, Refusal

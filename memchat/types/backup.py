@@ -33,5 +33,6 @@ class RestorePlan:
     sessions: int = 0
     messages: int = 0
     inbox_items: int = 0
+    notes: int = 0
     store_problem: str | None = None
     """Why the present store cannot be compared with the backup; the counts are 0 then."""

@@ -22,7 +22,7 @@ class Hit:
     In a prompt it is also all (every fact fits).
     """
 
-    kind: Literal["memory", "message"]
+    kind: Literal["memory", "message", "note"]
     id: int
     text: str
     score: float
@@ -46,6 +46,8 @@ class Hit:
     confident: bool = True
     """Whether it passes the floor: similar enough in meaning, or with enough common words. Others
     only fill up the list of a search."""
+    chunk_id: int | None = None
+    """For a passage of a note, the chunk that it is from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +64,13 @@ class Recalled:
     listed: tuple[Hit, ...] = ()
     """For a prompt in which all facts fit, every fact in the order of their ids, whatever the
     message. ``hits`` then has only those found for the message."""
+    notes: tuple[Hit, ...] = ()
+    """For a prompt, the passages of notes that fit the message."""
 
     @property
     def lines(self) -> int:
-        """How many different memories and messages there are."""
-        ids = {(hit.kind, hit.id) for hit in (*self.listed, *self.hits)}
+        """How many different memories, messages and notes there are."""
+        ids = {(hit.kind, hit.id) for hit in (*self.listed, *self.hits, *self.notes)}
         return len(ids)
 
     @property

@@ -29,6 +29,10 @@ class Imported:
     unread: int = 0
     """How many of the new conversations wait to be read, as they did where they come from."""
     unembedded: int = 0
-    """How many of the new memories and conversations wait for their vectors."""
+    """How many of the new memories, conversations and notes wait for their vectors."""
+    changed_notes: int = 0
+    """How many notes were changed later where they come from, and are now as they were there."""
+    deleted_notes: int = 0
+    """How many notes stay away since they were deleted here."""
     dry_run: bool = False
     """Whether nothing was stored."""

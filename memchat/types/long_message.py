@@ -1,8 +1,14 @@
-"""A message that is too long to be read whole for memories unless a person asks for it."""
+"""Long messages: those offered to be kept as notes, and those that are too long to be read whole
+for memories unless a person asks for it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from memchat.types.effort import effort
+
+PASTE_LENGTH = 2_000
+"""Characters from which a message is offered to be kept as a note."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +31,4 @@ class LongMessage:
     @property
     def effort(self) -> str:
         """What reading all of it takes, in words: "62 calls, about $0.12"."""
-        price = f"about ${self.cost_for_all:.2f}" if self.cost_for_all else "free"
-        if self.cost_for_all is None:
-            price = f"about {self.tokens_for_all:,} tokens"
-        elif 0 < self.cost_for_all < 0.01:
-            price = "less than $0.01"
-        return f"{self.calls_for_all:,} calls, {price}"
+        return effort(self.calls_for_all, self.tokens_for_all, self.cost_for_all)

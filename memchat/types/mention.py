@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
-PlaceKind = Literal["message", "reply", "title", "summary", "memory", "inbox", "refusal"]
+PlaceKind = Literal["message", "reply", "title", "summary", "memory", "inbox", "refusal", "note"]
 _PLACE_KINDS: dict[PlaceKind, tuple[str, str]] = {
     "message": ("message", "messages"),
     "reply": ("reply", "replies"),
@@ -15,6 +15,7 @@ _PLACE_KINDS: dict[PlaceKind, tuple[str, str]] = {
     "memory": ("other memory", "other memories"),
     "inbox": ("inbox item", "inbox items"),
     "refusal": ("proposal that was not kept", "proposals that were not kept"),
+    "note": ("note", "notes"),
 }
 
 
@@ -24,12 +25,13 @@ class Place:
 
     kind: PlaceKind
     id: int
-    """The id of the message, of the conversation with this title or summary, of the memory, or of
-    the item."""
+    """The id of the message, of the conversation with this title or summary, of the memory, of the
+    item, or of the note."""
     session_id: int | None
     at: datetime
     text: str
-    """The words around it, as they will read after blanking."""
+    """The words around it, as they will read after blanking; of a note, which is not blanked, with
+    its title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,16 @@ class Elsewhere:
     """The words that reveal it: a place mentions it if it has all words of one group."""
     places: tuple[Place, ...]
     """The latest first."""
+
+    @property
+    def notes(self) -> tuple[Place, ...]:
+        """The notes among them. They stay unless a person chooses one: it is deleted as a whole."""
+        return tuple(place for place in self.places if place.kind == "note")
+
+    @property
+    def without_notes(self) -> Elsewhere:
+        """The same without the notes."""
+        return replace(self, places=tuple(p for p in self.places if p.kind != "note"))
 
     @property
     def counted(self) -> str:

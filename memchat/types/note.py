@@ -2,11 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 
+PROFILES = ("memo", "document")
+"""How a note may be cut into chunks."""
+TITLE_LIMIT = 200
+"""Characters."""
+TYPE_LIMIT = 40
+"""Characters."""
+ID_LIMIT = 4_096
+"""Characters of an external id: as long as a path can be."""
 ExternalId = int | str
 """The id of a note in the program that it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewNote:
+    """A memo or document to be kept."""
+
+    text: str
+    title: str | None = None
+    type: str = "memo"
+    """What kind of thing it is, in the caller's words: memo, document, file …"""
+    external_id: ExternalId | None = None
+    """A note of the same type and external id is replaced; None for a note of its own."""
+    created_at: datetime | None = None
+    """When it was said or written, an aware time; None for now, and for a note that is replaced,
+    for the time that it had."""
+    profile: str = "memo"
+    """How it is cut into chunks: memo or document."""
+    pair_id: int | None = None
+    parent_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +50,7 @@ class Note:
     created_at: datetime
     """When it was said or written."""
     updated_at: datetime | None
-    """When its text was last changed here; None if it never was."""
+    """When its text or title was last changed here; None if it never was."""
     profile: str
     """How it is cut into chunks: memo or document."""
     text: str
@@ -65,3 +93,48 @@ class NotesFound:
 
     hits: tuple[NoteHit, ...] = ()
     degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NotesAdded:
+    """What became of many notes. ``ids`` are those of the notes that are kept."""
+
+    ids: tuple[int, ...] = ()
+    failed: Mapping[int, str] = field(default_factory=dict)
+    """Why others were not kept, by their place among those given, from 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class NoteUse:
+    """How often the chunks of a note were found by searches, and how often they were read."""
+
+    note_id: int
+    type: str
+    title: str | None
+    matches: int
+    reads: int
+
+
+@dataclass(frozen=True, slots=True)
+class NoteCounts:
+    """The size and the use of some notes."""
+
+    notes: int = 0
+    chunks: int = 0
+    matches: int = 0
+    reads: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotesReport:
+    """Figures about the notes of an app."""
+
+    types: Mapping[str, NoteCounts]
+    """By the type of note."""
+    unread: tuple[NoteUse, ...]
+    """Notes that searches found and nobody read, those with the most matches first."""
+    chunks_without_vector: int
+    waiting: int
+    """Notes whose vectors are to be made."""
+    failed: int
+    """Notes whose vectors could not be made; ``memchat jobs retry`` tries them again."""

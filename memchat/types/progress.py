@@ -20,6 +20,8 @@ class Progress:
     """Seconds of the current wait, as a service asked for."""
     unit: str = ""
     """What is counted, if it is not texts: MB."""
+    name: str = ""
+    """What is being done now, where it has a name: a file."""
 
     @property
     def past(self) -> int:

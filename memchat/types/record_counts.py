@@ -14,6 +14,7 @@ def counted_records(records: Mapping[str, int], *, session: str = "session") -> 
         "memory": ("memory", "memories"),
         "session": (session, f"{session}s"),
         "message": ("message", "messages"),
+        "note": ("note", "notes"),
     }
     numbers = [(records.get(kind, 0), *names) for kind, names in nouns.items()]
     told = [f"{n:,} {one if n == 1 else many}" for n, one, many in numbers if n]

@@ -50,6 +50,7 @@ class AppInfo:
     memory: bool
     memories: int
     sessions: int
+    notes: int
     created_at: datetime
 
 

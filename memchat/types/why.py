@@ -18,7 +18,7 @@ class Given:
     """As it was sent; without its words while it is being forgotten."""
     said_at: datetime | None = None
     session_id: int | None = None
-    """The conversation in which it was said; None if it was entered by hand."""
+    """The conversation in which it was said; None if it was entered by hand, or for a note."""
     since: str | None = None
     """What happened to it after the reply, in words; None if nothing did."""
     muted: bool = False

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from memchat import disk
 from memchat.errors import StoreError
+from memchat.vectors.selection import EVERYTHING, Selection
 
 # More threads gain nothing on a quiet machine and cost whole time slices on a busy one.
 faiss.omp_set_num_threads(1)
@@ -137,45 +138,45 @@ class Shard:
             self._quick.replace(ids, found, vectors)
 
     def search(
-        self, query: Vectors, limit: int, exclude: Sequence[int] = ()
+        self, query: Vectors, limit: int, selection: Selection = EVERYTHING
     ) -> list[tuple[int, float]]:
-        """The nearest (id, cosine) without ``exclude``, best first, of equal ones the oldest."""
+        """The nearest (id, cosine) of a selection, best first, of equal ones the oldest."""
         if limit < 1:
             return []
         if self._quick is not None:
-            near = self._quick.candidates(query, limit, exclude)
+            near = self._quick.candidates(query, limit, selection)
             found = list(self.scores(query, near).items())
         else:
-            found = self._widening(query, limit, exclude)
+            found = self._widening(query, limit, selection)
         found.sort(key=lambda hit: (-round(hit[1], 6), hit[0]))
         return found[:limit]
 
-    def candidates(self, query: Vectors, limit: int, exclude: Sequence[int] = ()) -> list[int]:
+    def candidates(
+        self, query: Vectors, limit: int, selection: Selection = EVERYTHING
+    ) -> list[int]:
         """The nearest of a coarse shard, with more than ``limit``, so that the exact ones are among
         them."""
-        found = self._widening(query, self.spared(limit), exclude)
+        found = self._widening(query, self.spared(limit), selection)
         return [i for i, _ in found]
 
     def _widening(
-        self, query: Vectors, limit: int, exclude: Sequence[int]
+        self, query: Vectors, limit: int, selection: Selection
     ) -> list[tuple[int, float]]:
         """The nearest, with all that tie with the last, as FAISS may cut a tie anywhere."""
         wide = limit + 1
+        selector = _selector(selection)
         while True:
-            found = self._nearest(query, min(wide, len(self)), exclude)
+            found = self._nearest(query, min(wide, len(self)), selector)
             if len(found) < wide or found[limit - 1][1] - found[-1][1] > _TIE:
                 return found
             wide *= 2
 
-    def _nearest(
-        self, query: Vectors, limit: int, exclude: Sequence[int]
-    ) -> list[tuple[int, float]]:
+    def _nearest(self, query: Vectors, limit: int, selector: Any) -> list[tuple[int, float]]:
         if not limit:
             return []
         parameters = None
-        if exclude:
-            chosen = faiss.IDSelectorBatch(np.asarray(exclude, np.int64))
-            parameters = faiss.SearchParameters(sel=faiss.IDSelectorNot(chosen))  # type: ignore[call-arg]
+        if selector is not None:
+            parameters = faiss.SearchParameters(sel=selector)  # type: ignore[call-arg]
         asked = query.reshape(1, -1)
         if self.largest is not None:  # the length of the query does not change the order
             asked = _bytes(asked, float(abs(query).max()))
@@ -252,6 +253,15 @@ class Shard:
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
         return shard
+
+
+def _selector(selection: Selection) -> Any:
+    """The selection as FAISS reads it; None for everything."""
+    if selection.everything:
+        return None
+    ids, chosen = selection.ids()
+    batch = faiss.IDSelectorBatch(np.asarray(ids, np.int64))
+    return batch if chosen else faiss.IDSelectorNot(batch)
 
 
 def _bytes(vectors: Vectors, largest: float) -> Vectors:

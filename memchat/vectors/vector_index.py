@@ -27,6 +27,7 @@ from memchat.store import embeddings, events, index_changes
 from memchat.store.embeddings import MemoryVectors
 from memchat.types import Service
 from memchat.vectors import blending
+from memchat.vectors.selection import EVERYTHING, Selection
 
 if TYPE_CHECKING:
     from memchat.vectors.shard import Shard, Vectors
@@ -42,7 +43,9 @@ SAVE_FROM = 5_000
 QUICK_FROM = 4_000
 """Rows from which a shard has a coarse copy that is searched first."""
 COARSE_FROM = 20_000
-"""Memories from which a shard is coarse itself; its hits are scored again from the rows."""
+"""Rows from which a shard is coarse itself; its hits are scored again from the rows."""
+_COARSE_KINDS: tuple[Kind, ...] = ("memories", "chunks")
+"""Those that may be. The vectors of turns are blended, and no row holds them."""
 ROOM_BYTES = 512 * 1024 * 1024
 
 
@@ -66,11 +69,11 @@ class VectorIndex:
         app_ids: Sequence[int],
         query: Vectors,
         limit: int,
-        exclude: Sequence[int] = (),
+        selection: Selection = EVERYTHING,
         kind: Kind = "memories",
         newest: Mapping[int, int] | None = None,
     ) -> list[tuple[int, float]]:
-        """The nearest (id, cosine) of these scope rows, best first.
+        """The nearest (id, cosine) of a selection in these scope rows, best first.
 
         ``newest`` has the results of ``latest`` in this transaction, where they are known.
         """
@@ -81,10 +84,10 @@ class VectorIndex:
             for app_id in app_ids:
                 shard = self._current(tx, kind, app_id, newest)
                 if shard.coarse:
-                    near = shard.candidates(query, limit, exclude)
-                    found += self._exact(tx, app_id, query, near).items()
+                    near = shard.candidates(query, limit, selection)
+                    found += self._exact(tx, kind, app_id, query, near).items()
                 else:
-                    found += shard.search(query, limit, exclude)
+                    found += shard.search(query, limit, selection)
         return sorted(found, key=lambda hit: (-round(hit[1], 6), hit[0]))[:limit]
 
     def scores(
@@ -104,19 +107,19 @@ class VectorIndex:
             for app_id in app_ids:
                 shard = self._current(tx, kind, app_id, newest)
                 found |= (
-                    self._exact(tx, app_id, query, ids)
+                    self._exact(tx, kind, app_id, query, ids)
                     if shard.coarse
                     else shard.scores(query, ids)
                 )
         return found
 
     def _exact(
-        self, tx: Connection, app_id: int, query: Vectors, ids: Sequence[int]
+        self, tx: Connection, kind: Kind, app_id: int, query: Vectors, ids: Sequence[int]
     ) -> dict[int, float]:
-        """The cosine of those memories that have a vector, from the rows."""
+        """The cosine of those of ``ids`` that have a vector, from the rows."""
         if not ids:
             return {}
-        found, vectors, _ = embeddings.of_memories(tx, self.service_id, app_id, ids)
+        found, vectors, _ = self._read(tx, kind, app_id, ids)
         return dict(zip(found, (vectors @ query).tolist(), strict=True)) if found else {}
 
     def waiting(
@@ -200,7 +203,7 @@ class VectorIndex:
         if shard.seq < newest:
             changed = _changed(tx, kind, app_id, shard.seq) if shard.seq else None
             rows = self._read(tx, kind, app_id, changed)
-            if changed is None and kind == "memories" and len(rows.ids) >= COARSE_FROM:
+            if changed is None and kind in _COARSE_KINDS and len(rows.ids) >= COARSE_FROM:
                 largest = max(rows.vectors.max(), -rows.vectors.min())
                 shard = self._empty(largest=float(largest))
             shard.replace(changed or [], rows.ids, rows.vectors)

@@ -17,10 +17,12 @@ from tests.support.paths import ROOT
 NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
 ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
-Elsewhere Embedder EmbeddingState Event Evidence Exported ExtractionError FetchedModel Finding
-Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage
-MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
-MigrationResult NotFound Page Place PluginInfo Progress PromptContext ProviderError Question
+Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError
+FetchedModel FileChange FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem
+InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
+MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NewNote NotFound Note
+NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound
+NotesReport Page Place PluginInfo Progress PromptContext ProviderError Question ReadingPlan
 Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError Scope ScopeError
 SecretError Service ServiceError ServiceInfo Services Session Sessions Settings StoreError
 StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
@@ -64,6 +66,7 @@ User
     memory_switch(*, all_apps: bool = False) -> MemorySwitch
     mend(findings: Iterable[Finding]) -> Changed
     mentions -> Mentions
+    notes -> Notes
     scope -> Scope
     search(query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled
     sessions -> Sessions
@@ -104,6 +107,7 @@ Sessions
     first_words(session_ids: Sequence[int]) -> Mapping[int, str]
     found_words(query: str, session_ids: Sequence[int]) -> Mapping[int, Message]
     get(session_id: int) -> Session
+    keep_as_note(message_id: int, *, title: str | None = None) -> Note
     learned(session_id: int) -> Mapping[int, Sequence[Change]]
     list(query: str = '', *, limit: int = 50, cursor: str | None = None) -> Page[Session]
     long_messages(session_id: int) -> Sequence[LongMessage]
@@ -117,6 +121,26 @@ Sessions
     unlearn(message_id: int, *, memory_id: int | None = None) -> Undone
     unmute(memory_id: int, session_id: int) -> Memory
     why(message_id: int | None = None) -> Why
+Notes
+    add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
+        None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id: int |
+        None = None, parent_id: int | None = None, wait: bool = True) -> Note | None
+    add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
+        wait: bool = True) -> NotesAdded
+    ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
+        datetime | None = None, until: datetime | None = None, on_progress:
+        Callable[[Progress], None] | None = None) -> NotesAnswer
+    delete(note_id: int) -> Changed
+    get(note_id: int) -> Note
+    list(*, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]
+    mark_as_read(chunk_ids: Sequence[int]) -> Changed
+    reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
+    report(*, top: int = 20) -> NotesReport
+    search(query: str, *, limit: int = 10, type: str | None = None, pair_id: int | None = None,
+        parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
+        None, min_score: float | None = None, include_text: bool = False, mode: str | None =
+        None) -> NotesFound
+    update(note_id: int, *, text: str | None = None, title: str | None = None) -> Note
 Inbox
     accept(item_id: int, *, value: str | None = None) -> Memory
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered

@@ -215,6 +215,42 @@ def test_a_backup_that_holds_a_forgotten_memory_or_message_is_known(
     }
 
 
+def test_a_backup_that_holds_a_deleted_note_is_known(open_store: Opener) -> None:
+    mc = open_store()
+    ana = mc.user("ana")
+    note = ana.notes.add("The marketing budget is forty.")
+    made = mc.backups.create()
+    ana.notes.update(note.id, text="The marketing budget is fifty.")
+    assert mc.backups.perhaps_forgotten() == []  # an edit deletes no note
+    ana.notes.delete(note.id)
+    assert mc.backups.perhaps_forgotten() == [made.file]
+    ana.notes.add("Another.")
+    assert mc.backups.perhaps_forgotten() == [made.file]
+    assert mc.backups.plan_restore(made.file).notes == 1
+
+
+def test_notes_come_back_with_a_backup(open_store: Opener) -> None:
+    mc = open_store()
+    note = mc.user("ana").notes.add("The marketing budget is forty.")
+    made = mc.backups.create()
+    mc.user("ana").notes.delete(note.id)
+    mc.close()
+    Backups(mc.settings.home).restore(made.file, keep_present=False)
+    ana = open_store().user("ana")
+    assert ana.notes.search("budget").hits[0].note_id == note.id
+
+
+def test_a_backup_of_before_there_were_notes_is_compared_with_them(open_store: Opener) -> None:
+    mc = open_store()
+    home = mc.settings.home
+    mc.user("ana").notes.add("The marketing budget is forty.")
+    old = home / "memchat.db.0001.bak"
+    old.write_bytes(lzma.decompress(OLDEST.read_bytes()))
+    assert mc.backups.plan_restore(old).notes == 1
+    (found,) = mc.backups.list()
+    assert found.holds_forgotten is True  # it has a memory that is not here
+
+
 def test_forgetting_in_a_chat_says_that_a_backup_holds_the_words(
     closed: Path, open_store: Opener
 ) -> None:

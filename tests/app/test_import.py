@@ -91,7 +91,7 @@ def test_jobs_make_the_search_texts_of_conversations_after_the_import(file, mc) 
     with private.database(mc).read() as tx:
         assert unembedded.sessions_to_index(tx)
     assert ana.search("asthma").hits[0].kind == "message"  # found by its words
-    mc.jobs.run(user="ana", kinds=["embed", "index"])
+    mc.jobs.run(user="ana", kinds=["embed", "index", "note"])
     with private.database(mc).read() as tx:
         assert unembedded.sessions_to_index(tx) == []
     assert mc.repair() == []
@@ -268,7 +268,7 @@ def test_what_was_forgotten_here_is_blanked_where_a_conversation_goes_on(
         ("", "is no export of memchat"),
         ("# A page\n", "is no export of memchat"),
         ('{"record": "app"}\n', "is no export of memchat"),
-        ('{"record":"header","format":"memchat export","version":2}\n', "upgrade memchat"),
+        ('{"record":"header","format":"memchat export","version":3}\n', "upgrade memchat"),
         ('{"record":"header","format":"memchat export","version":"1"}\n', "is no export"),
         ("[" * 100_000, "is no export of memchat"),
     ],

@@ -12,6 +12,7 @@ WORDS = st.sampled_from(["amber", "birch", "cedar", "dune", "ember", "fjord", "g
 STEP = st.one_of(
     st.tuples(st.just("enter"), st.sampled_from(["city", "boat", "tea"]), WORDS, st.booleans()),
     st.tuples(st.just("say"), st.sampled_from(["city", "hobby"]), WORDS, st.booleans()),
+    st.tuples(st.just("note"), st.sampled_from(["memo", "file"]), WORDS, st.booleans()),
     st.tuples(st.just("edit"), st.just(""), WORDS, st.just(False)),
     st.tuples(st.just("forget"), st.just(""), WORDS, st.just(False)),
     st.tuples(st.just("drop session"), st.just(""), WORDS, st.booleans()),
@@ -30,10 +31,14 @@ def do(person, extract_model, step) -> None:
         extract_model.replies.append(answer(fact(said, key, word), title=word))
         person.add(said, wait=flag)
         extract_model.replies.clear()
+    elif verb == "note":
+        person.notes.add(f"{word} of the {key}", type=key, external_id=key if flag else word)
     elif verb == "drop session" and talks:
         person.sessions.delete(talks[-1].id, keep_memories=flag)
     elif verb == "forget" and held:
         person.memories.delete(held[0].id)
+        for note in person.notes.list(limit=1):
+            person.notes.delete(note.id)
     elif verb == "edit" and word not in {m.value for m in person.memories.list(status="all")}:
         for memory in held[-1:]:
             person.memories.update(memory.id, value=word)

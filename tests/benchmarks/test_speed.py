@@ -28,13 +28,12 @@ def test_the_same_seed_makes_the_same_data(tmp_path: Path) -> None:
     assert np.allclose(np.linalg.norm(vectors, axis=1), 1, atol=1e-5)
 
 
-def test_exactness_counts_only_whole_lists(tmp_path: Path) -> None:
+def test_recall_counts_the_nearest_rows_that_were_found(tmp_path: Path) -> None:
     given = Data(data.make(tmp_path, Size(200, 1), 7))
     best = np.argsort(-(given.vectors[:200] @ given.question_vectors[0]))
     right = best[:10].tolist()
-    assert measure.exact_share(given, 200, [0], [right]) == 1
-    assert measure.exact_share(given, 200, [0], [[*right[:9], int(best[60])]]) == 0
-    assert measure.exact_share(given, 200, [0], [right[:9]]) == 0
+    found = [right, [*right[:9], int(best[60])], right[:9], [right[0]] * 10]
+    assert measure.recalls(given, 200, [0] * 4, found) == pytest.approx([1, 0.9, 0.9, 0.1])
 
 
 def test_memchat_alone_gives_the_whole_table(
@@ -59,6 +58,19 @@ def test_memchat_alone_gives_the_whole_table(
     assert len(seen["search"]) == measure.A_ROUND
     assert len(seen["add"]) == len(seen["delete"]) == measure.WRITES_A_ROUND
     assert "<polyline" in drawn.read_text()
+
+
+@pytest.mark.parametrize("size", ["120/1", "120/4"])
+def test_notes_are_searched_with_and_without_a_filter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: str
+) -> None:
+    told = tmp_path / "seen.json"
+    small = ["--note-sizes", size, "--peers", "none", "--rounds", "1", "--work", str(tmp_path)]
+    assert bench.main([*small, "--json", str(told)]) == 0
+    assert capsys.readouterr().out.startswith(f"{size}: 120 notes of {size[4:]} types\n")
+    (seen,) = json.loads(told.read_text())["seen"]
+    assert seen["recall"] == 1.0 and seen["returned"] > 9
+    assert len(seen["add"]) == len(seen["delete"]) == measure.WRITES_A_ROUND
 
 
 def test_a_peer_that_cannot_be_installed_is_named_with_the_reason(

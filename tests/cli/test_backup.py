@@ -76,7 +76,7 @@ def test_restoring_shows_what_is_lost_and_asks(run: Run, backup: Path, typed) ->
     typed("no\n")
     refused = run("restore", str(backup))
     assert refused.code == 2 and values(run) == {"Porto", "bees"}
-    assert "2 memories, 0 sessions, 0 messages, 0 open inbox items" in refused.err
+    assert "2 memories, 0 sessions, 0 messages, 0 open inbox items, 0 notes" in refused.err
     assert "forgotten or deleted since the backup was made comes back" in refused.err
     typed("y\n")
     done = run("restore", str(backup))

@@ -42,6 +42,10 @@ WRITERS = {
     "memories restore": "1",
     "memories pin": "1",
     "memories clear": "--yes",
+    "notes add": "--text 'The boiler is old.'",
+    "notes edit": "1 --title Home",
+    "notes delete": "1 --yes",
+    "notes reindex": "",
     "sessions keep": "1",
     "sessions end": "1",
     "sessions read-all": "1",
@@ -67,6 +71,11 @@ READERS = {
     "memories list": "",
     "memories show": "1",
     "memories history": "1",
+    "notes list": "",
+    "notes show": "1",
+    "notes search": "train",
+    "notes ask": "train",
+    "notes report": "",
     "sessions list": "",
     "sessions show": "1",
     "apps list": "",
@@ -107,7 +116,11 @@ def told(
 def kept(told: Run) -> list[tuple[object, object]]:
     done = told("memories", "list", "--json")
     assert done.code == 0, done.err
-    return [(memory["key"], memory["value"]) for memory in done.json]
+    shown = told("notes", "list", "--json")
+    assert shown.code == 0, shown.err
+    return [(memory["key"], memory["value"]) for memory in done.json] + [
+        (note["id"], note["title"]) for note in shown.json
+    ]
 
 
 def test_every_command_is_walked_here() -> None:
@@ -120,6 +133,7 @@ def test_every_command_names_a_full_disk_and_loses_nothing(
 ) -> None:
     assert told("memories", "add", "profile", "city", "Porto").code == 0
     assert told("memories", "add", "fact", "deadline", "22 May").code == 0
+    assert told("notes", "add", "--text", "The train leaves at nine.").code == 0
     before = kept(told)
     copy = tmp_path / "copy"
     shutil.copytree(tiny.home, copy)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from memchat import MemChat
@@ -132,3 +135,34 @@ def test_on_a_terminal_the_person_chooses(
     terminal.leave()
     assert terminal.exit_code == 0
     assert said() == left
+
+
+def with_note(run: Run) -> str:
+    with MemChat() as mc:
+        mc.user("ana").notes.add("Quokkaland wants the boxes earlier.", title="Minutes")
+    return add(run, "profile", "employer", "Quokkaland Ltd")
+
+
+def notes() -> list[str | None]:
+    with MemChat() as mc:
+        return [note.title for note in mc.user("ana").notes.list()]
+
+
+def test_a_note_is_named_and_stays_even_everywhere(run: Run) -> None:
+    done = run("memories", "delete", with_note(run), "--everywhere", "--yes")
+    assert "still spoken of elsewhere: 1 note" in done.err and "blanked with it" not in done.err
+    assert "note 1: “Minutes: ··········" in done.err and "notes delete ID" in done.err
+    assert notes() == ["Minutes"]
+
+
+@pytest.mark.parametrize("answer, left", [("y\n", ["Minutes"]), ("show\n1\n", [])])
+def test_on_a_terminal_a_note_is_deleted_only_by_its_number(
+    run: Run, monkeypatch: pytest.MonkeyPatch, answer: str, left: list[str]
+) -> None:
+    number = with_note(run)
+    typed = io.StringIO(f"y\n{answer}")
+    typed.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stdin", typed)
+    done = run("memories", "delete", number)
+    assert "A note stays, unless you choose its number" in done.err
+    assert notes() == left

@@ -22,7 +22,7 @@ from memchat import MemChat
 from memchat.cli import log, tables
 from memchat.cli.options import settings
 from memchat.cli.system import VARIABLES
-from memchat.cli.text_width import shorten, width
+from memchat.cli.text_width import shorten, width, wrap
 from tests.support.cli import Run, add, commands
 from tests.support.paths import ROOT
 
@@ -61,6 +61,10 @@ def test_json_holds_no_character_that_drives_a_terminal_or_cannot_be_seen(
         "memories show 1",
         "memories history 1",
         "recall tea",
+        "notes list",
+        "notes show 1",
+        "notes search tea",
+        "notes ask tea",
         "sessions list",
         "sessions show 1",
         "inbox list",
@@ -72,6 +76,7 @@ def test_no_command_prints_stored_control_characters(run: Run, home: Path, comma
     with MemChat(home) as mc:
         ana = mc.user("ana")
         ana.memories.add("preference", f"drink{WILD}", f"tea{WILD}")
+        ana.notes.add(f"tea{WILD}", title=f"drink{WILD}")
         ana.chat().send(f"tea {WILD}").read()
     for options in ([], ["--json"]):
         done = run(*command.split(), *options)
@@ -123,6 +128,18 @@ def test_a_table_fits_the_terminal_it_is_made_for(headings: tuple[str, ...], col
     assert sum("…" in line for line in lines) >= len(rows)
 
 
+@given(st.text(max_size=200), st.integers(min_value=2, max_value=60))
+def test_a_wrapped_line_loses_nothing_but_spaces_and_fits(text: str, columns: int) -> None:
+    lines = wrap(text, columns)
+    assert max(map(width, lines)) <= columns
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_words_are_wrapped_whole_where_they_fit() -> None:
+    assert wrap("  the old green boat", 10) == ["  the old", "green boat"]
+    assert wrap("言葉言葉言葉 a", 8) == ["言葉言葉", "言葉 a"]
+
+
 def test_the_widest_column_is_shortened_first_and_dates_stay_whole() -> None:
     row = (1, "word " * 60, "2026-11-22 10:00", "")
     (_, line) = tables.table(("id", "value", "said", "until"), [row], columns=50)
@@ -150,12 +167,15 @@ def test_no_list_runs_over_the_terminal(
     with MemChat(home) as mc:
         ana = mc.user("ana", app="kitchen")
         ana.memories.add("preference", "favourite_drink_in_the_morning", f"green tea {'言葉' * 60}")
+        ana.notes.add(f"green tea {'言葉' * 200}", title=f"green tea {'very often ' * 15}")
+        ana.notes.add(f"green tea {'שלום ' * 60}")
         with ana.chat() as chat:
             chat.send(f"I drink green tea {'very often ' * 20}").read()
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     app = ("--app", "kitchen")
-    for command in ("memories list", "sessions list", "inbox list", "recall tea", "jobs status"):
+    lists = ("memories list", "sessions list", "inbox list", "recall tea", "jobs status")
+    for command in (*lists, "notes list", "notes search tea --scores"):
         done = run(*command.split(), *app)
         assert done.code == 0, done.err
         assert max(map(width, done.out.splitlines()), default=0) <= columns, command

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from memchat.errors import InputError
+from memchat.errors import InputError, ServiceError
 from memchat.notes.profile import DOCUMENT, MEMO, Profile, effective_profile
 from memchat.types import Service
 
@@ -29,16 +31,11 @@ def test_the_defaults_shrink_to_what_the_service_takes(default, service, expecte
     assert effective_profile(default, service) == expected
 
 
-def test_a_size_that_was_asked_for_is_used_as_it_is():
-    assert effective_profile(MEMO, LARGE, max_tokens=8_191) == Profile(8_191, 50)
-    assert effective_profile(MEMO, LARGE, overlap_tokens=0) == Profile(500, 0)
-
-
 def test_a_size_above_what_the_model_reads_is_refused_and_both_are_named():
-    with pytest.raises(InputError, match=r"9000 tokens .* 8191 tokens that openai/"):
-        effective_profile(DOCUMENT, LARGE, max_tokens=9_000)
+    with pytest.raises(ServiceError, match=r"9000, but openai/text-embedding-3-small reads 8191"):
+        replace(LARGE, chunking_max_tokens=9_000)
 
 
 def test_an_overlap_as_long_as_a_chunk_is_refused_and_both_are_named():
     with pytest.raises(InputError, match=r"overlap of 300 .* 256"):
-        effective_profile(MEMO, SMALL, overlap_tokens=300)
+        Profile(256, 300)

@@ -117,6 +117,28 @@ def test_a_session_kept_under_its_plain_name_is_still_known_and_the_name_is_gone
     assert "Zanzibar" not in name
 
 
+def test_a_row_of_a_note_that_no_version_wrote_does_not_stop_the_upgrade(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(lzma.decompress(STORES[-1].read_bytes()))
+    with closing(sqlite3.connect(tmp_path / FILE)) as db, db:
+        (app_id,) = db.execute("SELECT id FROM apps WHERE name = 'default'").fetchone()
+        db.execute(
+            "INSERT INTO sources (id, app_id, type, external_id, title)"
+            " VALUES (5, ?, 'memo', '7', 'Budget')",
+            (app_id,),
+        )
+        db.execute(
+            "INSERT INTO chunks (hash, source_type, source_id, offset, size)"
+            " VALUES ('', 'memo', 5, 0, 9)"
+        )
+    with MemChat(settings=Settings(tmp_path), embedder=HashEmbedder()) as mc:
+        notes = mc.user("ana").notes
+        assert [(n.id, n.external_id, n.title, n.chunks) for n in notes.list()] == [
+            (5, 7, "Budget", 0)  # its chunks had no text
+        ]
+        notes.delete(5)
+        assert notes.add("The budget is forty.").id == 6
+
+
 def test_a_migration_that_landed_is_never_edited() -> None:
     scripts = sorted((migrate.SCRIPTS / "versions").glob("0*.py"))
     now = {path.name: hashlib.sha256(path.read_bytes()).hexdigest()[:16] for path in scripts}

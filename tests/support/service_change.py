@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from memchat import MemChat
 from memchat.memory.embedding import migration
 from memchat.memory.embedding.services import EmbeddingServices
+from memchat.notes.fitting import NoteFitting
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.types import Hit, Usage
 from tests.support import private
@@ -58,7 +60,9 @@ class Between(HashEmbedder):
 def migrate(mc: MemChat, embedder: HashEmbedder, **how: Any) -> migration.MigrationResult:
     """As ``mc.migrate``, with an embedder of the test's own."""
     how.setdefault("tell", lambda progress: None)
-    switch = EmbeddingServices(private.database(mc), mc.settings, lambda: mc.now, embedder)
+    database, clock = private.database(mc), lambda: mc.now
+    fitting = partial(NoteFitting, database, clock)
+    switch = EmbeddingServices(database, mc.settings, clock, embedder, fitting)
     return switch.migrate(None, dimensions=None, max_tokens=None, **how)
 
 

@@ -17,6 +17,7 @@ from memchat.testing import FakeClock, ScriptedModel
 from tests.support.answers import answer, fact
 from tests.support.store import NOON, WAIT
 
+MEMO = "The marketing budget is forty thousand. John wants it on Friday."
 Record = dict[str, Any]
 
 
@@ -60,6 +61,9 @@ def fill(mc: MemChat, clock: FakeClock, extract_model: ScriptedModel) -> User:
     work.memories.add("fact", "desk", "by the window")
     work.set_memory(False)
     clock.advance(seconds=60)
+    ana.notes.add(MEMO, title="Budget", external_id=7, pair_id=5, created_at=clock())
+    ana.notes.search("marketing budget")
+    work.notes.add("# Rules\n\nDoors close at six.", type="file", external_id="rules.md")
     ana.add("I have not been read yet", wait=False)
     return ana
 

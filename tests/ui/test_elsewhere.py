@@ -72,3 +72,20 @@ def test_left_alone_it_stays_and_is_spoken_of_no_more(mc: MemChat) -> None:
     press(at, "elsewhere-leave")
     assert "It is also spoken of" not in text(at)
     assert said(mc) == [*LINES]
+
+
+def test_a_note_stays_unless_it_is_ticked(mc: MemChat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forgetting, "UNDO_SECONDS", 0.5)
+    ana = mc.user(**ANA)
+    ana.notes.add("Quokkaland wants the boxes earlier.", title="Minutes")
+    number = ana.memories.add("profile", "employer", "Quokkaland Ltd").id
+    at = app("memories")
+    press(at, f"forget-{number}")
+    assert "It is also spoken of elsewhere: 1 note." in text(at)
+    assert at.button(key="elsewhere-blank").disabled
+    press(at, "elsewhere-show")
+    (box,) = [box for box in at.checkbox if "Note" in box.label]
+    assert not box.value
+    box.check().run()
+    press(at, "elsewhere-blank")
+    until(at, lambda: ana.notes.list() == [])

@@ -76,3 +76,24 @@ def test_an_incognito_paste_is_not_asked_about(mc: MemChat) -> None:
     at.chat_input[0].set_value(long_text()).run()
     until(at, lambda: buttons(at, "retry"))
     assert buttons(at, "whole-") and ASKED not in text(at)
+
+
+def test_a_long_paste_is_kept_as_a_note_and_not_read(mc: MemChat) -> None:
+    at = app()
+    at.chat_input[0].set_value(long_text()).run()
+    until(at, lambda: buttons(at, "keep-note-"))
+    press(at, buttons(at, "keep-note-")[0])
+    (note,) = mc.user(**ANA).notes.list()
+    assert f"Kept as the note “{note.title}”" in text(at).replace("\\", "")
+    assert ASKED not in text(at) and buttons(at, "keep-note-") == []
+    assert mc.user(**ANA).notes.get(note.id).text == long_text()
+
+
+def test_a_short_message_and_an_incognito_one_are_not_offered_to_be_kept(mc: MemChat) -> None:
+    at = app()
+    say(at, "Hello.")
+    assert buttons(at, "keep-note-") == []
+    press(at, "new-incognito")
+    at.chat_input[0].set_value("Some word of the day. " * 160).run()
+    until(at, lambda: buttons(at, "redo-"))
+    assert buttons(at, "keep-note-") == []

@@ -34,6 +34,16 @@ def test_the_switches_in_settings_are_kept_and_lead_to_the_memories(mc: MemChat)
     assert not mc.user(**ANA).memory_switch().on
 
 
+def test_notes_in_chats_are_switched_off_and_on_in_the_settings_file(mc: MemChat) -> None:
+    file = mc.settings.home / "settings.toml"
+    at = app("settings")
+    at.toggle(key="notes in chats").set_value(False).run()
+    assert 'MEMCHAT_RECALL_NOTES = "off"' in file.read_text("utf-8")
+    assert not at.toggle(key="notes in chats").value
+    at.toggle(key="notes in chats").set_value(True).run()
+    assert 'MEMCHAT_RECALL_NOTES = "on"' in file.read_text("utf-8")
+
+
 def test_wiping_everything_wants_the_name_typed_and_leaves_others_alone(mc: MemChat) -> None:
     ana = mc.user(**ANA)
     bob = mc.user("bob")

@@ -34,3 +34,13 @@ def test_a_fact_is_forgotten_from_the_receipt_and_brought_back(mc: MemChat) -> N
     at.run()
     press(at, buttons(at, "undo-")[-1])
     assert [m.value for m in ana.memories.list()] == ["Lisbon"]
+
+
+def test_a_passage_of_a_note_is_shown_as_such_and_offers_no_change(mc: MemChat) -> None:
+    mc.user(**ANA).notes.add("The tiler wants 89 for the grey slate.", title="Kitchen floor")
+    at = app()
+    say(at, "What does the tiler want for the grey slate?")
+    assert "Your note “Kitchen floor”" in text(at)
+    press(at, buttons(at, "why-")[0])
+    assert "The tiler wants 89" in text(at) and "from your notes" in text(at)
+    assert buttons(at, "mute-") == buttons(at, "forget-") == []

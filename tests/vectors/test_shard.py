@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memchat.store import apps, memories, memory_changes
 from memchat.store.database import Database
 from memchat.vectors import vector_index as index_module
+from memchat.vectors.selection import Selection
 from memchat.vectors.shard import Shard
 from tests.support import private
 from tests.support.vectors import ANA, BY_HAND, DIMENSIONS, app_id, by_hand, keep, opened, vector
@@ -27,17 +28,19 @@ FEW = st.sampled_from([[0.25] * 16, [-0.25] * 16, [0.25, -0.25] * 8, [0.25] * 8 
     EXACT | FEW,
     st.integers(0, 45),
     st.sets(st.integers(1, 40), max_size=5),
+    st.none() | st.sets(st.integers(1, 45), max_size=30),
     st.randoms(use_true_random=False),
 )
-def test_a_search_is_brute_force_to_the_last_tie(rows, asked, limit, exclude, random) -> None:
+def test_a_search_is_brute_force_to_the_last_tie(rows, asked, limit, without, only, random) -> None:
     vectors = np.array(rows, np.float32).reshape(len(rows), DIMENSIONS)
     query = np.array(asked, np.float32)
     ids = list(range(1, len(rows) + 1))
     random.shuffle(ids)
     shard = Shard(DIMENSIONS)
     shard.replace([], ids, vectors)
-    found = shard.search(query, limit, sorted(exclude))
-    assert found == by_hand(ids, vectors, query, limit, exclude)
+    found = shard.search(query, limit, Selection(only, without))
+    left_out = without if only is None else {i for i in ids if i in without or i not in only}
+    assert found == by_hand(ids, vectors, query, limit, left_out)
     assert shard.scores(query, [*ids, 999]) == dict(by_hand(ids, vectors, query, len(ids)))
     assert len(shard) == len(rows) and shard.ids == set(ids)
 
@@ -80,7 +83,8 @@ def test_a_quickened_shard_finds_what_a_plain_one_does_through_every_change(
     assert len(quick) == len(plain) and quick.ids == plain.ids
     assert quick.nbytes > plain.nbytes
     for query in vectors[:5]:
-        assert quick.search(query, limit, kept[:3]) == plain.search(query, limit, kept[:3])
+        for some in (Selection(without=kept[:3]), Selection(range(0, 2 * count, 2), kept[:3])):
+            assert quick.search(query, limit, some) == plain.search(query, limit, some)
 
 
 @pytest.mark.parametrize(("spread", "outlier"), [(0.25, 0.0), (0.7, 0.0), (0.4, 0.65)])

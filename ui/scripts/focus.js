@@ -1,6 +1,6 @@
 // Where the keyboard is after a click that replaces what was clicked: in the editor that it opened,
 // or on the button that undoes it. Escape closes an editor of a message, Ctrl+Enter sends it, and a
-// page of a list begins at its top.
+// page of a list and a note begin at their top.
 (() => {
   if (window.memchatFocus) return;
   window.memchatFocus = true;
@@ -23,6 +23,8 @@
     [/st-key-decide-(\d+)/, id => `.st-key-decided-${id} input`],
     [/st-key-undo-\d+-([a-z]+-\d+)/, key => `.st-key-${key} button`],
     [/st-key-add(?![\w-])/, () => ".st-key-key-new input"],
+    [/st-key-(?:edit-note|notes-add)/, () => '[class*="st-key-draft-text-"] textarea'],
+    [/st-key-(?:save|leave)-note/, () => ".st-key-edit-note button, .st-key-notes-add button"],
   ];
   const MESSAGE = '[data-testid="stChatInputTextArea"]';
   let wanted = null;
@@ -55,7 +57,7 @@
   document.addEventListener("click", event => {
     const button = event.target.closest?.("button");
     if (!button) return;
-    if (button.closest(".st-key-next, .st-key-before")) {
+    if (button.closest('.st-key-next, .st-key-before, .st-key-all-notes, [class*="st-key-note-"]')) {
       document.querySelector(".stMain")?.scrollTo({ top: 0 });
     }
     closed(button);

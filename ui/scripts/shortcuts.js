@@ -10,6 +10,7 @@
   const LIST = ".st-key-keyboard button";
   const MESSAGE = '[data-testid="stChatInputTextArea"]';
   const MEMORIES = ".st-key-search-memories input";
+  const NOTES = ".st-key-notes-words input";
   const CHATS = ".st-key-search-chats input";
   const find = at => document.querySelector(at);
   let wanted = null;
@@ -41,7 +42,7 @@
   const KEYS = {
     n: () => { click(NEW); focus(MESSAGE); },
     s: () => {
-      if (find(MEMORIES)) return focus(MEMORIES);
+      for (const at of [MEMORIES, NOTES]) if (find(at)) return focus(at);
       click('[data-testid="stExpandSidebarButton"]'); // there while the sidebar is folded
       focus(CHATS);
     },
@@ -69,7 +70,7 @@
     event.preventDefault();
     act();
   });
-  const NAMED = [[NEW, "n"], [CHATS, "s"], [MEMORIES, "s"], [MESSAGE, "m"], [LIST, "?"]];
+  const NAMED = [[NEW, "n"], [CHATS, "s"], [MEMORIES, "s"], [NOTES, "s"], [MESSAGE, "m"], [LIST, "?"]];
   const name = () => {
     for (const [at, key] of NAMED) {
       const found = find(at);

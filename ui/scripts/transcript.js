@@ -1,5 +1,5 @@
 // Where the transcript stands: a message that is sent is scrolled to, a button leads down to the
-// latest turn, and a message that was looked for is landed on.
+// latest turn, and a message or a passage of a note that was looked for is landed on.
 (() => {
   if (window.memchatTranscript) return;
   window.memchatTranscript = true;
@@ -39,7 +39,8 @@
     if (marked) {
       marked.dataset.landed = "";
       stay();
-      const show = () => marked.scrollIntoView({ block: "center" });
+      const tall = marked.offsetHeight > innerHeight / 2;
+      const show = () => marked.scrollIntoView({ block: tall ? "start" : "center" });
       LANDING.forEach(after => landing.push(setTimeout(show, after)));
     }
     place();

@@ -88,6 +88,11 @@ def _tell(done: Imported) -> None:
         notes.append(f"Here already, and left as they are: {_told(done.known)}.")
     if done.forgotten:
         notes.append(f"Forgotten here, and left out: {_told({'memory': done.forgotten})}.")
+    if done.deleted_notes:
+        notes.append(f"Deleted here, and left out: {ui.plural(done.deleted_notes, 'note')}.")
+    if done.changed_notes:
+        changed = ui.plural(done.changed_notes, "note")
+        notes.append(f"Changed elsewhere later than here, and taken from there: {changed}.")
     if done.unread:
         notes.append(f"{ui.plural(done.unread, 'conversation')} will be read for memories.")
     notes += [f"Line {one.line} was refused: {one.reason}" for one in done.refused[:REFUSED_MOST]]

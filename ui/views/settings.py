@@ -8,9 +8,10 @@ from pathlib import Path
 import streamlit as st
 
 from memchat.config import Settings
+from memchat.config.settings import VARIABLES
 from ui import components as ui
 from ui import space
-from ui.settings import embedding, health, keys, models, transfer, wipe
+from ui.settings import choices, embedding, health, keys, models, transfer, wipe
 
 
 def page() -> None:
@@ -61,7 +62,31 @@ def _switches() -> None:
         f"In effect here: {ui.literal(off or 'memory is on')}. A chat of its own is left out with "
         "Incognito, when it begins."
     )
+    _notes_switch()
     st.page_link("views/memories.py", label="See what is remembered")
+
+
+def _notes_switch() -> None:
+    settings, name = ui.desk().mc.settings, "recall_notes"
+    fixed = choices.fixed_by(settings, name)
+    st.session_state["notes in chats"] = settings.recall_notes
+    st.toggle(
+        "Use my notes in chats",
+        key="notes in chats",
+        on_change=_set_notes,
+        disabled=fixed is not None,
+    )
+    st.caption(
+        ui.sentence(fixed)
+        if fixed
+        else "A reply is given the passages of your notes that fit the message, unless memory is "
+        "off. Questions on the Notes page use them always."
+    )
+
+
+def _set_notes() -> None:
+    on = "on" if st.session_state["notes in chats"] else "off"
+    ui.attempt(lambda: choices.write(ui.desk(), {VARIABLES["recall_notes"]: on}))
 
 
 def _user_switch() -> None:

@@ -37,7 +37,7 @@ class Chroma:
         found = self._rows.query(
             query_embeddings=[self._data.question_vectors[question]],
             n_results=10,
-            where={"user": self._data.asked[question]},
+            where={"user": self._data.asked[question]} if self._data.filtered else None,
         )
         return [int(i) for i in found["ids"][0]]
 

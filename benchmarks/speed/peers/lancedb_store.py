@@ -14,15 +14,6 @@ import pyarrow as pa
 from lancedb.index import FTS, BTree
 from serving import Data, serve
 
-SCHEMA = pa.schema(
-    {
-        "id": pa.int64(),
-        "user": pa.string(),
-        "text": pa.string(),
-        "vector": pa.list_(pa.float32(), 384),
-    }
-)
-
 
 class Lance:
     """One table."""
@@ -30,8 +21,16 @@ class Lance:
     def __init__(self, folder: Path, data: Data, kind: str) -> None:
         self._data = data
         self._hybrid = kind == "hybrid"
+        schema = pa.schema(
+            {
+                "id": pa.int64(),
+                "user": pa.string(),
+                "text": pa.string(),
+                "vector": pa.list_(pa.float32(), data.dimensions),
+            }
+        )
         self._table = lancedb.connect(folder / "lance").create_table(
-            "memories", schema=SCHEMA, exist_ok=True
+            "memories", schema=schema, exist_ok=True
         )
 
     def load(self, start: int, texts: list[str]) -> None:
@@ -49,13 +48,14 @@ class Lance:
 
     def search(self, question: int) -> list[int]:
         vector = self._data.question_vectors[question]
-        where = f"user = '{self._data.asked[question]}'"
         if self._hybrid:
             query = self._table.search(query_type="hybrid").vector(vector)
             query = query.text(self._data.questions[question])
         else:
             query = self._table.search(vector).distance_type("cosine")
-        found = query.where(where, prefilter=True).limit(10).to_list()
+        if self._data.filtered:
+            query = query.where(f"user = '{self._data.asked[question]}'", prefilter=True)
+        found = query.limit(10).to_list()
         return [row["id"] for row in found]
 
     def add(self, row: int, text: str) -> None:

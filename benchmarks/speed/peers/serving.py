@@ -31,11 +31,14 @@ class Data:
         rest = np.load(folder / "rest.npz")
         self.users = rest["users"]
         self.asked = [f"user{self.users[i]}" for i in rest["asked"]]
+        self.filtered = bool(rest["filtered"])
+        """Whether a question asks for the rows of one user or type alone."""
+        self.dimensions: int = self.vectors.shape[1]
         self.question_vectors = rest["questions"]
         self.questions: list[str] = json.loads((folder / "questions.json").read_text())
 
     def user(self, row: int) -> str:
-        """Whose row it is."""
+        """Whose row it is; of a note its type."""
         return f"user{self.users[row]}"
 
     def batches(self) -> Iterator[tuple[int, list[str]]]:
@@ -58,7 +61,7 @@ class Store(Protocol):
         """Put rows in, in bulk."""
 
     def search(self, question: int) -> list[int]:
-        """The ten best rows of the asker."""
+        """The ten best rows, of the asker where ``filtered``."""
 
     def add(self, row: int, text: str) -> None:
         """One row, as the public call does it, until it is on disk."""
@@ -73,9 +76,9 @@ def serve(make: Any) -> None:
     folder, data_folder = Path(sys.argv[1]), Path(sys.argv[2])
     data = Data(data_folder)
     folder.mkdir(parents=True, exist_ok=True)
-    started = time.perf_counter()
+    before, started = memory()["rss"], time.perf_counter()
     store = make(folder, data)
-    _say({"opened": time.perf_counter() - started})
+    _say({"opened": time.perf_counter() - started, "added": memory()["rss"] - before})
     for line in sys.stdin:
         command = json.loads(line)
         try:

@@ -25,7 +25,7 @@ class SqliteVec:
         user = "user text partition key" if kind == "partition" else "user text"
         self._db.execute(
             f"CREATE VIRTUAL TABLE IF NOT EXISTS v USING vec0(id integer primary key, {user}, "
-            "e float[384] distance_metric=cosine);"
+            f"e float[{data.dimensions}] distance_metric=cosine);"
             "CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, user TEXT, text TEXT)"
         )
 
@@ -41,10 +41,12 @@ class SqliteVec:
         self._db.execute("INSERT INTO t VALUES (?, ?, ?)", (row, user, text))
 
     def search(self, question: int) -> list[int]:
+        whose = (self._data.asked[question],) if self._data.filtered else ()
         rows = self._db.execute(
-            "WITH near AS (SELECT id, distance FROM v WHERE e MATCH ? AND user = ? AND k = 10) "
+            "WITH near AS (SELECT id, distance FROM v WHERE e MATCH ? AND k = 10"
+            f"{' AND user = ?' if whose else ''}) "
             "SELECT t.id, t.text FROM near JOIN t ON t.id = near.id ORDER BY distance",
-            (self._data.question_vectors[question].tobytes(), self._data.asked[question]),
+            (self._data.question_vectors[question].tobytes(), *whose),
         )
         return [row[0] for row in rows]
 

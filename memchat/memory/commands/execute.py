@@ -159,6 +159,9 @@ class Commands:
         done = replies.forgotten(len(gone), len(chosen))
         if gone and (backups := backup_files.perhaps_forgotten(self.database.home)):
             done += replies.still_in_backups(len(backups))
+        if left is not None:
+            done += replies.in_notes(left, self.settings.zone)
+            left = left.without_notes
         if left is None or not left.places:
             return done
         next_ = replace(choice, memories=tuple(gone), unread=(), elsewhere=left, home=home)

@@ -54,6 +54,7 @@ MORE_LISTED = "and {more} more: `memchat memories list` shows them all."
 FORGET_ONE = "Forget it for good? (yes or no)"
 FORGET_SOME = "Forget these {count} for good? (yes, no, or the numbers)"
 BLANK = "Blank all of these, too? (yes or no)"
+IN_NOTES = "It is also in {what}. A note stays as it is; `memchat notes delete ID` deletes it."
 HEADINGS = {"profile": "Profile", "preference": "Preferences", "fact": "Facts", "other": "Other"}
 
 
@@ -158,6 +159,19 @@ def ask_to_blank(choice: ForgetChoice, found: Elsewhere, zone: ZoneInfo) -> Code
         lines.append("Another memory would be forgotten as a whole.")
     lines.append(BLANK)
     return CodeReply("\n".join(lines), choice=choice)
+
+
+def in_notes(found: Elsewhere, zone: ZoneInfo) -> CodeReply:
+    """Which notes mention the forgotten memories, and what can be done; nothing where none does."""
+    if not found.notes:
+        return CodeReply()
+    named = [
+        f"the note {place.id} of {render.day(place.at, zone)} (“{place.text}”)"
+        for place in found.notes[:ALSO_MOST]
+    ]
+    if len(found.notes) > len(named):
+        named.append(f"{len(found.notes) - len(named)} more")
+    return CodeReply(IN_NOTES.format(what=", ".join(named)))
 
 
 def blanked(found: Elsewhere) -> CodeReply:

@@ -1,9 +1,10 @@
 """Changing the embedding service: its vectors are made first, beside those in use.
 
 Search goes on with the old vectors meanwhile, also for what is written now; those new rows are
-embedded before the change. Each batch is a transaction of its own, so a killed run loses at most
-two batches, and the next run goes on from there. The change itself is one row, in a transaction
-that has checked that no vector is missing.
+embedded before the change. Notes with chunks that the new service cannot read whole are cut anew.
+Each batch is a transaction of its own, so a killed run loses at most two batches, and the next run
+goes on from there. The change itself is one row, in a transaction that has checked that no vector
+is missing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from sqlalchemy import Connection
 
@@ -62,6 +63,18 @@ class MigrationResult:
     """None where a price is not known."""
 
 
+class FitsNotes(Protocol):
+    """Fits the notes of the store to the coming service."""
+
+    def run(self) -> None:
+        """Cut the notes anew whose chunks it cannot read whole."""
+        ...
+
+    def done(self, tx: Connection) -> bool:
+        """Whether it reads every chunk of the store whole."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class MigrationBatch:
     """Rows without a vector that are embedded together, and their texts by hash."""
@@ -82,6 +95,7 @@ class Migration:
         clock: Callable[[], datetime],
         embedder: Embedder,
         service_id: int,
+        fitting: FitsNotes,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._database = database
@@ -89,6 +103,7 @@ class Migration:
         self._clock = clock
         self._embedder = embedder
         self._service_id = service_id
+        self._fitting = fitting
         self._sleep = sleep
         self._owner = processes.new_owner()
         self._refused: set[str] = set()
@@ -109,6 +124,7 @@ class Migration:
             self._index()
             while not self._done.switched and idle < 2:
                 before = self._done.embedded
+                self._fitting.run()
                 self._pass(tell)
                 self._questions()
                 passes += 1
@@ -252,6 +268,8 @@ class Migration:
             self._still_wanted(tx)
             left = unembedded.count(tx, self._service_id)
             if left and (not last_pass or self._refused or left > BATCH):
+                return
+            if not self._fitting.done(tx):
                 return
             unembedded.enqueue_all(tx, self._service_id, self._clock())
             services.use(tx, self._service_id)

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 from memchat.config import Settings
 from memchat.config.model_defaults import embedding_name
 from memchat.errors import ConfigError, InputError, MemChatError, NotFound
-from memchat.memory.embedding.migration import Migration, MigrationResult
+from memchat.memory.embedding.migration import FitsNotes, Migration, MigrationResult
 from memchat.providers import factory, plugins
 from memchat.store import apps, embeddings, meta, services, unembedded
 from memchat.store.database import Database
@@ -23,6 +23,8 @@ from memchat.vectors import vector_index
 if TYPE_CHECKING:
     from memchat.providers import Embedder
 
+Fitting = Callable[["Embedder", "Embedder | None"], FitsNotes]
+"""Makes what fits the notes of the store to a coming service; given that, and the one in use."""
 REMOVED_AT_ONCE = 2_000
 """Vectors deleted in one transaction: other writers wait no longer than for these."""
 
@@ -36,12 +38,14 @@ class EmbeddingServices:
         settings: Settings,
         clock: Callable[[], datetime],
         given: Embedder | None,
+        fitting: Fitting,
     ) -> None:
         """``given`` is an embedder that the settings cannot name."""
         self._database = database
         self._settings = settings
         self._clock = clock
         self._given = given
+        self._fitting = fitting
 
     def infos(self) -> list[ServiceInfo]:
         """Every service of the store, in the order they came."""
@@ -96,7 +100,9 @@ class EmbeddingServices:
             if services.in_use(tx) == service_id:
                 return MigrationResult(embedder.service.name, None, switched=True)
             self._unlink(tx, service_id)  # a saved index lacks the vectors that are made now
-        run = Migration(self._database, self._settings, self._clock, embedder, service_id, sleep)
+        common = (self._database, self._settings, self._clock)
+        fitting = self._fitting(embedder, self._embedder_in_use())
+        run = Migration(*common, embedder, service_id, fitting, sleep)
         try:
             return run.run(tell)
         except MemChatError:
@@ -174,6 +180,18 @@ class EmbeddingServices:
         if found is None:
             raise ConfigError(f"there is nothing to change to: {why_not}")
         return found
+
+    def _embedder_in_use(self) -> Embedder | None:
+        """What makes the vectors of the service in use; None where there is none, or it cannot be
+        asked."""
+        with self._database.read() as tx:
+            in_use = services.in_use(tx)
+            stored = services.get(tx, in_use) if in_use is not None else None
+        if stored is None:
+            return None
+        if self._given is not None and self._given.service.same_space(stored):
+            return self._given
+        return factory.embedder_for(self._settings, stored)[0]
 
     def _named(self, name: str | None, dimensions: int | None, max_tokens: int | None) -> Settings:
         """The settings with this model; their sizes are for the model that they name."""

@@ -3,7 +3,7 @@
 They are found before the memory is forgotten, while its words are known: messages by the keyword
 index, everything else by reading it. The same word may mean something else there, so the user
 chooses. In messages, titles and summaries the words are blanked; another memory with them is
-forgotten; inbox items and refusals are removed.
+forgotten; inbox items and refusals are removed; a note is deleted as a whole.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from memchat.store import (
     memories,
     mentions,
     messages,
+    notes,
     prompts,
     raw_sql,
     refusals,
@@ -74,6 +75,7 @@ class _Search:
         yield from self._messages()
         yield from self._descriptions()
         yield from self._memories()
+        yield from self._notes()
         yield from self._proposals("inbox", mentions.inbox_texts(self.tx, self.app_ids))
         yield from self._proposals("refusal", mentions.refusal_texts(self.tx, self.app_ids))
 
@@ -110,6 +112,20 @@ class _Search:
         for memory_id, spans in self.identifying.spans(said).items():
             shown = _excerpt(said[memory_id], spans)
             yield Place("memory", memory_id, None, there[memory_id].said_at, shown)
+
+    def _notes(self) -> Iterator[Place]:
+        ids: set[int] = set()
+        for group in self.identifying.groups:
+            ids |= keywords.rows_holding_all(self.tx, "chunks", self.app_ids, group)
+        rows = {row[0]: row for row in mentions.note_texts(self.tx, ids)}
+        titles = self.identifying.spans({i: row[1] for i, row in rows.items()})
+        texts = self.identifying.spans({i: row[2] for i, row in rows.items()})
+        for note_id in sorted(titles.keys() | texts.keys()):
+            _, title, content, at = rows[note_id]
+            shown = f"{redaction.blank(title, sorted(titles.get(note_id, ())))}"
+            if note_id in texts:
+                shown += f": {_excerpt(content, texts[note_id])}"
+            yield Place("note", note_id, None, raw_sql.parse_time(at), shown)
 
     def _lines(self, memory: Memory) -> str:
         """A memory in all the wordings that it ever had."""
@@ -187,6 +203,7 @@ def blank(ctx: Context, app_id: int, chosen: MentionsToBlank) -> set[int]:
     chosen_facts = [memory for memory in facts if memory.inactive_reason != FORGOTTEN]
     stale = purge.forget(ctx, chosen_facts)
     _drop_proposals(tx, app_ids, chosen)
+    stale |= _delete_notes(ctx, app_ids, chosen.of_kind("note"))
     turns = messages.by_ids(tx, sorted(chosen.of_kind("message") | chosen.of_kind("reply")))
     described = chosen.of_kind("title") | chosen.of_kind("summary")
     rewritten: list[int] = []
@@ -208,6 +225,17 @@ def _drop_proposals(tx: Connection, app_ids: Sequence[int], chosen: MentionsToBl
     refused = {row[0] for row in mentions.refusal_texts(tx, app_ids)}
     inbox.remove(tx, sorted(waiting & chosen.of_kind("inbox")))
     refusals.remove(tx, sorted(refused & chosen.of_kind("refusal")))
+
+
+def _delete_notes(ctx: Context, app_ids: Sequence[int], note_ids: Collection[int]) -> set[int]:
+    """Delete these notes where they belong to these scope rows; gives the rows that had them."""
+    tx, touched = ctx.tx, set()
+    for note_id in sorted(note_ids):
+        note, app_id = notes.get(tx, app_ids, note_id), notes.app_id_of(tx, note_id)
+        if note is not None and app_id is not None:
+            notes.remove(tx, app_id, note, ctx.now)
+            touched.add(app_id)
+    return touched
 
 
 def _blank_turns(

@@ -37,6 +37,7 @@ from memchat.store import (
     memory_lists,
     messages,
     meta,
+    notes,
     refusals,
     replacements,
     sessions,
@@ -214,6 +215,7 @@ def forget_app(ctx: Context, app_id: int) -> tuple[int, set[int]]:
     touched = _drop_turns(tx, messages.of_app(tx, app_id)) - rows.keys()
     keywords.remove(tx, "memories", list(rows))
     sessions.remove_summaries(tx, app_id)
+    notes.remove_all(tx, app_id)
     apps.remove(tx, app_id)
     # Only what other apps hold is left now.
     left = fact_lists.sent_to_models(tx, {i for every in shown for i in every})

@@ -67,7 +67,7 @@ class MissingVectors:
         """Vectors for a few facts of a search's scopes, and with ``turns`` for turns of its app
         where there is room: as many as the service makes within so many seconds."""
         space, own = search.space, search.context.scope.own
-        if space is None or not space.embedder.service.local:
+        if seconds <= 0 or space is None or not space.embedder.service.local:
             return MadeVectors()
         found = self._texts(search, "memories", MOST)
         if turns and own is not None:
@@ -147,16 +147,18 @@ class MissingVectors:
             messages.record_change(tx, session_id, theirs)
 
 
-def reason(facts: int, turns: int) -> str | None:
+def reason(facts: int = 0, turns: int = 0, passages: int = 0) -> str | None:
     """The remark that so many rows could be ranked by their words only; None for none."""
-    if not facts + turns:
+    total = facts + turns + passages
+    if not total:
         return None
     counted = [(facts, "fact", "facts")]
     counted.append((turns, "turn of past conversations", "turns of past conversations"))
+    counted.append((passages, "passage of notes", "passages of notes"))
     parts = [f"{n} {one if n == 1 else many}" for n, one, many in counted if n]
     is_ = "is searched by its words only: its vector is still to come"
     are = "are searched by their words only: their vectors are still to come"
-    return f"{' and '.join(parts)} {is_ if facts + turns == 1 else are}"
+    return f"{' and '.join(parts)} {is_ if total == 1 else are}"
 
 
 def _unchanged(

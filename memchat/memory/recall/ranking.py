@@ -18,15 +18,16 @@ from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace, Question
 from memchat.memory.recall.missing_vectors import MadeVectors
 from memchat.memory.recall.question_dates.search import QuestionDates
+from memchat.memory.recall.rank_fusion import K, RankedItem, merge
 from memchat.store import keywords, replacements
 from memchat.store.keywords import Matches
+from memchat.vectors.selection import Selection
 from memchat.vectors.vector_index import latest
 
 CANDIDATES = 20
 Kind = Literal["memories", "messages", "chunks"]
 Ranked = list[tuple[int, float]]
 """Ids with their scores, best first."""
-_RRF = 60
 _WORDS_ONLY_SHARE = 0.5
 """The share of a question's words that is enough where only words are searched."""
 _WORDS_ONLY_RARE = 0.2
@@ -97,7 +98,7 @@ class ScoredSearch:
     ) -> dict[int, ScoreParts]:
         """The candidates of a kind, by id, those that pass its floor and those that do not; never
         one of ``without``."""
-        dated = self.dates.rows(self.tx, kind, self.ids, without) if self.dates else []
+        dated = self._of_days(kind, without)
         matches = self.matches(kind)
         near, worded = self._lists(kind, matches, limit, without)
         by_words = matches.of(self.unembedded(kind).difference(without))
@@ -111,7 +112,7 @@ class ScoredSearch:
             cosine |= index.scores(self.tx, [*newest], vector, unscored, kind, newest)
             cosine |= {i: score for i, score in self._made_scores(kind) if i in unscored}
         if self.ranking == "rrf":
-            scores = _reciprocal_ranks(_ids(near), _ids(worded), unembedded)
+            scores = _reciprocal_ranks(near, worded, [(i, by_words[i]) for i in unembedded])
         else:
             scores = self.blended(cosine, bm25)
         passing = self._passing(kind, matches, cosine, bm25)
@@ -127,6 +128,12 @@ class ScoredSearch:
             for i, total in totals.items()
             if total > 0  # near only by a cosine that counts for nothing with this service
         }
+
+    def _of_days(self, kind: Kind, without: Collection[int]) -> list[int]:
+        """The rows of the days that the question names."""
+        if self.dates is None:
+            return []
+        return self.dates.rows(self.tx, kind, self.ids, without, self.only)
 
     def unembedded(self, kind: Kind) -> set[int]:
         """The rows without a vector where vectors are searched: only words can rank them."""
@@ -179,12 +186,8 @@ class ScoredSearch:
             return []
         newest = self._newest(kind)
         index = self.space.index
-        if self.only is None:
-            near = index.search(self.tx, [*newest], vector, limit, sorted(without), kind, newest)
-        else:
-            among = [*self.only.difference(without)]
-            scores = index.scores(self.tx, [*newest], vector, among, kind, newest)
-            near = _joined([*scores.items()], [])[:limit]
+        selection = Selection(self.only, without)
+        near = index.search(self.tx, [*newest], vector, limit, selection, kind, newest)
         made = [hit for hit in self._made_scores(kind) if hit[0] not in without]
         return _joined(near, made)[:limit] if made else near
 
@@ -254,18 +257,13 @@ def hybrid_score(cosine: float | None, bm25: float, best: float, weight: float) 
     return words if cosine is None else weight * max(cosine, 0.0) + (1 - weight) * words
 
 
-def _reciprocal_ranks(
-    near: Sequence[int], worded: Sequence[int], unembedded: Collection[int]
-) -> dict[int, float]:
+def _reciprocal_ranks(near: Ranked, worded: Ranked, unembedded: Ranked) -> dict[int, float]:
     """The mean of reciprocal ranks, 1 for what stands first in both lists. What has no vector yet
     has the rank of its words in both."""
-    scores: dict[int, float] = {}
-    both = list(dict.fromkeys((*worded, *unembedded)))
-    for ranked in (near, both):
-        for rank, i in enumerate(ranked, 1):
-            share = 1.0 if i in unembedded else 0.5
-            scores[i] = scores.get(i, 0.0) + share * (_RRF + 1) / (_RRF + rank)
-    return scores
+    waiting = dict(unembedded)
+    by_words = dict(worded) | waiting
+    merged = merge([[RankedItem(*hit) for hit in ranked] for ranked in (near, by_words.items())])
+    return {i: score * (K + 1) / (1 if i in waiting else 2) for i, score in merged}
 
 
 def _ids(found: Ranked) -> list[int]:

@@ -16,6 +16,7 @@ from typing import Any
 from memchat.errors import InputError, MemChatError
 from memchat.memory.context import Context
 from memchat.memory.transfer import record_check
+from memchat.memory.transfer.imported_notes import Cut, ImportedNotes
 from memchat.memory.transfer.imported_rows import ImportedRows
 from memchat.memory.transfer.known_memories import KnownMemories
 from memchat.memory.transfer.known_sessions import KnownSessions
@@ -49,6 +50,8 @@ class ImportRun:
     ctx: Context
     """Its scope is that of no one app."""
     user: str
+    cut: Cut
+    """Cuts the texts of notes into chunks."""
 
     def __post_init__(self) -> None:
         # This refuses a new name that cannot be seen.
@@ -58,6 +61,7 @@ class ImportRun:
         self._memories = KnownMemories(self.ctx.tx)
         self._sessions = KnownSessions(self.ctx.tx)
         self._rows = ImportedRows(self.ctx, self.user)
+        self._notes = ImportedNotes(self.ctx, self.cut)
         self._apps: dict[str, int] = {}
         self._old_apps: set[int] = set()
         self._open: _Conversation | None = None
@@ -66,12 +70,15 @@ class ImportRun:
         self._added: Counter[str] = Counter()
         self._known: Counter[str] = Counter()
         self._forgotten = 0
+        self._changed_notes = 0
+        self._deleted_notes = 0
         self._refused: list[RefusedRecord] = []
         self._take: Mapping[str, Callable[[Values], None]] = {
             "app": self._app,
             "memory": self._memory,
             "evidence": self._evidence,
             "event": self._event,
+            "note": self._note,
             "inbox_item": self._inbox_item,
             "refusal": self._refusal,
             "receipt": self._receipt,
@@ -104,14 +111,17 @@ class ImportRun:
         """Complete what was written: links, search texts, queued work. Gives what was done, and the
         scope rows whose saved vector index must be dropped."""
         self._close_session()
-        stale = self._rows.complete(self._ids, embeds=embeds)
+        stale = self._rows.complete(self._ids, embeds=embeds) | self._notes.reworded
+        queued = self._notes.queue() if embeds else 0
         done = Imported(
-            dict(self._added),
-            dict(self._known),
+            dict(+self._added),
+            dict(+self._known),
             self._forgotten,
             tuple(sorted(self._refused, key=lambda one: one.line)),
             self._rows.unread,
-            self._rows.unembedded,
+            self._rows.unembedded + queued,
+            changed_notes=self._changed_notes,
+            deleted_notes=self._deleted_notes,
         )
         return done, stale
 
@@ -242,6 +252,24 @@ class ImportRun:
             if "replaced_by" in state:
                 state["replaced_by"] = self._ids.here("memory", state["replaced_by"])
         self._add(record_kinds.EVENT, values)
+
+    def _note(self, values: Values) -> None:
+        self._ids.check_new(record_kinds.NOTE, values["id"])
+        app_id = self._app_id(values)
+        known = self._notes.find(app_id, values)
+        if known is not None:
+            self._ids.put(record_kinds.NOTE, values["id"], known.id)
+            changed = self._notes.update(known, app_id, values)
+            self._changed_notes += changed
+            self._known["note"] += not changed
+        elif self._notes.is_deleted(app_id, values):
+            self._ids.put(record_kinds.NOTE, values["id"], None)
+            self._deleted_notes += 1
+        else:
+            cut = self._notes.cut_text(values)
+            columns = {n: v for n, v in values.items() if n not in record_kinds.NOTE.derived}
+            note_id = self._add(record_kinds.NOTE, columns | {"sized_for": cut.sized_for})
+            self._notes.add_chunks(note_id, app_id, values, cut)
 
     def _inbox_item(self, values: Values) -> None:
         app_id = self._app_id(values)

@@ -15,8 +15,9 @@ from typing import Any
 from memchat.errors import InputError
 from memchat.memory.facts import manual
 from memchat.store import record_kinds
-from memchat.store.record_kinds import RecordKind
-from memchat.types import MEMORY_TYPES
+from memchat.store.record_kinds import EXTERNAL_IDS, RecordKind
+from memchat.types import EVERY_APP, MEMORY_TYPES, clean_text, one_line
+from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 Values = dict[str, Any]
 """The checked fields of a record, as the store takes them."""
@@ -42,7 +43,8 @@ _CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
     ("inbox_item", "relation"): _RELATIONS,
     ("refusal", "memory_type"): (None, *MEMORY_TYPES),
     ("refusal", "relation"): _RELATIONS,
-    ("receipt", "kind"): ("memory", "message"),
+    ("receipt", "kind"): ("memory", "message", "note"),
+    ("note", "profile"): PROFILES,
 }
 
 
@@ -61,6 +63,8 @@ def checked(record: Mapping[str, Any]) -> tuple[RecordKind, Values]:
             raise InputError(f"its {name} must be one of {named}")
     if kind is record_kinds.MEMORY:
         _check_memory(values)
+    elif kind is record_kinds.NOTE:
+        _check_note(values)
     return kind, values
 
 
@@ -73,6 +77,17 @@ def _check_memory(values: Values) -> None:
         raise InputError("it must have an inactive_reason exactly if it is not active")
 
 
+def _check_note(values: Values) -> None:
+    values["content"] = clean_text(values["content"])
+    if not 0 < len(str(values["external_id"])) <= ID_LIMIT:
+        raise InputError(f"its external_id does not have 1 to {ID_LIMIT} characters")
+    values["type"] = one_line(values["type"], "type", TYPE_LIMIT)
+    if values["title"] is not None:
+        values["title"] = one_line(values["title"], "title", TITLE_LIMIT)
+    if values["app"] == EVERY_APP:
+        raise InputError("a note belongs to one app, and it names none")
+
+
 def _value(kind: RecordKind, name: str, value: Any) -> Any:
     wanted = kind.kind_of(name)
     if value is None:
@@ -81,6 +96,10 @@ def _value(kind: RecordKind, name: str, value: Any) -> Any:
         raise InputError(f"it has no {name}")
     if wanted is datetime or wanted is date:
         return _day_or_time(name, value, wanted)
+    if wanted is object:
+        if type(value) not in (int, str):
+            raise InputError(f"its {name} is neither a text nor a whole number")
+        wanted = type(value)
     if wanted is float and type(value) is int:
         value = float(value)
     if type(value) is not wanted:
@@ -91,11 +110,17 @@ def _value(kind: RecordKind, name: str, value: Any) -> Any:
         _check_object(name, value)
     elif isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"its {name} is not a number")
-    elif isinstance(value, int):
-        least = 1 if name == "id" or name in kind.refers else 0
-        if not least <= value <= LARGEST_ID:
-            raise InputError(f"its {name} is not between {least} and {LARGEST_ID}")
+    elif isinstance(value, int) and name not in EXTERNAL_IDS:
+        _check_number(kind, name, value)
     return value
+
+
+def _check_number(kind: RecordKind, name: str, value: int) -> None:
+    least, most = (1 if name == "id" or name in kind.refers else 0), LARGEST_ID
+    if name in kind.derived:  # ids of another program
+        least, most = -LARGEST_ID, LARGEST_ID
+    if not least <= value <= most:
+        raise InputError(f"its {name} is not between {least} and {most}")
 
 
 def _check_object(name: str, value: dict[str, Any]) -> None:
@@ -105,6 +130,9 @@ def _check_object(name: str, value: dict[str, Any]) -> None:
         raise InputError(f"its {name} holds a number or a depth that cannot be stored") from None
     _check_text(name, words)
     if name == "detail":
+        return
+    if name == "counts":
+        _check_counts(value)
         return
     # What a memory said before is read again whenever it is forgotten or imported.
     said = [field for field in _SAID if "value" in value or field in value]
@@ -117,6 +145,15 @@ def _check_object(name: str, value: dict[str, Any]) -> None:
     for day in ("expires_at", "starts_at"):
         if value.get(day) is not None:
             _day_or_time(name, value[day], date)
+
+
+def _check_counts(value: dict[str, Any]) -> None:
+    for pair in value.values():
+        numbers = pair if isinstance(pair, list) else []
+        if len(numbers) != 2 or any(
+            type(n) is not int or not 0 <= n <= LARGEST_ID for n in numbers
+        ):
+            raise InputError(f"its counts are not pairs of numbers between 0 and {LARGEST_ID}")
 
 
 def _day_or_time(name: str, value: Any, wanted: type) -> date:

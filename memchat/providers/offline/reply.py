@@ -1,7 +1,6 @@
-"""``offline/chat``: answers from the recalled memories and this conversation, by patterns.
+"""``offline/chat``: answers from recalled memories and notes and this conversation, by patterns.
 
-It repeats only what the memory block or the user's messages say, and says so when that is not
-enough.
+It repeats only what these or the user's messages say, and says so when that is not enough.
 """
 
 from __future__ import annotations
@@ -27,6 +26,10 @@ SHOWN = 4
 READ = 1000
 """Characters of a message, half of them from its end, in which a question is looked for."""
 _BLOCK = re.compile(r"<memories mark=\"([^\"]*)\">\n(.*?)</memories mark=\"\1\">", re.DOTALL)
+_NOTES = re.compile(r"<notes mark=\"([^\"]*)\">\n(.*?)</notes mark=\"\1\">", re.DOTALL)
+_PASSAGE = re.compile(
+    r"^- “(?P<title>.*?)”, (?P<day>\d{4}-\d\d-\d\d): (?P<words>.*)$", re.MULTILINE
+)
 _LINE = re.compile(r"^- (?:#(?P<id>\d+)|\[conversation\]) (?P<text>.*)$", re.MULTILINE)
 _FACT = re.compile(
     r"^(?P<key>[^:]+): (?P<value>.*?)"
@@ -80,7 +83,7 @@ def reply(messages: Sequence[Mapping[str, Any]]) -> str:
     if question:
         new = {(fact.key, fact.value) for fact in told}
         known = [fact for fact in facts if (fact.key, fact.value) not in new]
-        parts.append(_answer(question, known, has_told=bool(told)))
+        parts.append(_answer(question, known, _best_passage(system), has_told=bool(told)))
     return " ".join(parts) or _small_talk(focus)
 
 
@@ -152,8 +155,19 @@ def _acknowledge(told: Sequence[Statement], before: Sequence[Fact]) -> str:
     return "Noted: " + "; ".join(sentences) + "."
 
 
-def _answer(question: str, facts: Sequence[Fact], *, has_told: bool) -> str:
+def _best_passage(system: str) -> str:
+    """The first passage of the person's notes in a system message, in a sentence; or nothing."""
+    block = _NOTES.search(system)
+    first = _PASSAGE.search(block[2]) if block else None
+    return (
+        f"Your note “{first['title']}” of {first['day']} says: “{first['words']}”" if first else ""
+    )
+
+
+def _answer(question: str, facts: Sequence[Fact], note: str, *, has_told: bool) -> str:
     chosen = _relevant(question, facts)
+    if not chosen and note:
+        return note
     if not chosen and _is_lookup(question):
         return "You have not told me that."
     if not chosen:

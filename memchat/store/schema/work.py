@@ -32,11 +32,14 @@ sources = Table(
     Column("profile", String, nullable=False, server_default=text("'memo'")),
     time_column("updated_at", nullable=True),
     count_column("missing"),
+    Column("sized_for", String),
     UniqueConstraint("app_id", "type", "external_id"),
     Index("ix_sources_app_id_created_at", "app_id", "created_at"),
+    sqlite_autoincrement=True,
 )
 """Notes: memos and documents, whole. ``external_id`` is JSON, a text or a number, as the caller
-names it; ``created_at`` is when it was said or written; ``missing`` a file that is gone."""
+names it; ``created_at`` is when it was said or written; ``missing`` a file that is gone;
+``sized_for`` the embedding model that reads each of its chunks whole, where that is known."""
 chunks = Table(
     "chunks",
     metadata,
@@ -56,6 +59,7 @@ chunks = Table(
     Column("masked", Text),
     Index("ix_chunks_source_id", "source_id"),
     Index("ix_chunks_hash", "hash"),
+    sqlite_autoincrement=True,
 )
 """Parts of notes: so many characters of the text from ``offset`` on. ``hash`` is of what is
 embedded: that part, or ``masked`` where it holds what looks like a secret."""

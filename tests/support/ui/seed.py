@@ -79,6 +79,36 @@ TALKS = (
         answer(title="Dinner for six"),
     ),
 )
+NOTES = (
+    (
+        "Herb bed for the school",
+        "memo",
+        "The head of the school wants the herb bed ready before the autumn break. I said that the "
+        "marketing budget would have to carry the signs, about four hundred euros, and she will "
+        "ask. Thyme, sage and winter savory first: they take the wind on that side.",
+    ),
+    (
+        None,
+        "memo",
+        "Call John back about the gravel. He has the lighter one again from the quarry near Évora, "
+        "and it drains better than what we used in spring.",
+    ),
+    (
+        "Roof terrace, planting plan",
+        "document",
+        "# Roof terrace\n\nTwo lemon trees stand in the south corner, each in a tub of 90 litres. "
+        "Along the parapet: rosemary and lavender, which need no water after the first year.\n\n"
+        "## Watering\n\nA drip line from the rain barrel, twice a day in July and August, once "
+        "in June. The pump is tested each April.\n\n## Weight\n\nThe engineer allows 300 kg "
+        "for each square metre within a metre of the wall, and 150 kg beyond it.",
+    ),
+    (
+        "Walk in Serralves",
+        "memo",
+        "The long beds are planted in waves now, grasses between the salvias. Worth a drawing. "
+        "The gardener told me that they cut all of it back in February and not before.",
+    ),
+)
 
 
 def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
@@ -94,6 +124,9 @@ def seed(home: Path, *, user: str = USER, days: int = 24) -> None:
             if key == "answer style":
                 person.memories.pin(kept.id)
             clock.advance(days=0.9 if n % 3 else 2)
+        for title, kind, words in NOTES:
+            person.notes.add(words, title=title, type=kind, profile=kind)
+            clock.advance(days=0.2)
         soon = (datetime.now(UTC) + timedelta(days=9)).date()
         person.memories.add("fact", "visitor", "Jonas stays in the guest room", expires_at=soon)
         for _, turns, read in TALKS:

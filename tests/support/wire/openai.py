@@ -1,4 +1,5 @@
-"""A fake OpenAI endpoint: /v1/chat/completions, plain and streamed, and /v1/embeddings."""
+"""A fake OpenAI endpoint: /v1/chat/completions, plain and streamed, /v1/embeddings and
+/v1/audio/transcriptions."""
 
 from __future__ import annotations
 
@@ -7,6 +8,8 @@ import json
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from email.parser import BytesParser
+from email.policy import HTTP
 from itertools import chain
 from typing import Any, ClassVar
 
@@ -39,11 +42,20 @@ SCHEMA_WORDS = {
     "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems",
 }  # fmt: skip
 USAGE_ESTIMATE = 4
+TRANSCRIPTIONS = "/v1/audio/transcriptions"
+AUDIO_FIELDS = {
+    "file", "model", "language", "prompt", "response_format", "temperature", "stream", "include[]",
+    "timestamp_granularities[]", "chunking_strategy",
+}  # fmt: skip
+AUDIO_ENDINGS = (".flac", ".mp3", ".mp4", ".mpeg", ".mpga", ".m4a", ".ogg", ".wav", ".webm")
+AUDIO_SECONDS = 90.0
+"""How long every file is that is transcribed."""
 
 
 class OpenAIHandler(Handler):
     def answer(self, received: Received) -> None:
-        require(received.path in ("/v1/chat/completions", "/v1/embeddings"), "Invalid URL", 404)
+        known = ("/v1/chat/completions", "/v1/embeddings", TRANSCRIPTIONS)
+        require(received.path in known, "Invalid URL", 404)
         given = received.headers.get("authorization", "")
         if given != f"Bearer {self.server_side.key}":
             require(bool(given), "You didn't provide an API key.", 401, "invalid_api_key")
@@ -56,8 +68,41 @@ class OpenAIHandler(Handler):
         )
         if received.path == "/v1/embeddings":
             self.embeddings(body)
+        elif received.path == TRANSCRIPTIONS:
+            self.transcription(body)
         else:
             self.chat(body)
+
+    def content_type(self, path: str) -> str:
+        return "multipart/form-data" if path == TRANSCRIPTIONS else super().content_type(path)
+
+    def parsed(self, path: str, headers: dict[str, str], raw: bytes) -> Any:
+        if path != TRANSCRIPTIONS:
+            return super().parsed(path, headers, raw)
+        head = f"Content-Type: {headers.get('content-type', '')}\r\n\r\n".encode()
+        form = BytesParser(policy=HTTP).parsebytes(head + raw)
+        return {
+            str(part.get_param("name", header="content-disposition")): (
+                (part.get_filename(), part.get_payload(decode=True))
+                if part.get_filename()
+                else part.get_content().strip()
+            )
+            for part in form.iter_parts()
+        }
+
+    def transcription(self, body: dict[str, Any]) -> None:
+        only(body, AUDIO_FIELDS, "body", "Unrecognized request argument supplied:")
+        name, data = body.get("file", ("", b""))
+        require(name.lower().endswith(AUDIO_ENDINGS), "Invalid file format.")
+        require(0 < len(data) <= 25 * 1024 * 1024, "Maximum content size limit exceeded", 413)
+        step = self.server_side.steps.popleft() if self.server_side.steps else Say("Call John.")
+        if self.play_common(step):
+            return
+        text = step.text if isinstance(step, Say) else ""
+        spent = {"type": "duration", "seconds": AUDIO_SECONDS}
+        whole = {"task": "transcribe", "duration": AUDIO_SECONDS, "language": "english"}
+        verbose = body.get("response_format") == "verbose_json"
+        self.send_json({"text": text, "usage": spent, **(whole if verbose else {})})
 
     def chat(self, body: dict[str, Any]) -> None:
         only(body, CHAT_FIELDS, "body", "Unrecognized request argument supplied:")

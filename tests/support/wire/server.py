@@ -187,17 +187,26 @@ class Handler(BaseHTTPRequestHandler):
     def error_body(self, status: int, message: str, code: str | None, delay: str | None) -> Any:
         raise NotImplementedError
 
+    def content_type(self, path: str) -> str:
+        """What a request to a path has to be."""
+        return "application/json"
+
+    def parsed(self, path: str, headers: dict[str, str], raw: bytes) -> Any:
+        """The body of a request."""
+        return json.loads(raw)
+
     def do_POST(self) -> None:
         parts = urlsplit(self.path)
         length = int(self.headers.get("content-length", 0))
         raw = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
-            body = json.loads(raw)
+            body = self.parsed(parts.path, headers, raw)
             received = Received(parts.path, dict(parse_qsl(parts.query)), headers, body)
             self.server_side.requests.append(received)
-            if not headers.get("content-type", "").startswith("application/json"):
-                raise Refused(415, "content-type must be application/json")
+            wanted = self.content_type(parts.path)
+            if not headers.get("content-type", "").startswith(wanted):
+                raise Refused(415, f"content-type must be {wanted}")
             self.answer(received)
         except json.JSONDecodeError:
             self.refuse(Refused(400, "the body is no JSON"))

@@ -23,6 +23,8 @@ SHARE = 0.2
 DATED_SHARE = 0.05
 """The same where a date is asked for: texts hold theirs, so vector and words match it already."""
 MOST = 50
+ALL = -1
+"""SQLite's limit for rows without a limit."""
 _FINDS = {"memories": by_day.facts, "messages": by_day.turns, "chunks": by_day.chunks}
 
 
@@ -56,15 +58,20 @@ class QuestionDates:
         kind: Literal["memories", "messages", "chunks"],
         app_ids: Sequence[int],
         without: Collection[int] = (),
+        only: Collection[int] | None = None,
     ) -> list[int]:
-        """The rows of those days, the nearest first; never one of ``without``."""
+        """The rows of those days, the nearest first; never one of ``without``, and none but those
+        of ``only`` where that is given."""
+        limit = MOST if only is None else ALL
         found: list[int] = []
         if kind == "memories" and self.range.kind == "future":
-            found += by_day.ending(tx, app_ids, self.range.start, MOST, without)
+            found += by_day.ending(tx, app_ids, self.range.start, limit, without)
         if self.range.kind == "past" or self.range.start <= self.today:
             find = _FINDS[kind]
             start, end = self._midnight(self.range.start), self._midnight(self._day_after())
-            found += find(tx, app_ids, start, end, MOST, without)
+            found += find(tx, app_ids, start, end, limit, without)
+        if only is not None:
+            found = [i for i in found if i in only][:MOST]
         return list(dict.fromkeys(found))
 
     def shares(self, rows: Sequence[int]) -> dict[int, float]:

@@ -17,6 +17,7 @@ def upgrade() -> None:
             sa.Column("profile", sa.String, nullable=False, server_default=sa.text("'memo'")),
             sa.Column("updated_at", sa.String(27)),
             sa.Column("missing", sa.Integer, nullable=False, server_default=sa.text("0")),
+            sa.Column("sized_for", sa.String),
         ),
         "chunks": (
             sa.Column("position", sa.Integer, nullable=False, server_default=sa.text("0")),
@@ -24,8 +25,12 @@ def upgrade() -> None:
             sa.Column("masked", sa.Text),
         ),
     }.items():
-        for column in columns:
-            op.add_column(table, column)
+        # An id that was used once, also by a deleted row, never comes to mean something else. No
+        # version before this one wrote rows here.
+        kept = {"sqlite_autoincrement": True}
+        with op.batch_alter_table(table, recreate="always", table_kwargs=kept) as batch:
+            for column in columns:
+                batch.add_column(column)
     op.create_index("ix_sources_app_id_created_at", "sources", ["app_id", "created_at"])
     op.execute(
         "CREATE VIRTUAL TABLE chunks_fts"

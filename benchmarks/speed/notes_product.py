@@ -1,0 +1,101 @@
+"""memchat's notes under measurement: each row is a memo of one chunk, used through ``Notes``."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from benchmarks.speed.peers.serving import Data, serve
+from benchmarks.speed.product import DENSE, GivenVectors, Store
+from memchat.memory.context import Context
+from memchat.notes import index
+from memchat.store import apps, embeddings, notes
+from memchat.store.chunks import NewChunk, text_hash
+from memchat.store.notes import Filter, NewNote
+from memchat.types import Scope
+from memchat.vectors.selection import Selection
+
+USER = "reader"
+TOKENS = 250
+"""What the chunks are said to have; nothing here depends on it."""
+
+
+class NotesProduct(Store):
+    """One memchat store. Row n of the data is the note with the external id n."""
+
+    def __init__(self, folder: Path, data: Data) -> None:
+        super().__init__(folder, data, GivenVectors(data))
+        self._notes = self._mc.user(USER).notes
+        self._ids: dict[int, int] = {}
+
+    def load(self, start: int, texts: list[str]) -> None:
+        """Rows as ``add`` leaves them, many in one transaction."""
+        meaning, _ = self._mc._assembly.embedding_space()
+        assert meaning is not None
+        now, zone = self._clock(), self._mc.settings.zone
+        rows = range(start, start + len(texts))
+        vectors = zip(map(text_hash, texts), self._data.vectors[rows], strict=True)
+        with self._mc._assembly.database.write() as tx:
+            apps.ensure(tx, Scope(USER), now)
+            scope = apps.find(tx, Scope(USER))
+            assert scope.own is not None
+            embeddings.put(tx, meaning.service_id, vectors, now)
+            ctx = Context(tx, scope, now, zone)
+            for row, text in zip(rows, texts, strict=True):
+                new = NewNote(self._data.user(row), row, None, text, now, "memo")
+                index.write(ctx, scope.own, new, [NewChunk(0, len(text), TOKENS)])
+
+    def search(self, question: int) -> list[int]:
+        """The public call, of one type where the data asks for one."""
+        text = self._data.questions[question]
+        found = self._notes.search(text, limit=10, type=self._type(question))
+        return [int(hit.source_id) for hit in found.hits]
+
+    def add(self, row: int, text: str) -> None:
+        note = self._notes.add(
+            text, type=self._data.user(row), external_id=row, profile="document", wait=False
+        )
+        assert note is not None and note.chunks == 1
+        self._ids[row] = note.id
+
+    def delete(self, row: int) -> None:
+        """The public call, which also takes the words from the file."""
+        self._notes.delete(self._ids[row])
+
+    # What only memchat is asked for
+
+    def embed(self) -> float:
+        """The vectors of what was added, as the queue makes them: ms a row."""
+        started = time.perf_counter()
+        done = self._mc.jobs.run(kinds=("note",)).done
+        return (time.perf_counter() - started) * 1000 / max(done, 1)
+
+    def purge(self) -> None:
+        """Deleting a note purges it at once."""
+
+    def dense(self, questions: list[int]) -> list[list[int]]:
+        """The ten nearest by meaning alone, as the search sees them."""
+        meaning, _ = self._mc._assembly.embedding_space()
+        assert meaning is not None
+        found = []
+        for n in questions:
+            vector = self._mc._assembly.recall().question(self._data.questions[n]).vector
+            assert vector is not None
+            with self._mc._assembly.database.read() as tx:
+                own = [i for i in [apps.find(tx, Scope(USER)).own] if i is not None]
+                wanted = Filter(type=self._type(n))
+                only = None if wanted.everything else notes.chunk_ids(tx, own, wanted)
+                near = meaning.index.search(tx, own, vector, DENSE, Selection(only), "chunks")
+                hits = notes.hits(tx, {i: _NO_PARTS for i, _ in near}, with_text=False)
+            found.append([int(hit.source_id) for hit in hits])
+        return found
+
+    def _type(self, question: int) -> str | None:
+        return self._data.asked[question] if self._data.filtered else None
+
+
+_NO_PARTS = {"score": 0.0, "cosine": None, "bm25": None, "confident": False}
+
+
+if __name__ == "__main__":
+    serve(NotesProduct)

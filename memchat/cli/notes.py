@@ -1,0 +1,306 @@
+"""``memchat notes``: memos and documents that can be searched and asked."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from memchat.cli import backup, note_details, note_files, tables, text_input
+from memchat.cli.options import (
+    App,
+    Json,
+    Limit,
+    Offset,
+    User,
+    Yes,
+    confirm,
+    day,
+    group,
+    known_app,
+    open_store,
+)
+from memchat.types import counted, to_json
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
+
+    from memchat.cli.progress import ProgressLine
+    from memchat.notes.notes_answer import NotesAnswer
+
+MANY_CALLS = 5
+"""Calls of a model beyond which a person is asked before an answer is made."""
+
+app = group("Keep memos and documents, search them, and ask them questions.")
+
+Id = Annotated[int, typer.Argument(metavar="ID", help="The note's number.", show_default=False)]
+OfType = Annotated[
+    str | None,
+    typer.Option(
+        "--type", help="Only notes of this type: memo, document, file …", show_default=False
+    ),
+]
+Since = Annotated[
+    date | None,
+    typer.Option(
+        "--since",
+        parser=day,
+        metavar="YYYY-MM-DD",
+        help="Only notes of this day or a later one.",
+        show_default=False,
+    ),
+]
+Until = Annotated[
+    date | None,
+    typer.Option(
+        "--until",
+        parser=day,
+        metavar="YYYY-MM-DD",
+        help="Only notes of this day or an earlier one.",
+        show_default=False,
+    ),
+]
+
+app.command()(note_files.add)
+
+
+@app.command("list")
+def list_notes(
+    user: User,
+    app: App = "default",
+    note_type: OfType = None,
+    limit: Limit = 50,
+    offset: Offset = 0,
+    as_json: Json = False,
+) -> None:
+    """List notes, newest first."""
+    with open_store() as mc:
+        notes = known_app(mc, user, app).notes
+        page = notes.list(type=note_type, limit=offset + limit)
+        found = page[offset:]
+        if as_json:
+            tables.print_json([note_details.without_text(note) for note in found])
+            return
+        tables.print_table(
+            note_details.HEADINGS,
+            [note_details.row(notes, note, mc.settings.zone) for note in found],
+            none=f"no notes of {user} in {app}; memchat notes add keeps some",
+            more=f"go on with --offset {offset + limit}" if page.cursor else "",
+        )
+
+
+@app.command("show")
+def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = False) -> None:
+    """Show one note, whole."""
+    import shutil
+
+    with open_store() as mc:
+        note = mc.user(user, app=app).notes.get(note_id)
+        if as_json:
+            tables.print_json(to_json(note))
+        else:
+            shown = note_details.whole(note, mc.settings.zone)
+            tables.page(shown, shutil.get_terminal_size().lines)
+
+
+@app.command()
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")],
+    user: User,
+    app: App = "default",
+    limit: Limit = 10,
+    note_type: OfType = None,
+    since: Since = None,
+    until: Until = None,
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Show how well each passage fits.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Search notes for passages.
+
+    By meaning and words, best first. Behind what surely has to do with the question come the
+    best of the rest, under "Less sure:".
+    """
+    with open_store() as mc:
+        notes, zone = known_app(mc, user, app).notes, mc.settings.zone
+        found = notes.search(
+            query,
+            limit=limit,
+            type=note_type,
+            since=_begin(since, zone),
+            until=_end(until, zone),
+            include_text=True,
+        )
+        if found.degraded:
+            tables.notice(found.degraded)
+        if as_json:
+            tables.print_records(found.hits)
+        elif found.hits:
+            note_details.print_hits(found.hits, query, zone, scores=scores)
+        else:
+            tables.notice("no note speaks of this")
+
+
+@app.command()
+def ask(
+    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What to ask.")],
+    user: User,
+    app: App = "default",
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="Sum up all that the notes say on a subject."),
+    ] = False,
+    note_type: OfType = None,
+    since: Since = None,
+    until: Until = None,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a question from the notes, and name the notes that the answer is taken from.
+
+    Without a chat model the passages that fit best are quoted.
+
+    Example: memchat notes ask "What did I say about the budget last week?"
+    """
+    from memchat.cli.progress import ProgressLine
+
+    line = ProgressLine()
+    with open_store() as mc:
+        notes, zone = known_app(mc, user, app).notes, mc.settings.zone
+        answer = notes.ask(
+            question,
+            mode="summary" if summary else "answer",
+            type=note_type,
+            since=_begin(since, zone),
+            until=_end(until, zone),
+            on_progress=line.update,
+        )
+        for told in (answer.degraded, *mc.address_notices()):
+            if told:
+                tables.notice(told)
+        if answer.plan.calls > MANY_CALLS:
+            effort = f"{counted(len(answer.sources), 'note')} may speak of it: {answer.plan.effort}"
+            confirm(f"{effort}. Read them all?", yes=yes, why=f"{effort}; it may cost money")
+        if as_json:
+            with line:
+                text = answer.read()
+            cited = [to_json(source) for source in answer.cited]
+            more = {"degraded": answer.degraded, "cut": answer.cut}
+            tables.print_json({"text": text, "cited": cited} | more)
+            return
+        _stream(answer, line)
+        if answer.cut:
+            tables.notice(answer.cut)
+        sources = note_details.sources(answer.cited, zone)
+        if sources:
+            print("\n".join(["", *sources]))
+
+
+@app.command()
+def edit(
+    note_id: Id,
+    user: User,
+    app: App = "default",
+    text: Annotated[
+        str | None,
+        typer.Option("--text", help="The new text; - for standard input.", show_default=False),
+    ] = None,
+    title: note_files.Title = None,
+    as_json: Json = False,
+) -> None:
+    """Change the text or title of a note, and print its id.
+
+    Without --text and --title your editor (VISUAL or EDITOR) opens its text.
+    """
+    with open_store() as mc:
+        notes = mc.user(user, app=app).notes
+        if text == text_input.PIPED:
+            text = text_input.piped()
+        elif text is None and title is None:
+            before = notes.get(note_id).text
+            text = text_input.edited(before)
+            if text == before:
+                tables.notice("nothing was changed")
+                return
+        note_details.print_kept(notes.update(note_id, text=text, title=title), as_json)
+
+
+@app.command()
+def delete(
+    note_id: Id, user: User, app: App = "default", yes: Yes = False, as_json: Json = False
+) -> None:
+    """Delete a note for good."""
+    with open_store() as mc:
+        notes = mc.user(user, app=app).notes
+        note = notes.get(note_id)
+        named = f" “{note.title}”" if note.title else ""
+        size = counted(len(note.text), "character")
+        confirm(f"Delete note {note_id}{named}, {size}, for good?", yes=yes)
+        notes.delete(note_id)
+        if as_json:
+            tables.print_json({"id": note_id, "deleted": True})
+        tables.notice(f"deleted note {note_id}")
+        backup.tell_forgotten(mc)
+
+
+@app.command()
+def reindex(user: User, app: App = "default", as_json: Json = False) -> None:
+    """Cut all notes anew for the embedding model in use, and make the vectors that are lacking.
+
+    What did not change stays. It may be stopped at any time and run again. Prints how many notes
+    have other passages now.
+    """
+    from memchat.cli.progress import ProgressLine
+
+    with open_store() as mc, ProgressLine() as line:
+        changed = known_app(mc, user, app).notes.reindex(on_progress=line.update).count
+    if as_json:
+        tables.print_json({"changed": changed})
+    else:
+        print(changed)
+
+
+@app.command()
+def report(
+    user: User,
+    app: App = "default",
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, help="How many notes that nobody read to list.")
+    ] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show how many notes there are, how they are used, and what waits to be done.
+
+    A note that searches often find and nobody reads may only be in the way.
+    """
+    with open_store() as mc:
+        found = known_app(mc, user, app).notes.report(top=limit)
+        if as_json:
+            tables.print_json(note_details.report_json(found))
+        elif not found.types:
+            tables.notice(f"no notes of {user} in {app}; memchat notes add keeps some")
+        else:
+            note_details.print_report(found)
+
+
+def _begin(day: date | None, zone: ZoneInfo) -> datetime | None:
+    return None if day is None else datetime.combine(day, time.min, zone)
+
+
+def _end(day: date | None, zone: ZoneInfo) -> datetime | None:
+    return None if day is None else datetime.combine(day, time.max, zone)
+
+
+def _stream(answer: NotesAnswer, line: ProgressLine) -> None:
+    """Print an answer as it comes in, after the progress of what is read for it."""
+    pieces = iter(answer)
+    with line:
+        first = next(pieces, "")
+    try:
+        print(tables.plain(first), end="", flush=True)
+        for piece in pieces:
+            print(tables.plain(piece), end="", flush=True)
+    finally:
+        print(flush=True)

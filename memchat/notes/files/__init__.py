@@ -1,0 +1,1 @@
+"""Files as notes: what is in a file, as the text of a note. One format a module."""

@@ -1,0 +1,73 @@
+"""The formats of files that can be notes, by the ending of a file's name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from pathlib import PurePath
+
+from memchat.errors import InputError
+from memchat.notes.files import child, markdown, plain_text, subtitles
+from memchat.notes.files.document import Document, short_title
+from memchat.types import clean_text
+
+Reader = Callable[[bytes], Document]
+MB = 1_000_000
+MOST_BYTES = 10 * MB
+"""Of a file that is text: more than any book."""
+
+AUDIO = frozenset((".flac", ".m4a", ".mp3", ".ogg", ".wav", ".webm"))
+_MOST_BYTES_OF = {
+    ".pdf": 100 * MB,  # with pictures
+    ".docx": 100 * MB,
+    **dict.fromkeys(AUDIO, 25 * MB),  # what OpenAI transcribes
+}
+
+_READERS: dict[str, Reader] = {
+    ".txt": plain_text.read,
+    ".text": plain_text.read,
+    ".md": markdown.read,
+    ".markdown": markdown.read,
+    ".srt": subtitles.read,
+    ".vtt": subtitles.read,
+    **{ending: partial(child.read, ending) for ending in child.READERS},
+}
+
+
+def is_known(name: str) -> bool:
+    """Whether files with such a name are read when their folder is."""
+    return is_audio(name) or _ending(name) in _READERS
+
+
+def is_audio(name: str) -> bool:
+    """Whether a file of this name is speech, which a model has to write down."""
+    return _ending(name) in AUDIO
+
+
+def most_bytes(name: str) -> int:
+    """The size up to which a file with such a name is read."""
+    return _MOST_BYTES_OF.get(_ending(name), MOST_BYTES)
+
+
+def read(name: str, data: bytes) -> Document:
+    """What is in a file of this name that is no audio; one with an unknown ending is tried as text.
+
+    Raises InputError, which says why, where it cannot be read or holds no words.
+    """
+    check_size(name, len(data))
+    found = _READERS.get(_ending(name), plain_text.read)(data)
+    if not found.text.strip():
+        raise InputError("it holds no words")
+    return replace(found, text=clean_text(found.text), title=short_title(found.title))
+
+
+def check_size(name: str, size: int) -> None:
+    """Raise InputError for a file that is too large."""
+    most = most_bytes(name)
+    if size > most:
+        raise InputError(f"it has {size / MB:,.0f} MB; at most {most / MB:,.0f} MB are read")
+
+
+def _ending(name: str) -> str:
+    return PurePath(name).suffix.lower()

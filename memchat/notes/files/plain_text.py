@@ -1,0 +1,54 @@
+"""Plain text, in whatever encoding it was written."""
+
+from __future__ import annotations
+
+import codecs
+import re
+
+from memchat.errors import InputError
+from memchat.notes.files.document import Document
+
+NO_TEXT = "it holds no text that can be read"
+_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""Byte order marks; those of UTF-32 first, as one begins like that of UTF-16."""
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+_CONTROL_SHARE = 0.01
+
+
+def read(data: bytes) -> Document:
+    """A text file as it is. Raises InputError for one that is no text."""
+    return Document(decode(data))
+
+
+def decode(data: bytes, declared: str | None = None) -> str:
+    """Bytes as text with "\\n" between lines: by their byte order mark, as UTF-8, as the
+    ``declared`` encoding, or as the one that is most likely. Raises InputError for bytes that are
+    no text."""
+    text = _decoded(data, declared)
+    if len(_CONTROL.findall(text)) > len(text) * _CONTROL_SHARE:
+        raise InputError(NO_TEXT)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _decoded(data: bytes, declared: str | None) -> str:
+    marked = next((name for mark, name in _MARKS.items() if data.startswith(mark)), None)
+    for encoding in [marked] if marked else ["utf-8", declared]:
+        try:
+            if encoding is not None:
+                return data.decode(encoding)
+        except (UnicodeDecodeError, LookupError):
+            continue
+    if marked or b"\0" in data:
+        raise InputError(NO_TEXT)
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data).best()
+    if best is None:
+        raise InputError(NO_TEXT)
+    return str(best)

@@ -1,0 +1,114 @@
+"""HTML, as it is read: without scripts, styles and what is hidden; headings and lists as in
+Markdown."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+from memchat.notes.files.document import Document
+from memchat.notes.files.plain_text import decode
+
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
+_CHARSET_WITHIN = 4_096
+"""Bytes of a page that may name its encoding."""
+_UNSEEN = {"script", "style", "template", "noscript", "svg", "math", "iframe", "object", "select"}
+_MAY_HIDE = {"div", "span", "section", "article", "aside", "nav", "header", "footer", "main", "a"}
+"""Elements that need an end tag: the end of what they hide is known."""
+_HEADINGS = {f"h{level}": f"{'#' * level} " for level in range(1, 7)}
+_PARAGRAPHS = {
+    "address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt",
+    "fieldset", "figcaption", "figure", "footer", "form", "header", "hr", "main", "nav", "ol", "p",
+    "pre", "section", "summary", "table", "ul", *_HEADINGS,
+}  # fmt: skip
+_LINES = {"br", "li", "option", "tr"}
+_CELLS = {"td", "th"}
+_KEPT_SPACE = "\x01"
+_PARTED_MARK = re.compile(r"^(-|#{1,6})\n+(?=[^\s#-])", re.MULTILINE)
+_BARE_MARK = re.compile(r"^(?:-|#{1,6})(?:\n|\Z)", re.MULTILINE)
+"""The mark of a list item or a heading, apart from its text or without any."""
+
+
+def read(data: bytes) -> Document:
+    """The text of a web page. Its title is that of its head, or its first heading."""
+    named = _CHARSET.search(data, 0, _CHARSET_WITHIN)
+    page = _Page()
+    page.feed(decode(data, named[1].decode("ascii") if named else None))
+    page.close()
+    return Document(page.text(), page.title.strip() or page.first_heading())
+
+
+class _Page(HTMLParser):
+    """Collects the text of a page."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.title = ""
+        self._parts: list[str] = []
+        self._preformatted = 0
+        self._in_title = False
+        self._hidden: list[str] = []
+        """The hidden element that is open, with those of the same name in it."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if self._hidden:
+            self._hidden += [tag] if tag == self._hidden[0] else []
+        elif tag in _UNSEEN or (tag in _MAY_HIDE and _is_hidden(dict(attrs))):
+            self._hidden = [tag]
+        elif tag == "title":
+            self._in_title = True
+        else:
+            self._break(tag)
+            self._preformatted += tag == "pre"
+            self._parts.append(_HEADINGS.get(tag, "- " if tag == "li" else ""))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if not self._hidden:
+            self._break(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if self._hidden:
+            self._hidden = self._hidden[1:] if tag == self._hidden[0] else self._hidden
+        elif tag == "title":
+            self._in_title = False
+        else:
+            self._break(tag)
+            self._preformatted -= tag == "pre" and self._preformatted > 0
+
+    def handle_data(self, data: str) -> None:
+        if self._hidden:
+            return
+        if self._in_title:
+            self.title += data
+        else:
+            self._parts.append(_kept(data) if self._preformatted else re.sub(r"\s+", " ", data))
+
+    def text(self) -> str:
+        """The text so far, with an empty line between paragraphs."""
+        lines = (" ".join(line.split()) for line in "".join(self._parts).split("\n"))
+        joined = "\n".join(lines).replace(_KEPT_SPACE, " ")
+        marked = _BARE_MARK.sub("", _PARTED_MARK.sub(r"\1 ", joined))
+        return re.sub(r"\n\s*\n", "\n\n", marked).strip()
+
+    def first_heading(self) -> str | None:
+        """The first heading of the text."""
+        lines = self.text().splitlines()
+        return next((line.lstrip("# ") for line in lines if line.startswith("#")), None)
+
+    def _break(self, tag: str) -> None:
+        if tag in _PARAGRAPHS:
+            self._parts.append("\n\n")
+        elif tag in _LINES:
+            self._parts.append("\n")
+        elif tag in _CELLS:
+            self._parts.append(" ")
+
+
+def _is_hidden(attributes: dict[str, str | None]) -> bool:
+    style = (attributes.get("style") or "").replace(" ", "").lower()
+    return "hidden" in attributes or "display:none" in style
+
+
+def _kept(data: str) -> str:
+    """Preformatted text: its spaces stay."""
+    return data.expandtabs(4).replace(" ", _KEPT_SPACE)

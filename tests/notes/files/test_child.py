@@ -1,0 +1,71 @@
+"""PDF and Word documents: read in a process of their own, whatever strangers put into them."""
+
+from __future__ import annotations
+
+import pytest
+
+from memchat.errors import InputError
+from memchat.notes.files import child, formats
+from tests.support import documents
+
+pytest.importorskip("pypdfium2", reason="the extra memchat[files] is not installed")
+pytest.importorskip("docx", reason="the extra memchat[files] is not installed")
+
+
+def refused(name: str, data: bytes) -> str:
+    with pytest.raises(InputError) as error:
+        formats.read(name, data)
+    return str(error.value)
+
+
+def test_the_pages_of_a_pdf_are_one_text() -> None:
+    pages = ["Budget plan\nIt is infor-\nmation that goes", "on over the page.", "The next."]
+
+    found = formats.read("plan.pdf", documents.pdf(pages, title="Apollo"))
+
+    assert found.title == "Apollo"
+    assert found.text == (
+        "Budget plan\nIt is information that goes\non over the page.\n\nThe next."
+    )
+
+
+def test_a_word_document_keeps_its_headings_lists_and_tables() -> None:
+    document = documents.word(
+        ("Title", "Apollo"),
+        ("Heading 2", "Budget"),
+        ("Normal", "It is 5,000 euros."),
+        ("List Bullet", "rent"),
+        ("List Number", "travel"),
+        rows=[["year", "sum"], ["2025", "9"]],
+    )
+    changed = documents.with_body(
+        document,
+        b"<w:p><w:ins><w:r><w:t>Put in.</w:t></w:r></w:ins>"
+        b"<w:del><w:r><w:delText>Left out.</w:delText></w:r></w:del></w:p>",
+    )
+
+    found = formats.read("plan.docx", changed)
+
+    assert found.title == "Apollo"
+    assert found.text == (
+        "Put in.\n\n# Apollo\n\n## Budget\n\nIt is 5,000 euros.\n\n- rent\n- travel\n\n"
+        "| year | sum |\n| 2025 | 9 |"
+    )
+
+
+def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
+    old_word = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
+
+    assert "no text" in refused("scan.pdf", documents.pdf([""]))
+    assert "encrypted" in refused("a.pdf", documents.pdf(["Words."], extra=documents.ENCRYPTED))
+    assert "damaged" in refused("a.pdf", b"%PDF-1.7 rubbish")
+    assert "before 2007" in refused("a.docx", old_word)
+    assert "damaged" in refused("a.docx", documents.word(("Normal", "Words."))[:-300])
+
+
+def test_a_bomb_costs_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = documents.with_body(documents.word(), b"<w:p/>" * 9_000_000)
+
+    assert "too large" in refused("bomb.docx", bomb)
+    monkeypatch.setattr(child, "SECONDS", 0.01)
+    assert "takes longer" in refused("slow.pdf", documents.pdf(["Words."]))

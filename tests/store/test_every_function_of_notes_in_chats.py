@@ -1,0 +1,40 @@
+"""The contract of a store: what chats need to know of notes, run once."""
+
+from __future__ import annotations
+
+from memchat.store import apps, chunks, mentions, messages, notes, prompts, receipts
+from memchat.store.chunks import NewChunk
+from memchat.store.prompts import SentPrompt
+from memchat.types import Hit, NewNote
+from tests.support.rows import ANA, talk
+from tests.support.store import NOON
+
+
+def test_notes_are_known_to_exist_until_they_are_removed_with_their_receipts(tx) -> None:
+    own, _ = apps.ensure(tx, ANA, NOON)
+    assert not notes.any_in_app(tx, own)
+    note_id, _ = notes.put(
+        tx, own, NewNote("Green tea.", "Tea", external_id=1), NOON, sized_for=None
+    )
+    assert notes.any_in_app(tx, own) and notes.existing(tx, [note_id, 99]) == {note_id}
+    session_id, [said] = talk(tx, ANA, "Which tea?")
+    reply = messages.add(tx, session_id, "assistant", "Green.", NOON)
+    given = Hit("note", note_id, "“Tea”, 2026-05-01: Green tea.", 1.0, None, None, "words", 4)
+    receipts.add(tx, reply, [given])
+    prompts.add(tx, reply, SentPrompt("Green tea.", said, turns=1, shown=1))
+    note = notes.get(tx, [own], note_id)
+    assert note is not None
+    notes.remove(tx, own, note, NOON)
+    assert receipts.of_reply(tx, reply) == [] and notes.existing(tx, [note_id]) == set()
+    sent = prompts.of_reply(tx, reply)
+    assert sent is not None and (sent.system, sent.shown) == (None, 1)
+
+
+def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
+    own, _ = apps.ensure(tx, ANA, NOON)
+    note_id, _ = notes.put(tx, own, NewNote("Green tea.", external_id=1), NOON, sized_for=None)
+    note = notes.get(tx, [own], note_id)
+    assert note is not None
+    (chunk_id,) = chunks.replace(tx, notes.of(note, own), [NewChunk(0, 10, 3)], NOON)
+    (row,) = mentions.note_texts(tx, [chunk_id, 99])
+    assert tuple(row)[:3] == (note_id, "Untitled", "Green tea.")

@@ -1,0 +1,1 @@
+"""The parts of the notes page, and the way to a note from other pages."""

@@ -1,0 +1,66 @@
+"""A note's text as HTML, with one passage lit. Of a long text only a part is drawn."""
+
+from __future__ import annotations
+
+from html import escape
+from unicodedata import is_normalized
+
+from memchat.language.word_search import places
+
+LONG = 40_000
+"""Characters of a text that is drawn whole."""
+BEFORE = 8_000
+"""Characters that are drawn before the passage in a longer one."""
+DRAWN = 24_000
+"""Characters that are drawn of a longer one."""
+REACH = 200
+"""Characters in which the end of a word or line is looked for."""
+Span = tuple[int, int]
+
+
+def window(text: str, passage: Span | None) -> Span:
+    """The start and end of the part that is drawn: the whole text, or what is around the passage
+    (offset and size), or the beginning."""
+    if len(text) <= LONG:
+        return 0, len(text)
+    offset, size = passage or (0, 0)
+    start = _break(text, max(min(offset, len(text)) - BEFORE, 0))
+    return start, _break(text, max(start + DRAWN, min(offset + size, len(text))))
+
+
+def note_html(text: str, span: Span, passage: Span | None, words: str = "") -> str:
+    """The part ``span`` of a text, just as it is, with the passage lit, and in it the words of a
+    search. A passage that is the whole text is not lit."""
+    start, end = span
+    lit, dark = start, start
+    if passage is not None and passage[1] < len(text):
+        lit, dark = passage[0], sum(passage)
+    lit, dark = (min(max(place, start), end) for place in (lit, dark))
+    body = escape(text[start:lit]) + _lit(text[lit:dark], words) + escape(text[dark:end])
+    return f'<div class="memchat-note" dir="auto">{body}</div>'
+
+
+def _lit(text: str, words: str) -> str:
+    if not text.strip():
+        return escape(text)
+    found = places(words, text) if is_normalized("NFC", text) else []
+    # What is named "marked" is scrolled to (``scripts/transcript.js``).
+    parts, at = [], 0
+    for n, (start, end) in enumerate(found):
+        name = "memchat-found" if n else "memchat-found-marked"
+        parts += [escape(text[at:start]), f'<b class="{name}">{escape(text[start:end])}</b>']
+        at = end
+    parts.append(escape(text[at:]))
+    name = "memchat-passage" if found else "memchat-passage-marked"
+    return f'<mark class="{name}">{"".join(parts)}</mark>'
+
+
+def _break(text: str, place: int) -> int:
+    """The end of the line or word at a place, if it is near."""
+    if place <= 0 or place >= len(text):
+        return min(max(place, 0), len(text))
+    for mark in ("\n", " "):
+        found = text.find(mark, place, place + REACH)
+        if found >= 0:
+            return found + 1
+    return place

@@ -1,0 +1,84 @@
+"""One note, whole, with a passage of it lit where one was looked for."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import streamlit as st
+
+from memchat.errors import NotFound
+from memchat.types import Note
+from ui import components as ui
+from ui import embedding_job, old_backups
+from ui.notes import editor, place, row, search, waiting
+from ui.notes.note_text import note_html, window
+from ui.notes.place import LIST, Place
+
+
+def find(note_id: int) -> Note | None:
+    """The note, or None where it is not in this space; then the page says so."""
+    try:
+        return ui.person().notes.get(note_id)
+    except NotFound:
+        ui.problem(
+            f"this note is not in the space “{ui.app_name()}”; it was deleted, or is another's"
+        )
+        return None
+
+
+def show(note: Note) -> None:
+    """Draw it."""
+    st.button("← All notes", key="all-notes", type="tertiary", on_click=place.go)
+    if place.here().editor == "edit":
+        editor.edit_form(note)
+        return
+    jobs = waiting.jobs()
+    job = jobs.get(note.id)
+    st.subheader(ui.literal(row.title_of(note)), anchor=False)
+    size = ui.plural(len(note.text), "character")
+    st.markdown(f":small[:gray[{row.described(note, job)} · {size}]]")
+    if job is not None:
+        embedding_job.show(job)
+    ui.show_problem()
+    with st.container(key="under-note", horizontal=True):
+        edit = partial(place.go, Place(note.id, editor="edit"))
+        st.button("Edit", key="edit-note", type="tertiary", on_click=edit)
+        st.button("Delete …", key="delete-note", type="tertiary", on_click=_ask, args=(True,))
+    _text(note)
+    if st.session_state.get("deleting note"):
+        _delete(note)
+    waiting.watch([note.id], jobs)
+
+
+def _text(note: Note) -> None:
+    here = place.here()
+    span = (0, len(note.text))
+    whole = st.session_state.get("whole note") == note.id
+    if not whole:
+        span = window(note.text, here.passage)
+    st.html(note_html(note.text, span, here.passage, search.words()))
+    if span != (0, len(note.text)):
+        st.caption(f"Characters {span[0] + 1:,} to {span[1]:,} of {len(note.text):,}.")
+        show_all = partial(st.session_state.update, {"whole note": note.id})
+        st.button("Show all", key="whole-note", on_click=show_all)
+
+
+def _ask(asked: bool = False) -> None:
+    st.session_state["deleting note"] = asked
+
+
+@st.dialog("Delete this note?", on_dismiss=_ask)
+def _delete(note: Note) -> None:
+    st.write(f"“{ui.literal(row.title_of(note))}” is deleted for good; its words leave this disk.")
+    if note.type == "file" and not note.missing:
+        st.write("The file that it comes from stays where it is.")
+    with st.container(horizontal=True):
+        if st.button("Delete for good", key="delete-note-yes", type="primary"):
+            if ui.attempt(lambda: ui.person().notes.delete(note.id)):
+                old_backups.look()
+                search.forget_found()
+                place.go(LIST)
+            _ask()
+            st.rerun()
+        if st.button("Cancel", key="delete-note-no", on_click=_ask):
+            st.rerun()
