@@ -51,7 +51,7 @@ class Clients(Room):
                 note = notes.get(tx, ctx.scope.ids, write.target_id)
                 app_id = notes.app_id_of(tx, write.target_id)
                 if note is not None and app_id is not None:
-                    notes.remove(tx, app_id, note)
+                    notes.remove(tx, app_id, note, ctx.now)
                     stale.add(app_id)
             clients.remove_writes(tx, client_id)
             self._assembly.drop_vectors(tx, stale)

@@ -26,7 +26,7 @@ def upgrade() -> None:
         _parent("clients", "app_id", "apps", "CASCADE"),
         _parent("clients", "session_id", "sessions", "SET NULL"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_clients")),
-        sa.UniqueConstraint("app_id", "name", name=op.f("uq_clients_app_id")),
+        sa.UniqueConstraint("app_id", "name", name=op.f("uq_clients_app_id_name")),
     )
     op.create_index("ix_clients_session_id", "clients", ["session_id"])
     op.create_table(
