@@ -152,12 +152,13 @@ _HOMES = {
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
-        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientMode ClientWrite CuePlan Elsewhere EmbeddingState Event "
-        "Evidence ExternalId Finding Given Hit Imported InboxItem Insights Job Learned "
-        "LongMessage Memory MemoryChanges MemorySwitch Message NewNote Note NoteCounts NoteHit "
-        "NotePassage NoteSource NoteUse NotesAdded NotesFound NotesReport Place PluginInfo "
-        "Progress Question ReadingPlan Recalled Refusal RefusedRecord ReplyParts RestorePlan "
-        "Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted Why Written"
+        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientMode ClientWrite CuePlan "
+        "Elsewhere EmbeddingState Event Evidence ExternalId Finding Given Hit Imported "
+        "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemorySwitch Message "
+        "NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded NotesFound "
+        "NotesReport Place PluginInfo Progress Question ReadingPlan Recalled Refusal "
+        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage "
+        "UsageTotal Wanted Why Written"
     ),
 }
 """The public names, by the module that defines them."""

@@ -143,14 +143,15 @@ def clients(
 ) -> None:
     """Show which programs called, and what they wrote."""
     from memchat.cli import tables
-    from memchat.types import to_json
+    from memchat.types import counted, to_json
 
     with open_store() as mc:
         person = known_app(mc, user, in_app)
         if undo is not None:
             there = [one for one in person.clients.list() if one.name == undo]
             if there:
-                what = f"{there[0].memories} memories and {there[0].notes} notes"
+                held = _memories(there[0].memories)
+                what = f"{held} and {counted(there[0].notes, 'note')}"
                 confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
             done = person.clients.undo(undo)
             print(tables.plain(f"Deleted {len(done.gone)} memories; {len(done.back)} are back."))
@@ -163,10 +164,11 @@ def clients(
             print("No program has called yet.")
         for one in found:
             wrote = (
-                f"{one.memories} memories, {one.notes} notes, {one.waiting} waiting in the inbox, "
-                f"{one.forgotten} asked to forget"
+                f"{counted(one.memories, 'memory', 'memories')}, {counted(one.notes, 'note')}, "
+                f"{one.waiting} waiting in the inbox, {one.forgotten} asked to forget"
             )
-            print(tables.plain(f"{one.name} ({one.mode}): {one.calls} calls; {wrote}"))
+            calls = counted(one.calls, "call")
+            print(tables.plain(f"{one.name} ({one.mode}): {calls}; {wrote}"))
 
 
 @app.command("call")
@@ -198,6 +200,10 @@ def call(
         raise InputError('--args is no JSON object; give one like {"query": "tea"}')
     answer = client.call(tool, given)
     print(json.dumps(answer.structured, ensure_ascii=False) if as_json else answer.text)
+
+
+def _memories(number: int) -> str:
+    return "1 memory" if number == 1 else f"{number:,} memories"
 
 
 def _checked(mode: str) -> ClientMode:
