@@ -164,7 +164,7 @@ def clients(
             print("No program has called yet.")
         for one in found:
             wrote = (
-                f"{counted(one.memories, 'memory', 'memories')}, {counted(one.notes, 'note')}, "
+                f"{_memories(one.memories)}, {counted(one.notes, 'note')}, "
                 f"{one.waiting} waiting in the inbox, {one.forgotten} asked to forget"
             )
             calls = counted(one.calls, "call")
