@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -105,7 +105,8 @@ class Notes(Room):
         """
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
+        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
+        return files.add_all(paths, on_progress)
 
     def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
         """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
@@ -113,14 +114,15 @@ class Notes(Room):
         ConfigError where a package or a model for the format is missing."""
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title)
+        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
+        return files.add_upload(name, data, title)
 
     def watch(
         self,
         folder: Path | str,
         *,
         on_change: Callable[[FileChange], None],
-        stop: Event | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
 
@@ -133,7 +135,8 @@ class Notes(Room):
         """
         from memchat.app.note_watch import NoteWatch
 
-        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
+        files = NoteWatch(self._assembly, self._scope, self, self._writing.embed)
+        files.watch(folder, on_change, stop)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
@@ -260,6 +263,7 @@ class Notes(Room):
             notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
+        log.info("Deleted note %d: %d characters", note.id, len(note.text))
         purge.scrub(self._database)
         return Changed(1)
 
