@@ -64,7 +64,7 @@ def test_every_locked_package_carries_a_hash(name):
 def test_every_declared_dependency_is_locked():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     declared = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
-    for extra in ("ui", "files"):
+    for extra in ("ui", "files", "mcp"):
         declared += project["project"]["optional-dependencies"][extra]
     names = {re.split(r"[<>=!~\[; ]", entry)[0].lower() for entry in declared}
     locked = {name for name, _ in PIN.findall((ROOT / "requirements.lock").read_text("utf-8"))}
@@ -157,7 +157,7 @@ def test_an_installed_wheel_finds_its_pins_and_the_platform_s_data_folder(wheel,
 def test_the_wheel_needs_streamlit_fastembed_and_readers_only_as_extras(wheel):
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
-    assert set(metadata.get_all("Provides-Extra")) == {"ui", "files", "fastembed", "all"}
+    assert set(metadata.get_all("Provides-Extra")) == {"ui", "files", "fastembed", "mcp", "all"}
     needed = metadata.get_all("Requires-Dist")
     always = {re.split(r"[<>=; ]", line)[0] for line in needed if "extra ==" not in line}
     assert {"litellm", "faiss-cpu", "google-genai", "pydantic"} <= always
