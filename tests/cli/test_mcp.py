@@ -46,6 +46,25 @@ def test_who_called_is_shown_and_undone_after_a_yes(run, home) -> None:
     assert run("mcp", "clients", "--undo", "Nobody", "--yes").code == 1
 
 
+def test_a_memory_and_the_inbox_name_the_program(run, home) -> None:
+    with MemChat(home) as mc:
+        claude = mc.user("ana").client("Claude", "trust")
+        stored = claude.remember("preference", "drinks", "green tea").memory
+        city = mc.user("ana").memories.add("profile", "city", "Portosanto")
+        forget, keep = claude.forget(city.id).inbox_id, claude.promote(stored.id).inbox_id
+    said = run("memories", "show", str(stored.id)).out
+    assert "by Claude over MCP" in said and "sent      “green tea” (by Claude over MCP" in said
+    assert "said " not in said
+    asked = run("inbox", "list").out
+    for words in ("Forget city: Portosanto for good?", "Claude asks to forget it",
+                  "Keep drinks: green tea in every app?"):  # fmt: skip
+        assert words in asked
+    assert run("inbox", "accept", str(keep)).out == f"{stored.id}\n"
+    done = run("inbox", "accept", str(forget))
+    assert (done.code, done.out) == (0, "") and f"forgot memory {city.id}" in done.err
+    assert "Portosanto" not in run("memories", "list", "--status", "all").out
+
+
 def test_a_tool_of_another_server_is_called(run, home) -> None:
     settings = home / "settings.toml"
     settings.touch(mode=0o600)
