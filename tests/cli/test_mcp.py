@@ -26,6 +26,14 @@ def test_a_token_is_shown_once_and_listed_without_itself(run, home) -> None:
     assert run("mcp", "token", "Web app", "--remove").code == 1
 
 
+def test_the_configuration_of_an_assistant_is_printed_as_json(run, home) -> None:
+    done = run("mcp", "config", "cursor", "--app", "work")
+    entry = json.loads(done.out)["mcpServers"]["memchat"]
+    assert entry["args"][-4:] == ["--user", "ana", "--app", "work"]
+    assert entry["env"] == {"MEMCHAT_HOME": str(home)} and "~/.cursor/mcp.json" in done.err
+    assert run("mcp", "config", "notepad").code == 2
+
+
 def test_a_mode_that_does_not_exist_is_refused(run, home) -> None:
     done = run("mcp", "token", "Web app", "--mode", "root")
     assert done.code == 2 and "ask or trust" in done.err

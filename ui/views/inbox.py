@@ -151,7 +151,23 @@ def _proposal(item: InboxItem) -> bool:
     return target is not None and target.active
 
 
+def _request(item: InboxItem) -> bool:
+    """What a program asks about a whole memory; whether a yes can do it."""
+    if item.relation == "forget":
+        # The memory is out of use until the answer, so that only the question has its words.
+        st.markdown(f"**{ui.literal(ui.person().inbox.question(item))}**")
+        return True
+    memory = _memory(item.memory_id)
+    if memory is None:
+        st.markdown("The memory it is about is gone.")
+        return False
+    st.markdown(f"**Keep {ui.named(memory)} in every space?**")
+    return True
+
+
 def _pair(item: InboxItem) -> bool:
+    if item.relation in ("forget", "promote"):
+        return _request(item)
     newer, older = _memory(item.memory_id), _memory(item.related_id)
     if newer is None:
         st.markdown("The memory it is about is gone.")
@@ -184,11 +200,11 @@ def _actions(item: InboxItem, *, ready: bool) -> None:
                 decisions.label(item),
                 key=f"accept-{item.id}",
                 type="primary",
-                on_click=decisions.accept,
-                args=([item.id],),
+                on_click=decisions.accept_one,
+                args=(item,),
             )
         st.button(
-            "Leave both" if item.related_id else "Reject",
+            decisions.label_of_no(item),
             key=f"reject-{item.id}",
             on_click=decisions.reject,
             args=([item.id],),
