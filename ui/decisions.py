@@ -30,6 +30,14 @@ def label(item: InboxItem) -> str:
     return {"updates": REPLACE, "ends": OVER}.get(item.relation, KEEP)
 
 
+def question(item: InboxItem) -> str:
+    """What a yes to an item would do. The app calls an app a space."""
+    asked = ui.person().inbox.question(item)
+    if item.relation == "promote":
+        asked = asked.replace(" in every app?", " in every space?")
+    return asked
+
+
 def label_of_no(item: InboxItem) -> str:
     """What a no does, as its button says."""
     if item.related_id:

@@ -54,7 +54,7 @@ def test_settings_list_what_a_program_wrote_and_undo_it_after_a_question(
     press(at, "writes-0")
     said = text(at)
     for words in ("stored drinks: green tea", "kept the note “Garden”",
-                  "asked “Keep city: Porto in every app?”, it waits in the Inbox"):  # fmt: skip
+                  "asked “Keep city: Porto in every space?”, it waits in the Inbox"):  # fmt: skip
         assert words in said
     at = app("settings")
     press(at, "undo-all-0")

@@ -10,6 +10,7 @@ from memchat.app.client_config import configs
 from memchat.errors import NotFound
 from memchat.types import Client, ClientWrite
 from ui import components as ui
+from ui import decisions
 from ui.settings import client_tokens
 
 MODES = {
@@ -57,11 +58,11 @@ def _clients() -> None:
         _client(client, number)
     if not there:
         st.write("None has called in this space yet.")
-    state = st.session_state
-    if name := state.get("client writes"):
-        _writes(name)
-    elif name := state.get("undoing client"):
-        _undo(next(client for client in there if client.name == name))
+    named, state = {client.name: client for client in there}, st.session_state
+    if state.get("client writes") in named:
+        _writes(state["client writes"])
+    elif state.get("undoing client") in named:
+        _undo(named[state["undoing client"]])
 
 
 def _client(client: Client, number: int) -> None:
@@ -76,7 +77,13 @@ def _client(client: Client, number: int) -> None:
         args = ("client writes", client.name)
         st.button("What it wrote", key=f"writes-{number}", on_click=_open, args=args)
         args = ("undoing client", client.name)
-        st.button("Undo all that it wrote …", key=f"undo-all-{number}", on_click=_open, args=args)
+        st.button(
+            "Undo all that it wrote …",
+            key=f"undo-all-{number}",
+            on_click=_open,
+            args=args,
+            disabled=not (client.memories or client.notes or client.waiting),
+        )
 
 
 def _wrote(client: Client) -> str:
@@ -121,7 +128,7 @@ def _words(write: ClientWrite) -> str:
     for status, said in (("pending", "it waits in the Inbox"), ("rejected", "you said no")):
         for item in person.inbox.list(status=status):
             if item.id == write.target_id:
-                return f"asked “{ui.literal(person.inbox.question(item))}”, {said}"
+                return f"asked “{ui.literal(decisions.question(item))}”, {said}"
     return "asked something that you said yes to, or that was undone"
 
 

@@ -153,16 +153,9 @@ def _proposal(item: InboxItem) -> bool:
 
 def _request(item: InboxItem) -> bool:
     """What a program asks about a whole memory; whether a yes can do it."""
-    if item.relation == "forget":
-        # The memory is out of use until the answer, so that only the question has its words.
-        st.markdown(f"**{ui.literal(ui.person().inbox.question(item))}**")
-        return True
-    memory = _memory(item.memory_id)
-    if memory is None:
-        st.markdown("The memory it is about is gone.")
-        return False
-    st.markdown(f"**Keep {ui.named(memory)} in every space?**")
-    return True
+    asked = decisions.question(item)
+    st.markdown(f"**{ui.literal(asked)}**")
+    return asked.endswith("?")  # where the memory is gone, it says so
 
 
 def _pair(item: InboxItem) -> bool:

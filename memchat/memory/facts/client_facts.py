@@ -87,7 +87,7 @@ class ClientFacts:
         """Ask the person whether a memory of this app is kept for all their apps."""
         if self._was_refused(memory, PROMOTE):
             return Written("refused", memory, reason=REFUSED)
-        item = self._ask_about(memory, PROMOTE, f"{self.name} asks to keep it in every app")
+        item = self._ask_about(memory, PROMOTE, f"{self.name} asks for it")
         return self._asked(item, "the person is asked first", memory)
 
     def _take(self, fact: Fact) -> Written:
