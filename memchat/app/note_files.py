@@ -79,12 +79,13 @@ class NoteFiles(Room):
             log.warning("Failed to index memo: %s", type(error).__name__)
             raise
 
-    def add_upload(self, name: str, data: bytes, title: str | None) -> Note:
+    def add_upload(self, name: str, data: bytes, title: str | None, wait: bool) -> Note:
         """What ``Notes.add_upload`` does."""
         found = self._read(Path(name).name, data)
         key = hashlib.sha256(data).hexdigest()
         named = found.title if title is None else title
-        return self._stored(replace(found, title=named), UPLOAD, key, found.written_at)
+        new = replace(found, title=named)
+        return self._stored(new, UPLOAD, key, found.written_at, wait=wait)
 
     def _add_file(self, path: Path) -> Note | None:
         before = self._known(path)
@@ -125,7 +126,15 @@ class NoteFiles(Room):
             raise InputError("nothing is said in it")
         return Document(heard.text, profile="memo")
 
-    def _stored(self, found: Document, type: str, key: str, written_at: datetime | None) -> Note:
+    def _stored(
+        self,
+        found: Document,
+        type: str,
+        key: str,
+        written_at: datetime | None,
+        *,
+        wait: bool = True,
+    ) -> Note:
         note = self._room.add(
             found.text,
             title=found.title,
@@ -133,6 +142,7 @@ class NoteFiles(Room):
             external_id=key,
             created_at=written_at,
             profile=found.profile,
+            wait=wait,
         )
         assert note is not None  # the readers refuse a file without words
         log.info("Indexed memo: note %d, %d characters", note.id, len(note.text))
