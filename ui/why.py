@@ -8,6 +8,7 @@ from memchat.errors import MemChatError
 from memchat.types import Given, Why
 from ui import components as ui
 from ui import forgetting
+from ui.notes import place
 
 CHANNELS = {
     "pinned": "always at hand",
@@ -92,6 +93,9 @@ def _line(line: Given, session_id: int, n: int) -> None:
             _amended(hit.id, n)
         elif hit.kind == "memory":
             _actions(line, session_id, n)
+        elif hit.kind == "note" and st.button("Open the note", key=f"open-{n}", type="tertiary"):
+            _close()
+            place.lead_to_words(hit.id, hit.text)
 
 
 def _also(why: Why) -> None:

@@ -28,7 +28,7 @@ from tests.support.ui.seed import seed
 from tests.support.wire import Endless, Hang, OpenAIServer, Pieces, Say
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
-PAGES = ("?c=1", "memories", "notes", "notes?note=3&at=23-65", "inbox", "insights", "settings")
+PAGES = ("?c=1", "memories", "notes", "notes?note=3&at=185-110", "inbox", "insights", "settings")
 ANA = {"user": "ana"}
 FOCUSED = """(() => {
   const at = document.activeElement;

@@ -10,7 +10,7 @@ import pytest
 
 from memchat import MemChat
 from tests.support.full_disk import Tiny
-from tests.support.ui.tab import ANA, app, forget_desk, say, text, until
+from tests.support.ui.tab import ANA, app, buttons, forget_desk, press, say, text, until
 from ui import components
 from ui.desk import Desk
 
@@ -46,7 +46,7 @@ def test_a_message_that_cannot_be_kept_says_so_and_is_sent_when_there_is_room(
     assert said[-2] == "And I am a nurse."
 
 
-@pytest.mark.parametrize("page", ["chat", "memories", "inbox", "insights", "settings"])
+@pytest.mark.parametrize("page", ["chat", "memories", "notes", "inbox", "insights", "settings"])
 def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
     mc: MemChat,
     tiny: Tiny,
@@ -56,6 +56,22 @@ def test_every_page_opens_on_a_full_disk_or_says_why_it_does_not(
     at = app(None if page == "chat" else page)
     assert not at.exception
     assert all(FULL in error.value for error in at.error)
+
+
+def test_a_note_that_cannot_be_kept_says_so_and_its_words_stay_in_the_form(
+    mc: MemChat,
+    tiny: Tiny,
+) -> None:
+    at = app("notes")
+    press(at, "notes-add")
+    tiny.fill()
+    at.text_area(key="draft-text-new").set_value("long words " * 100_000)
+    press(at, "save-note")
+    assert FULL in text(at)
+    tiny.free()
+    press(at, "save-note")
+    (note,) = mc.user(**ANA).notes.list()
+    assert FULL not in text(at) and buttons(at, "note-") == [f"note-{note.id}"]
 
 
 def test_a_store_that_cannot_be_opened_for_want_of_room_says_so(

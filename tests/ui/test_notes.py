@@ -186,7 +186,9 @@ def test_another_page_opens_a_note_at_a_passage(mc: MemChat) -> None:
     note = keep(mc, "The kiln is hot. Wait for it.")
 
     at = app("memories")
-    at.session_state["coming note place"] = Place(note.id, (17, 12))  # as ``place.lead_to`` does
+    at.session_state["coming note place"] = Place(
+        note.id, (17, 12)
+    )  # as ``place.lead_to_words`` does
     at.run()
     assert '<mark class="memchat-passage-marked">Wait for it.</mark>' in shown(at)
     assert address(at) == {"note": str(note.id), "at": "17-12"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -165,6 +167,33 @@ class TestWithAModel:
         until(at, lambda: "John has gravel" in text(at))
         press(at, "stop-notes")
         assert "John has gravel" in text(at) and "Stopped before its end." in text(at)
+
+    def test_a_summary_that_is_stopped_makes_no_further_call(
+        self, mc: MemChat, service: OpenAIServer, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("memchat.notes.ask.MOST_TOKENS", 300)
+        monkeypatch.setattr("memchat.notes.summary.AT_ONCE", 1)
+        monkeypatch.setattr(answer, "MANY_CALLS", 1_000)
+        for n in range(12):
+            keep(mc, f"Gravel, part {n}. " * 40)
+        go_on = threading.Event()
+
+        def reply(_: object) -> str:
+            go_on.wait(30)
+            return "Gravel [1]."
+
+        service.reply = reply
+        at = app("notes")
+        at.text_input(key="notes-words").set_value("gravel")
+        press(at, "sum-up-notes")
+        until(at, lambda: service.requests)
+        asked = at.session_state["asked notes"]
+        assert asked.answer.plan.calls > 6
+        press(at, "stop-notes")
+        assert "Stopped before its end." in text(at)
+        go_on.set()
+        asked.wait(30)
+        assert len(service.requests) <= 3, "those that were under way"
 
     def test_a_provider_that_fails_is_told(self, mc: MemChat, service: OpenAIServer) -> None:
         keep(mc, "Call John back about the gravel.")

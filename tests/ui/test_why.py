@@ -43,4 +43,6 @@ def test_a_passage_of_a_note_is_shown_as_such_and_offers_no_change(mc: MemChat) 
     assert "Your note “Kitchen floor”" in text(at)
     press(at, buttons(at, "why-")[0])
     assert "The tiler wants 89" in text(at) and "from your notes" in text(at)
+    press(at, "open-0")
+    assert at.query_params["note"] and "The tiler wants 89 for the grey slate." in text(at)
     assert buttons(at, "mute-") == buttons(at, "forget-") == []

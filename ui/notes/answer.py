@@ -37,6 +37,10 @@ NotesAsk = Callable[..., "NotesAnswer"]
 """``Notes.ask`` with all but ``on_progress``."""
 
 
+class _StoppedError(Exception):
+    """Ends the calls of a summary that was stopped."""
+
+
 class Asked:
     """One question, answered in a thread of its own."""
 
@@ -71,7 +75,8 @@ class Asked:
         self._begin(self._read)
 
     def stop(self) -> None:
-        """Take nothing more. A provider that is silent just now is left with its next piece."""
+        """Take nothing more, and make no further call. A provider that is silent just now is left
+        with its next piece."""
         self.stopped = True
 
     def wait(self, seconds: float) -> None:
@@ -97,10 +102,14 @@ class Asked:
 
     def _note(self, progress: Progress) -> None:
         self.progress = progress
+        if self.stopped:
+            raise _StoppedError
 
     def _safely(self, work: Callable[[], None]) -> None:
         try:
             work()
+        except _StoppedError:
+            log.info("a summary of notes was stopped")
         except MemChatError as error:
             self.error = str(error)
         except Exception as error:  # noqa: BLE001

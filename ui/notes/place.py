@@ -11,6 +11,8 @@ from typing import NoReturn
 
 import streamlit as st
 
+from memchat.errors import NotFound
+from ui import components as ui
 from ui import sidebar
 
 PAGE = "views/notes.py"
@@ -61,9 +63,15 @@ def go(place: Place = LIST) -> None:
     st.session_state[_COMING] = place
 
 
-def lead_to(note_id: int, offset: int | None = None, size: int | None = None) -> NoReturn:
-    """From another page, or a dialog of it: open a note, at a passage if one is given."""
-    go(Place(note_id, None if offset is None or size is None else (offset, size)))
+def lead_to_words(note_id: int, words: str) -> NoReturn:
+    """From another page, or a dialog of it: open a note where it has these words."""
+    try:
+        text = ui.person().notes.get(note_id).text
+    except NotFound:
+        text = ""  # the page says that it is gone
+    words = words.strip(" …")
+    offset = text.find(words)
+    go(Place(note_id, (offset, len(words)) if offset >= 0 else None))
     st.rerun()
 
 

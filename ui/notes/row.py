@@ -13,7 +13,13 @@ from ui.marks import excerpt, marked
 from ui.notes import place
 from ui.notes.place import Place
 
-TYPES = {"memo": "Memo", "document": "Document", "file": "File", "upload": "Upload"}
+TYPES = {
+    "memo": "Memo",
+    "document": "Document",
+    "file": "File",
+    "upload": "Upload",
+    "paste": "From a chat",
+}
 """The types that the app itself gives, in words; others are shown as they are."""
 TITLE = 90
 """Characters of a title, or of the first words where there is none."""
@@ -78,5 +84,5 @@ def described(note: Note, job: Job | None) -> str:
 
 
 def _open(found: NoteHit) -> None:
-    ui.person().notes.mark_as_read([found.chunk_id])
+    ui.attempt(lambda: ui.person().notes.mark_as_read([found.chunk_id]))
     place.go(Place(found.note_id, (found.offset, found.size)))
