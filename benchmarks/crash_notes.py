@@ -34,6 +34,8 @@ def _kept(tx: Connection, calls: Mapping[Any, Call], cut: int) -> Iterator[str]:
     """What was acknowledged is there, and what was deleted stays away."""
     texts = {row[0]: row[1] for row in _rows(tx, "SELECT id, content FROM sources")}
     by_note: dict[int, list[Call]] = defaultdict(list)
+    # What never came back has no id in the diary, and may have been stored.
+    open_ended = {c.what["text"] for c in calls.values() if c.name in WRITES and c.returned > cut}
     for call in calls.values():
         if call.name in (*WRITES, "delete_note") and "id" in call.what and not call.refused:
             by_note[call.what["id"]].append(call)
@@ -47,7 +49,7 @@ def _kept(tx: Connection, calls: Mapping[Any, Call], cut: int) -> Iterator[str]:
             yield f"LOST an acknowledged note: {note}"
         elif last is not None and note in texts:
             allowed = {call.what["text"] for call in written if call.returned >= last}
-            if texts[note] not in allowed:
+            if texts[note] not in allowed | open_ended:
                 yield f"LOST an acknowledged text of note {note}: {texts[note][:60]!r}"
 
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from memchat import MemChat, User
+from memchat import MemChat, NewNote, User
 from memchat.config import Settings
 from memchat.errors import ProviderError
 from memchat.notes.notes_answer import NotesAnswer
@@ -45,7 +45,7 @@ SUBJECTS = {
         "What have I said about the audio guide?": "a",
         "Fasse zusammen, was ich zu Projekt Apollo gesagt habe": "a",
     },
-    "memos_heldout": {
+    "memos_other": {
         "Summarize all my thoughts on the allotment": "g",
         "What did I think about our garden plot this year?": "g",
     },
@@ -69,7 +69,7 @@ class Reader:
 
     def model(self, window: int) -> ScriptedModel:
         """The model, with a window of so many tokens."""
-        return ScriptedModel([self._answer] * 500, window=window, name="reader")
+        return ScriptedModel([self._answer] * 500, window=window, name="offline/reader")
 
     def _answer(self, messages: Sequence[ChatMessage]) -> str:
         request = "\n\n".join(f"### {one.role}\n\n{one.content}" for one in messages)
@@ -103,19 +103,20 @@ def lines(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def open_store(
-    home: Path, memos: Sequence[dict[str, Any]], embedder: Embedder, model: ScriptedModel
-) -> tuple[MemChat, dict[int, str]]:
-    """A store with these memos; and their ids in the file, by note."""
-    settings = Settings(home=home, timezone=ZONE)
-    mc = MemChat(settings=settings, clock=FakeClock(NOW), embedder=embedder, chat_model=model)
-    names = {}
-    for memo in memos:
-        at = datetime.fromisoformat(memo["at"])
-        note = mc.user("ana").notes.add(memo["text"], title=memo["title"], created_at=at)
-        assert note is not None
-        names[note.id] = memo["id"]
-    return mc, names
+def fill(mc: MemChat, memos: Sequence[dict[str, Any]]) -> dict[int, str]:
+    """Keep these memos; their ids in the file, by note."""
+    new = [
+        NewNote(one["text"], one["title"], created_at=datetime.fromisoformat(one["at"]))
+        for one in memos
+    ]
+    ids = mc.user("ana").notes.add_many(new).ids
+    return {i: memo["id"] for i, memo in zip(ids, memos, strict=True)}
+
+
+def open_store(home: str, embedder: Embedder, model: ScriptedModel) -> MemChat:
+    """The store of that folder, on the day of the questions."""
+    settings = Settings(home=Path(home), timezone=ZONE)
+    return MemChat(settings=settings, clock=FakeClock(NOW), embedder=embedder, chat_model=model)
 
 
 def read_for_subjects(embedder: Embedder) -> Iterator[str]:
@@ -124,19 +125,17 @@ def read_for_subjects(embedder: Embedder) -> Iterator[str]:
     others = [memo for memo in own if memo["id"][0] != "a"][:25]
     for name, subjects in SUBJECTS.items():
         memos = own if name == "memos" else [*lines(name), *others]
-        with tempfile.TemporaryDirectory() as home:
-            mc, names = open_store(Path(home), memos, embedder, ScriptedModel(window=WINDOW))
-            with mc:
-                for subject, letter in subjects.items():
-                    notes = mc.user("ana").notes
-                    surely = {
-                        h.note_id for h in notes.search(subject, limit=100).hits if h.confident
-                    }
-                    sources = notes.ask(subject, mode="summary").sources
-                    read = [names[source.note_id] for source in sources]
-                    right = sum(one.startswith(letter) for one in read)
-                    sure = sum(names[i].startswith(letter) for i in surely)
-                    yield f"{name:14} {sure:9} {right:6} {len(read):9}  {subject}"
+        model = ScriptedModel(window=WINDOW)
+        with tempfile.TemporaryDirectory() as home, open_store(home, embedder, model) as mc:
+            names = fill(mc, memos)
+            for subject, letter in subjects.items():
+                notes = mc.user("ana").notes
+                surely = {h.note_id for h in notes.search(subject, limit=100).hits if h.confident}
+                sources = notes.ask(subject, mode="summary").sources
+                read = [names[source.note_id] for source in sources]
+                right = sum(one.startswith(letter) for one in read)
+                sure = sum(names[i].startswith(letter) for i in surely)
+                yield f"{name:14} {sure:9} {right:6} {len(read):9}  {subject}"
 
 
 def asked(user: User, reader: Reader, question: dict[str, Any]) -> tuple[NotesAnswer, bool]:
@@ -173,10 +172,11 @@ def score(folder: Path, embedder: Embedder) -> Iterator[str]:
     project = next(one for one in questions if one["id"] == "03")
     reader = Reader(folder)
     right = total = 0
-    for window, group in ((WINDOW, questions), (SMALL_WINDOW, [{**project, "id": IN_PARTS}])):
-        with tempfile.TemporaryDirectory() as home:
-            mc, names = open_store(Path(home), lines("memos"), embedder, reader.model(window))
-            with mc:
+    names: dict[int, str] = {}
+    with tempfile.TemporaryDirectory() as home:
+        for window, group in ((WINDOW, questions), (SMALL_WINDOW, [{**project, "id": IN_PARTS}])):
+            with open_store(home, embedder, reader.model(window)) as mc:
+                names = names or fill(mc, lines("memos"))
                 for question in group:
                     answer, whole = asked(mc.user("ana"), reader, question)
                     if not whole:

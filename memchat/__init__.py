@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from memchat.app import User as User
     from memchat.app.apps import Apps as Apps
     from memchat.app.backups import Backups as Backups
+    from memchat.app.client_access import ClientAccess as ClientAccess
+    from memchat.app.clients import Clients as Clients
     from memchat.app.inbox import Inbox as Inbox
     from memchat.app.incoming import Messages as Messages
     from memchat.app.jobs import Jobs as Jobs
@@ -66,6 +68,9 @@ if TYPE_CHECKING:
     from memchat.types import Browsed as Browsed
     from memchat.types import Change as Change
     from memchat.types import ChatMessage as ChatMessage
+    from memchat.types import Client as Client
+    from memchat.types import ClientMode as ClientMode
+    from memchat.types import ClientWrite as ClientWrite
     from memchat.types import CuePlan as CuePlan
     from memchat.types import Elsewhere as Elsewhere
     from memchat.types import EmbeddingState as EmbeddingState
@@ -114,6 +119,7 @@ if TYPE_CHECKING:
     from memchat.types import UsageTotal as UsageTotal
     from memchat.types import Wanted as Wanted
     from memchat.types import Why as Why
+    from memchat.types import Written as Written
 
 _HOMES = {
     "memchat.app": (
@@ -122,6 +128,8 @@ _HOMES = {
     ),
     "memchat.app.apps": "Apps",
     "memchat.app.backups": "Backups",
+    "memchat.app.client_access": "ClientAccess",
+    "memchat.app.clients": "Clients",
     "memchat.app.inbox": "Inbox",
     "memchat.app.incoming": "Messages",
     "memchat.app.jobs": "Jobs",
@@ -144,12 +152,13 @@ _HOMES = {
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
-        "AppInfo Audit Backup Browsed Change ChatMessage CuePlan Elsewhere EmbeddingState Event "
-        "Evidence ExternalId Finding Given Hit Imported InboxItem Insights Job Learned "
-        "LongMessage Memory MemoryChanges MemorySwitch Message NewNote Note NoteCounts NoteHit "
-        "NotePassage NoteSource NoteUse NotesAdded NotesFound NotesReport Place PluginInfo "
-        "Progress Question ReadingPlan Recalled Refusal RefusedRecord ReplyParts RestorePlan "
-        "Scope Service ServiceInfo Session Undone Usage UsageTotal Wanted Why"
+        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientMode ClientWrite CuePlan "
+        "Elsewhere EmbeddingState Event Evidence ExternalId Finding Given Hit Imported "
+        "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemorySwitch Message "
+        "NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded NotesFound "
+        "NotesReport Place PluginInfo Progress Question ReadingPlan Recalled Refusal "
+        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage "
+        "UsageTotal Wanted Why Written"
     ),
 }
 """The public names, by the module that defines them."""

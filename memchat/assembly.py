@@ -189,6 +189,16 @@ class Assembly:
                 self._accepts_stored_service = True
             return self._space.space, self._space.reason
 
+    def usable_embedder(self) -> Embedder | None:
+        """What makes the vectors of this store; None where there is nothing, or it cannot be used
+        now. Not to be called in a transaction."""
+        try:
+            space, _ = self.embedding_space()
+        except MemChatError as error:
+            log.warning("the embedding model cannot be used: %s", error)
+            return None
+        return None if space is None else space.embedder
+
     def ready_embedding_space(
         self, tx: Connection
     ) -> tuple[EmbeddingSpace | None, str | None] | None:

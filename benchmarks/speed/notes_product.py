@@ -9,10 +9,11 @@ from benchmarks.speed.peers.serving import Data, serve
 from benchmarks.speed.product import DENSE, GivenVectors, Store
 from memchat.memory.context import Context
 from memchat.notes import index
+from memchat.notes.index import Prepared
 from memchat.store import apps, embeddings, notes
 from memchat.store.chunks import NewChunk, text_hash
-from memchat.store.notes import Filter, NewNote
-from memchat.types import Scope
+from memchat.store.notes import Filter
+from memchat.types import NewNote, Scope
 from memchat.vectors.selection import Selection
 
 USER = "reader"
@@ -42,8 +43,9 @@ class NotesProduct(Store):
             embeddings.put(tx, meaning.service_id, vectors, now)
             ctx = Context(tx, scope, now, zone)
             for row, text in zip(rows, texts, strict=True):
-                new = NewNote(self._data.user(row), row, None, text, now, "memo")
-                index.write(ctx, scope.own, new, [NewChunk(0, len(text), TOKENS)])
+                note = NewNote(text, type=self._data.user(row), external_id=row, created_at=now)
+                parts = [NewChunk(0, len(text), TOKENS)]
+                index.write(ctx, scope.own, Prepared(note, parts, None))
 
     def search(self, question: int) -> list[int]:
         """The public call, of one type where the data asks for one."""

@@ -121,12 +121,8 @@ class MemChat:
 
         store = self._assembly
 
-        def embedder() -> Embedder | None:
-            space, _ = store.embedding_space()
-            return None if space is None else space.embedder
-
         given = (store.database, store.clock, store.drop_vectors)
-        return NoteRepair(*given, embedder).run() + Repair(*given).run()
+        return NoteRepair(*given, store.usable_embedder).run() + Repair(*given).run()
 
     def address_notices(self) -> list[str]:
         """A sentence for each address that words are sent to and that is not the provider's own."""

@@ -17,8 +17,9 @@ from memchat.assembly import Assembly
 from memchat.errors import ConfigError, InputError, ProviderError
 from memchat.notes.files import folder, formats
 from memchat.notes.files.document import Document, short_title
+from memchat.notes.index import has_words
 from memchat.store import note_files, notes, usage
-from memchat.types import Note, Progress, Scope
+from memchat.types import Note, Progress, Scope, clean_text
 
 if TYPE_CHECKING:
     from memchat.app.notes import Notes
@@ -31,6 +32,8 @@ NO_TRANSCRIBER = (
     "for example to openai/whisper-1"
 )
 OnProgress = Callable[[Progress], None]
+TOGETHER = 100
+"""Files that are read before their vectors are made."""
 UNREADABLE = (InputError, ConfigError, ProviderError)
 """What is wrong with one file alone: the others are read all the same."""
 
@@ -38,9 +41,13 @@ UNREADABLE = (InputError, ConfigError, ProviderError)
 class NoteFiles(Room):
     """Reads files into the notes of one person in one app; ``Notes`` has its verbs."""
 
-    def __init__(self, assembly: Assembly, scope: Scope, room: Notes) -> None:
+    def __init__(
+        self, assembly: Assembly, scope: Scope, room: Notes, embed: Callable[[], None]
+    ) -> None:
+        """``embed`` makes the vectors of all notes that lack them."""
         super().__init__(assembly, scope)
         self._room = room
+        self._embed = embed
 
     def add_all(self, paths: Iterable[Path | str], on_progress: OnProgress | None) -> FilesAdded:
         """What ``Notes.add_files`` does."""
@@ -64,14 +71,18 @@ class NoteFiles(Room):
             else:
                 if note is None:
                     unchanged += 1
-                else:
-                    added.append(note)
+                    continue
+                added.append(note)
+                if len(added) % TOGETHER == 0:
+                    self._embed()
+        self._embed()
         tell(len(files))
         return FilesAdded(tuple(added), unchanged, tuple(failed))
 
     def add_file(self, path: Path) -> Note | None:
-        """Read a file into its note; None where the note is as the file is. Raises InputError,
-        ConfigError or ProviderError where it cannot be read."""
+        """Read a file into its note, whose vectors are still to be made; None where the note is as
+        the file is. The result has no text. Raises InputError, ConfigError or ProviderError where
+        the file cannot be read."""
         try:
             return self._add_file(path)
         except UNREADABLE as error:
@@ -84,8 +95,10 @@ class NoteFiles(Room):
         found = self._read(Path(name).name, data)
         key = hashlib.sha256(data).hexdigest()
         named = found.title if title is None else title
-        new = replace(found, title=named)
-        return self._stored(new, UPLOAD, key, found.written_at, wait=wait)
+        note = self._stored(replace(found, title=named), UPLOAD, key, found.written_at)
+        if wait:
+            self._embed()
+        return note
 
     def _add_file(self, path: Path) -> Note | None:
         before = self._known(path)
@@ -99,9 +112,10 @@ class NoteFiles(Room):
         if before is not None and _is_current(before, found, content.modified_at):
             self._keep(before, written_at)
             return None
-        note = self._stored(found, note_files.TYPE, str(path), written_at)
+        note = self._stored(found, note_files.TYPE, key_of(path), written_at)
         self._keep(note, written_at)
-        return replace(note, created_at=written_at)
+        # Thousands of them are held at once, and texts may be large.
+        return replace(note, created_at=written_at, text="")
 
     def _read(self, name: str, data: bytes) -> Document:
         read = self._transcribed if formats.is_audio(name) else formats.read
@@ -122,19 +136,11 @@ class NoteFiles(Room):
             own = self._context(tx, ensure=True).scope.own
             assert own is not None
             usage.add(tx, own, None, heard.usage, self._clock())
-        if not heard.text:
+        if not has_words(heard.text):
             raise InputError("nothing is said in it")
         return Document(heard.text, profile="memo")
 
-    def _stored(
-        self,
-        found: Document,
-        type: str,
-        key: str,
-        written_at: datetime | None,
-        *,
-        wait: bool = True,
-    ) -> Note:
+    def _stored(self, found: Document, type: str, key: str, written_at: datetime | None) -> Note:
         note = self._room.add(
             found.text,
             title=found.title,
@@ -142,10 +148,9 @@ class NoteFiles(Room):
             external_id=key,
             created_at=written_at,
             profile=found.profile,
-            wait=wait,
+            wait=False,
         )
         assert note is not None  # the readers refuse a file without words
-        log.info("Indexed memo: note %d, %d characters", note.id, len(note.text))
         return note
 
     def _known(self, path: Path) -> Note | None:
@@ -153,7 +158,7 @@ class NoteFiles(Room):
             own = self._ids(tx).own
             if own is None:
                 return None
-            return notes.by_external_id(tx, own, note_files.TYPE, str(path))
+            return notes.by_external_id(tx, own, note_files.TYPE, key_of(path))
 
     def _keep(self, note: Note, written_at: datetime) -> None:
         """Have the date of a note be that of its file, which is there."""
@@ -162,6 +167,11 @@ class NoteFiles(Room):
         with self._database.write() as tx:
             note_files.set_date(tx, note.id, written_at)
             notes.mark_missing(tx, [note.id], False)
+
+
+def key_of(path: Path) -> str:
+    """The external id of a file; a name that is no UTF-8 is kept as far as it can be."""
+    return clean_text(str(path))
 
 
 def _is_current(note: Note, found: Document, modified_at: datetime) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 
-from memchat.app.note_files import UNREADABLE, NoteFiles
+from memchat.app.note_files import UNREADABLE, NoteFiles, key_of
 from memchat.app.results import FileChange
 from memchat.notes.files import folder, folder_watch
 from memchat.notes.files.document import short_title
@@ -21,18 +22,21 @@ class NoteWatch(NoteFiles):
         self, place: Path | str, on_change: Callable[[FileChange], None], stop: Event | None
     ) -> None:
         """What ``Notes.watch`` does."""
-        path = folder.absolute(place)
+        path, ended = folder.absolute(place), stop or Event()
         known = map(Path, self._notes_below(path))
-        for changes in folder_watch.watch(path, known, stop or Event()):
+        for changes in folder_watch.watch(path, known, ended):
             for change in self._follow(changes):
                 on_change(change)
+                if ended.is_set():
+                    return  # the first time there may be thousands
+            self._embed()
 
     def _follow(self, changes: Changes) -> Iterator[FileChange]:
         for path in changes.gone:
             if (note_id := self._note_id(path)) is not None:
                 with self._database.write() as tx:
                     notes.mark_missing(tx, [note_id], True)
-                yield FileChange(path, "missing", self._room.get(note_id))
+                yield FileChange(path, "missing", replace(self._room.get(note_id), text=""))
         for before, path in changes.moved:
             yield from self._move(before, path)
         for path in changes.changed:
@@ -56,11 +60,11 @@ class NoteWatch(NoteFiles):
             yield from self._follow(Changes(changed=(path,), gone=(before,)))
             return
         with self._database.write() as tx:
-            note_files.move(tx, note_id, str(path))
+            note_files.move(tx, note_id, key_of(path))
         note = self._room.get(note_id)
         if note.title == short_title(before.stem):
             note = self._room.update(note_id, title=short_title(path.stem))
-        yield FileChange(path, "moved", note)
+        yield FileChange(path, "moved", replace(note, text=""))
 
     def _note_id(self, path: Path) -> int | None:
         note = self._known(path)

@@ -3,6 +3,7 @@ it through here."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +14,7 @@ from sqlalchemy import Connection
 
 from memchat.app.arguments import MOST, check_choice
 from memchat.assembly import Assembly
-from memchat.errors import InputError
+from memchat.errors import InputError, MemChatError
 from memchat.memory.context import Context
 from memchat.types import ExternalId, NewNote, clean_text, one_line
 from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from memchat.jobs.embedding_run import EmbeddingResult
     from memchat.notes.index import Prepared
     from memchat.providers import Embedder
+
+log = logging.getLogger(__name__)
 
 
 class NoteWriting:
@@ -35,26 +38,34 @@ class NoteWriting:
         self._context = context
 
     def prepare(self, new: NewNote) -> Prepared:
-        """Check a note and cut it. Raises InputError for one that cannot be kept."""
+        """Check a note and cut it. Raises InputError for one that cannot be kept.
+
+        Where the embedding model cannot be used it is cut without: its job fits it to the model.
+        """
         from memchat.notes.index import prepare
 
-        return prepare(checked(new), self.embedder())
+        new = checked(new)
+        try:
+            return prepare(new, self.embedder())
+        except MemChatError as error:
+            log.warning("a note is cut without the embedding model: %s", error)
+            return prepare(new, None)
 
     def write(
         self,
         prepared: Sequence[Prepared],
         *,
-        check: Callable[[Connection], object] | None = None,
+        only_if: Callable[[Connection], bool] = lambda _: True,
     ) -> list[int]:
-        """Store notes in one transaction, which begins with ``check``; their ids. The words of
-        texts that they replace leave the file with the next ``scrub``."""
+        """Store notes in one transaction; their ids, and none where ``only_if`` is false in it. The
+        words of texts that they replace leave the file with the next ``scrub``."""
         from memchat.memory.forgetting import purge
         from memchat.notes import index
 
         ids = []
         with self._assembly.database.write() as tx:
-            if check is not None:
-                check(tx)
+            if not only_if(tx):
+                return []
             ctx = self._context(tx)
             app_id = ctx.scope.own
             assert app_id is not None

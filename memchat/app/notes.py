@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -105,7 +105,8 @@ class Notes(Room):
         """
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope, self).add_all(paths, on_progress)
+        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
+        return files.add_all(paths, on_progress)
 
     def add_upload(
         self, name: str, data: bytes, *, title: str | None = None, wait: bool = True
@@ -116,14 +117,15 @@ class Notes(Room):
         missing."""
         from memchat.app.note_files import NoteFiles
 
-        return NoteFiles(self._assembly, self._scope, self).add_upload(name, data, title, wait)
+        files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
+        return files.add_upload(name, data, title, wait)
 
     def watch(
         self,
         folder: Path | str,
         *,
         on_change: Callable[[FileChange], None],
-        stop: Event | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         """Keep the files of a folder as notes, as ``add_files`` does, and go on as they change.
 
@@ -136,7 +138,8 @@ class Notes(Room):
         """
         from memchat.app.note_watch import NoteWatch
 
-        NoteWatch(self._assembly, self._scope, self).watch(folder, on_change, stop)
+        files = NoteWatch(self._assembly, self._scope, self, self._writing.embed)
+        files.watch(folder, on_change, stop)
 
     def get(self, note_id: int) -> Note:
         """One note, whole. Raises NotFound outside the scope."""
@@ -238,16 +241,18 @@ class Notes(Room):
 
         Raises NotFound outside the scope, InputError for a text without words.
         """
-        before = self.get(note_id)
-        new = NewNote(
-            before.text if text is None else text,
-            before.title if title is None else title.strip() or None,
-            before.type,
-            before.external_id,
-            profile=before.profile,
-        )
-        # It may have been deleted meanwhile.
-        return self._keep(new, embed=True, check=lambda tx: self._found_note(tx, note_id))
+        kept = None
+        while kept is None:  # again where another process changed it meanwhile
+            before = self.get(note_id)
+            new = NewNote(
+                before.text if text is None else text,
+                before.title if title is None else title.strip() or None,
+                before.type,
+                before.external_id,
+                profile=before.profile,
+            )
+            kept = self._keep(new, embed=True, instead_of=before)
+        return kept
 
     def delete(self, note_id: int) -> Changed:
         """Delete a note with its chunks and vectors; its words leave this disk. Raises NotFound
@@ -261,6 +266,7 @@ class Notes(Room):
             notes.remove(tx, app_id, note, self._clock())
             self._assembly.drop_vectors(tx, [app_id])
             purge.request_scrub(tx)
+        log.info("Deleted note %d: %d characters", note.id, len(note.text))
         purge.scrub(self._database)
         return Changed(1)
 
@@ -301,12 +307,18 @@ class Notes(Room):
     def _batches(self, on_progress: Callable[[Progress], None] | None) -> NoteBatches:
         return NoteBatches(self._assembly, self._writing, on_progress)
 
-    def _keep(
-        self, new: NewNote, *, embed: bool, check: Callable[[Connection], object] | None = None
-    ) -> Note:
-        """Store a note, or replace the one of the same type and external id."""
+    def _keep(self, new: NewNote, *, embed: bool, instead_of: Note | None = None) -> Note | None:
+        """Store a note, or replace the one of the same type and external id; None where that is no
+        longer as ``instead_of`` says."""
+
+        def unchanged(tx: Connection) -> bool:
+            return instead_of is None or self._found_note(tx, instead_of.id) == instead_of
+
         writing = self._writing
-        (note_id,) = writing.write([writing.prepare(new)], check=check)
+        ids = writing.write([writing.prepare(new)], only_if=unchanged)
+        if not ids:
+            return None
+        (note_id,) = ids
         writing.scrub()
         if embed:
             writing.embed(note_id)

@@ -90,7 +90,7 @@ class FilesAdded:
     """What became of files that were to be notes."""
 
     added: tuple[Note, ...]
-    """The notes that are new, or have the new text of a file that was changed."""
+    """The notes that are new or follow a file that was changed, without their texts."""
     unchanged: int
     """How many files were as their notes are."""
     failed: tuple[FileFailure, ...]
@@ -103,7 +103,7 @@ class FileChange:
     path: Path
     what: Literal["added", "changed", "moved", "missing", "failed"]
     note: Note | None = None
-    """Its note, None where it could not be read."""
+    """Its note without the text, None where it could not be read."""
     reason: str | None = None
     """Why it could not be read."""
 

@@ -14,6 +14,8 @@ from sqlalchemy import Connection
 from memchat.app.apps import Apps
 from memchat.app.arguments import check_count
 from memchat.app.background import Background
+from memchat.app.client_access import ClientAccess
+from memchat.app.clients import Clients
 from memchat.app.inbox import Inbox
 from memchat.app.incoming import Messages
 from memchat.app.memories import Memories
@@ -28,6 +30,7 @@ from memchat.store import apps, inbox, jobs, sessions, usage
 from memchat.tokens import estimate_tokens
 from memchat.types import (
     Audit,
+    ClientMode,
     Finding,
     Imported,
     Learned,
@@ -80,6 +83,16 @@ class User(Room):
     def mentions(self) -> Mentions:
         """What else speaks of a memory that is being forgotten."""
         return Mentions(self._assembly, self._scope)
+
+    @cached_property
+    def clients(self) -> Clients:
+        """The programs that use this app's memory over MCP."""
+        return Clients(self._assembly, self._scope)
+
+    def client(self, name: str, mode: ClientMode = "ask") -> ClientAccess:
+        """A program that uses this app's memory, by the name and the mode that the person gave it.
+        Raises InputError for a name or mode that cannot be."""
+        return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
 
     @cached_property
     def apps(self) -> Apps:

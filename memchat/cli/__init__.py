@@ -27,6 +27,7 @@ from memchat.cli import (
     jobs,
     keys,
     log,
+    mcp,
     memories,
     notes,
     services,
@@ -100,6 +101,7 @@ app.command()(transfer.export)
 app.command("import")(transfer.import_)
 app.command()(system.doctor)
 app.command()(system.config)
+app.add_typer(mcp.app, name="mcp")
 app.add_typer(keys.app, name="keys")
 app.add_typer(backup.app, name="backup")
 app.command()(backup.restore)

@@ -5,22 +5,25 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from memchat.cli import tables
 from memchat.cli.text_width import shorten
-from memchat.types import Note, NoteHit, NoteSource, NotesReport, counted, to_json
+from memchat.types import Job, Note, NoteHit, NoteSource, NotesReport, counted, to_json
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
 
+    from memchat.app import MemChat
     from memchat.app.notes import Notes
 
 HEADINGS = ("id", "date", "type", "title", "state")
 UNTITLED = "Untitled"
 OPENING = 60
 """Characters of its text that stand for the title of a note that has none."""
+JOBS = 1_000
+"""Jobs of one state that are looked through."""
 EXCERPT = 320
 """Characters of a passage that a terminal shows: four lines."""
 _LEAST = 3
@@ -29,15 +32,29 @@ _MADE_UP = re.compile(r"[0-9a-f]{32}")
 """An external id that memchat gave itself, as there was none."""
 
 
-def row(notes: Notes, note: Note, zone: ZoneInfo) -> tuple[object, ...]:
+def unfinished(mc: MemChat, user: str) -> Mapping[int, Job]:
+    """The job of each note whose vectors are still to be made, or could not be made."""
+    return {
+        job.target_id: job
+        for status in ("failed", "running", "pending")
+        for job in mc.jobs.list(user=user, status=status, limit=JOBS)
+        if job.kind == "note"
+    }
+
+
+def row(notes: Notes, note: Note, job: Job | None, zone: ZoneInfo) -> tuple[object, ...]:
     """A note of a list under HEADINGS."""
     title = note.title or _opening(notes.get(note.id).text)
-    return note.id, tables.time(note.created_at, zone), note.type, title, state(note)
+    return note.id, tables.time(note.created_at, zone), note.type, title, state(note, job)
 
 
-def state(note: Note) -> str:
-    """What is unusual about a note; empty where nothing is."""
-    return "its file is gone" if note.missing else ""
+def state(note: Note, job: Job | None) -> str:
+    """What is unusual about a note; empty where nothing is. ``job`` is to make its vectors."""
+    parts = ["its file is gone"] if note.missing else []
+    if job is not None:
+        failed = job.status == "failed"
+        parts.append("vectors failed: memchat jobs status" if failed else "words only so far")
+    return ", ".join(parts)
 
 
 def without_text(note: Note) -> dict[str, Any]:
@@ -45,7 +62,7 @@ def without_text(note: Note) -> dict[str, Any]:
     return {name: value for name, value in to_json(note).items() if name != "text"}
 
 
-def whole(note: Note, zone: ZoneInfo) -> str:
+def whole(note: Note, job: Job | None, zone: ZoneInfo) -> str:
     """What is known of one note, a line for each thing, and its text."""
     lines = {
         "title": note.title or UNTITLED,
@@ -53,7 +70,7 @@ def whole(note: Note, zone: ZoneInfo) -> str:
         "type": note.type,
         "app": note.app,
         "changed": tables.time(note.updated_at, zone) if note.updated_at else "",
-        "state": state(note),
+        "state": state(note, job),
         "source": "" if _MADE_UP.fullmatch(str(note.external_id)) else str(note.external_id),
         "length": f"{counted(len(note.text), 'character')}, {counted(note.chunks, 'chunk')}",
     }

@@ -11,11 +11,12 @@ import typer
 
 from memchat.cli import note_details, tables, text_input
 from memchat.cli.options import App, Json, User, open_store
+from memchat.cli.signals import stopping
 from memchat.errors import InputError
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
-    from memchat.app.results import FilesAdded
+    from memchat.app.results import FileChange, FilesAdded
 
 Title = Annotated[str | None, typer.Option("--title", help="Its title.", show_default=False)]
 
@@ -106,6 +107,46 @@ def add(
         raise typer.BadParameter("name files, give --text, or - to write a text until Ctrl-D")
     else:
         _add_text(user, app, text, of_text, as_json=as_json)
+
+
+def watch(
+    folder: Annotated[
+        Path, typer.Argument(metavar="DIR", help="The folder to watch.", show_default=False)
+    ],
+    user: User,
+    app: App = "default",
+    as_json: Json = False,
+) -> None:
+    """Keep the files of a folder as notes, and go on as they change, until Ctrl-C.
+
+    A line tells what became of each file. The note of a file that is gone stays, and is marked.
+    What cannot be read is named with the reason, and read again when it changes.
+    """
+    from threading import Event
+
+    stop = Event()
+    with open_store() as mc:
+        notes = mc.user(user, app=app).notes
+        if folder.is_dir():
+            tables.notice(f"watching {folder}; Ctrl-C ends it")
+        with stopping(stop.set):
+            notes.watch(folder, on_change=_changed_json if as_json else _changed, stop=stop)
+        tables.notice("ended; what changes now is kept the next time")
+
+
+def _changed(change: FileChange) -> None:
+    """Print what became of a file."""
+    if change.note is None:
+        tables.error(f"{change.path}: {change.reason}")
+        return
+    title = change.note.title or note_details.UNTITLED
+    print(tables.plain(f"{change.what:<8} {change.note.id}  {title}"), flush=True)
+
+
+def _changed_json(change: FileChange) -> None:
+    note = None if change.note is None else note_details.without_text(change.note)
+    tables.print_json(to_json(change) | {"note": note}, indent=None)
+    sys.stdout.flush()
 
 
 def _add_text(

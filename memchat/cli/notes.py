@@ -63,6 +63,7 @@ Until = Annotated[
 ]
 
 app.command()(note_files.add)
+app.command()(note_files.watch)
 
 
 @app.command("list")
@@ -82,9 +83,10 @@ def list_notes(
         if as_json:
             tables.print_json([note_details.without_text(note) for note in found])
             return
+        jobs, zone = note_details.unfinished(mc, user), mc.settings.zone
         tables.print_table(
             note_details.HEADINGS,
-            [note_details.row(notes, note, mc.settings.zone) for note in found],
+            [note_details.row(notes, note, jobs.get(note.id), zone) for note in found],
             none=f"no notes of {user} in {app}; memchat notes add keeps some",
             more=f"go on with --offset {offset + limit}" if page.cursor else "",
         )
@@ -100,7 +102,8 @@ def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = Fal
         if as_json:
             tables.print_json(to_json(note))
         else:
-            shown = note_details.whole(note, mc.settings.zone)
+            job = note_details.unfinished(mc, user).get(note_id)
+            shown = note_details.whole(note, job, mc.settings.zone)
             tables.page(shown, shutil.get_terminal_size().lines)
 
 

@@ -196,11 +196,11 @@ def page(text: str, lines: int) -> None:
                 pager.wait()
 
 
-def print_json(record: Any) -> None:
-    """Print one JSON document. Characters that are invisible or control the terminal, or that the
-    output's encoding lacks, are escaped."""
+def print_json(record: Any, *, indent: int | None = 2) -> None:
+    """Print one JSON document, without ``indent`` on one line. Characters that are invisible or
+    control the terminal, or that the output's encoding lacks, are escaped."""
     utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
-    text = json.dumps(record, ensure_ascii=not utf8, indent=2)
+    text = json.dumps(record, ensure_ascii=not utf8, indent=indent)
     print(text if text.replace("\n", "").isprintable() else "".join(map(_in_json, text)))
 
 

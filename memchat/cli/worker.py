@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from memchat.cli import log, tables
 from memchat.cli.options import Yes, confirm, open_store
+from memchat.cli.signals import stopping
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
@@ -38,9 +37,9 @@ def worker(
             if done.failed:
                 raise typer.Exit(1)
             return
-        _stop_on_signals(mc)
         tables.notice("waiting for work; Ctrl-C ends it")
-        mc.jobs.work()
+        with stopping(mc.jobs.stop):
+            mc.jobs.work()
         tables.notice("ended; what waits is kept in the queue")
 
 
@@ -63,8 +62,7 @@ def backfill(
     with open_store() as mc:
         if cues:
             _fill_cues(mc, yes=yes)
-        told = _stop_on_signals(mc)
-        with ProgressLine() as line:
+        with stopping(mc.jobs.stop) as told, ProgressLine() as line:
             result = mc.jobs.backfill(batch=batch, progress=line.update)
         print(f"{result.done} done, {len(result.failed)} failed, {result.left} left")
         _print_failures(result)
@@ -96,21 +94,3 @@ def _print_failures(result: BackfillResult) -> None:
         tables.error(f"and {len(single) - MOST_FAILURES} more; see memchat jobs status")
     if result.stopped is not None:
         tables.error(f"stopped: {result.stopped}")
-
-
-def _stop_on_signals(mc: MemChat) -> list[int]:
-    """The first signal lets what is in hand come to its end, the second breaks it off.
-
-    Gives a list that the signal's number is put into.
-    """
-    told: list[int] = []
-
-    def first(number: int, frame: FrameType | None) -> None:
-        for name in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(name, signal.default_int_handler)
-        told.append(number)
-        mc.jobs.stop()
-
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, first)
-    return told

@@ -26,6 +26,8 @@ from memchat.errors import ConfigError
 
 FILE = "settings.toml"
 DOTENV = ".env"
+MCP_SERVERS = "mcp_servers"
+"""The table of ``settings.toml`` that names other servers."""
 SETTING_NAMES = (frozenset(VARIABLES.values()) | ADDRESS_NAMES | {USER}) - {HOME}
 """What ``settings.toml`` may hold."""
 KNOWN_NAMES = SETTING_NAMES | KEY_NAMES | {HOME}
@@ -75,7 +77,8 @@ def read_settings(home: Path) -> dict[str, str]:
     Raises ConfigError for a file that is not private, and for an unknown name.
     """
     path = home / FILE
-    return {name: _text(path, name, value) for name, value in private_files.read(path).items()}
+    found = private_files.read(path).items()
+    return {name: _text(path, name, value) for name, value in found if name != MCP_SERVERS}
 
 
 def read_env_file(path: Path) -> EnvFile:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -231,7 +232,9 @@ class EmbeddingRun:
     def _lacking_of_note(self, tx: Connection, note_id: int) -> dict[str, str]:
         """The texts of a note without a vector, cut anew where the model cannot read one whole."""
         if chunks.lacking(tx, note_id, self.space.service_id):
-            fit(tx, note_id, Cutter(self.space.embedder), self.clock())
+            # A tokenizer that cannot be read fails the texts too, when they are sent.
+            with suppress(MemChatError):
+                fit(tx, note_id, Cutter(self.space.embedder), self.clock())
         return chunks.lacking(tx, note_id, self.space.service_id)
 
     def _write(

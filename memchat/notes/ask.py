@@ -130,7 +130,9 @@ class Asking:
         of_days = [source for source in found if source.number in self.inside]
         others = [source for source in found if source.number not in self.inside]
         days = self.named_days()
-        groups = [(f"From {days}:", of_days), ("From other days:", others)]
+        groups = [(f"From {days}:", of_days)]
+        if others:
+            groups.append(("From other days:", others))
         return "\n\n".join(
             f"{name}\n\n{self.passages.listing(group) or '(no note)'}" for name, group in groups
         )

@@ -6,7 +6,7 @@ A passage has to fit the message more surely than a result of a search: nobody a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memchat.config import Settings
 from memchat.language.secrets import mask
@@ -17,7 +17,7 @@ from memchat.memory.recall.search import Recall
 from memchat.notes import search
 from memchat.notes.excerpt import excerpt, share_held
 from memchat.prompts import Prompts
-from memchat.store import apps, notes
+from memchat.store import apps, chunks, notes
 from memchat.store.database import Database
 from memchat.store.notes import Filter
 from memchat.tokens import estimate_tokens
@@ -56,10 +56,9 @@ class NotesBlock:
         """
         if not (self.settings.recall_notes and self._has_notes(scope)):
             return ()
-        found = search.find(
-            self.recall, scope, question, _SEARCHED, wanted=Filter(), with_text=True
-        )
-        sure = [hit for hit in found.hits if hit.confident and _is_sure(hit, question)]
+        found = search.find(self.recall, scope, question, _SEARCHED, wanted=Filter())
+        hits = self._without_secrets([hit for hit in found.hits if hit.confident])
+        sure = [hit for hit in hits if _is_sure(hit, question)]
         first: dict[int, NoteHit] = {}
         for hit in sure:
             if hit.score >= _WEAK * sure[0].score:
@@ -77,6 +76,12 @@ class NotesBlock:
             own = apps.find(tx, scope).own
             return own is not None and notes.any_in_app(tx, own)
 
+    def _without_secrets(self, hits: Sequence[NoteHit]) -> list[NoteHit]:
+        """Hits with the texts of their chunks as a model may read them."""
+        with self.database.read() as tx:
+            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in hits])
+        return [replace(h, text=texts[h.chunk_id]) for h in hits if h.chunk_id in texts]
+
     def _fitting(self, chosen: Sequence[NoteHit], question: str, most: int) -> tuple[Hit, ...]:
         """Each as long as its part of the tokens allows; what one leaves goes to the next."""
         given: list[Hit] = []
@@ -90,11 +95,11 @@ class NotesBlock:
         return tuple(given)
 
     def _as_hit(self, hit: NoteHit, question: str, most: int) -> Hit | None:
-        """A passage as a line of a prompt, without secrets; None where nothing of it fits."""
+        """A passage as a line of a prompt; None where nothing of it fits."""
         title = " ".join(mask(hit.title or "Untitled").split())
         head = f"“{title}”, {render.day(hit.created_at, self.settings.zone)}: "
         room = most - estimate_tokens(render.escaped(f"- {head}")) - 1
-        words = " ".join(excerpt(mask(hit.text or ""), question, room).split())
+        words = " ".join(excerpt(hit.text or "", question, room).split())
         if room < 1 or not words:
             return None
         text = render.escaped(f"{head}{words}")
@@ -116,10 +121,13 @@ _EMPTY = Hit("note", 0, "", 0.0, None, None, "", 0)
 
 
 def _is_sure(hit: NoteHit, question: Question) -> bool:
-    """Whether a hit is near by meaning, or less near and holds the message's words.
+    """Whether a hit is near by meaning, or less near and holds the message's words; or is of the
+    days that a message asks about and nothing else.
 
     Measured with MiniLM on 50 memos and 250 messages: see docs/recall.md.
     """
+    if hit.cosine is None and hit.bm25 is None:
+        return True  # confident by its day alone
     held, share = share_held(f"{hit.title or ''}\n{hit.text or ''}", question.text)
     space = question.space if question.vector is not None else None
     if hit.cosine is None or space is None:

@@ -4,7 +4,7 @@ an offset on."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -127,6 +127,12 @@ def texts(tx: Connection, note_id: int) -> list[str]:
     """The chunks of a note as they are embedded, in their order."""
     query = select(embedded_text).join(sources, _s.id == _c.source_id)
     return list(tx.execute(query.where(_c.source_id == note_id).order_by(_c.position)).scalars())
+
+
+def masked_texts(tx: Connection, ids: Collection[int]) -> dict[int, str]:
+    """The texts of these chunks without what looks like a secret, as they are embedded, by id."""
+    query = select(_c.id, embedded_text).join(sources, _s.id == _c.source_id)
+    return {row[0]: row[1] for row in tx.execute(query.where(_c.id.in_(ids)))}
 
 
 def parts(tx: Connection, note_id: int) -> list[NewChunk]:

@@ -145,9 +145,13 @@ def _held(batches: Iterable[Sequence[tuple[int, bytes | None]]]) -> MemoryVector
             parts.append(part.reshape(len(made), -1))
     if len(parts) == 1:
         return MemoryVectors(ids, parts[0], waiting)
-    return MemoryVectors(
-        ids, np.concatenate(parts) if parts else np.zeros((0, 0), np.float32), waiting
-    )
+    every = np.empty((len(ids), parts[0].shape[1] if parts else 0), np.float32)
+    filled = len(ids)
+    while parts:  # each part goes as soon as it is copied
+        part = parts.pop()
+        every[filled - len(part) : filled] = part
+        filled -= len(part)
+    return MemoryVectors(ids, every, waiting)
 
 
 def of_turns(

@@ -15,6 +15,8 @@ from memchat.store.schema import apps, inbox, messages
 from memchat.types import InboxItem, MemoryType
 
 _i = inbox.c
+_APART = ("ends", "forget", "promote")
+"""Relations of which each is a question of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +49,9 @@ def add(tx: Connection, app_id: int, held: NewInboxItem, now: datetime) -> str |
     """Store an item and return None; if the same one is pending or was rejected, return its
     status."""
     ends = held.relation == "ends"
-    # That a fact has ended is another proposal than that it holds.
-    kind = _i.relation == "ends" if ends else _i.relation != "ends"
+    # That a fact has ended, or is to be forgotten, is another proposal than that it holds.
+    apart = held.relation in _APART
+    kind = _i.relation == held.relation if apart else _i.relation.not_in(_APART)
     same = select(_i.status).where(
         _i.app_id == app_id,
         _i.status != "accepted",
@@ -102,6 +105,17 @@ def sessions_awaiting_second_look(tx: Connection, user: str) -> list[int]:
 def leave_to_person(tx: Connection, item_id: int, reason: str) -> None:
     """Note that no second look will come, so that the person has to decide."""
     tx.execute(update(inbox).where(_i.id == item_id).values(unchecked=0, reason=reason))
+
+
+def of_message(tx: Connection, message_id: int) -> int | None:
+    """The item that quotes a message."""
+    return tx.execute(select(_i.id).where(_i.message_id == message_id)).scalar()
+
+
+def set_reason(tx: Connection, item_id: int, reason: str) -> None:
+    """Give an item another reason, without a quote, where no message of the person says it."""
+    values = {"reason": reason, "message_id": None, "start": None, "quote": None, "sentence": None}
+    tx.execute(update(inbox).where(_i.id == item_id).values(**values))
 
 
 def decide(tx: Connection, item_id: int, status: str) -> None:

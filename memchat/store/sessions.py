@@ -23,7 +23,7 @@ from sqlalchemy import (
 from memchat.language.word_search import folded
 from memchat.store import embeddings, index_changes, keywords, raw_sql
 from memchat.store.records import from_row
-from memchat.store.schema import apps, jobs, messages, sessions
+from memchat.store.schema import apps, clients, jobs, messages, sessions
 from memchat.types import Session
 
 _s = sessions.c
@@ -45,6 +45,9 @@ _SELECT: Select[Any] = (
         and_(jobs.c.kind == "extract", jobs.c.source_type == "session", jobs.c.source_id == _s.id),
     )
 )
+
+
+_of_client = select(clients.c.id).where(clients.c.session_id == _s.id).exists()
 
 
 class Position(NamedTuple):
@@ -278,9 +281,11 @@ def listed(
     *,
     search: str = "",
 ) -> list[Session]:
-    """Sessions of these scope rows, the latest active first; with ``after`` those behind that
-    place. With ``search`` only those with all its words in the title or in one message."""
-    query = _SELECT.where(_s.app_id.in_(app_ids)).order_by(_s.last_activity_at.desc(), _s.id.desc())
+    """The chats of these scope rows, the latest active first; with ``after`` those behind that
+    place. With ``search`` only those with all its words in the title or in one message. What
+    programs said over MCP is not among them."""
+    query = _SELECT.where(_s.app_id.in_(app_ids), ~_of_client)
+    query = query.order_by(_s.last_activity_at.desc(), _s.id.desc())
     if words := folded(search).strip():
         said = select(messages.c.id).where(
             messages.c.session_id == _s.id, func.memchat_holds_all(words, messages.c.content)

@@ -6,6 +6,7 @@ and the memory holds through that day.
 
 from memchat.types.audit import Audit, Finding, FindingKind
 from memchat.types.backup import Backup, RestorePlan
+from memchat.types.client import CLIENT_MODES, Client, ClientMode, ClientWrite, WriteKind, Written
 from memchat.types.cue_plan import CuePlan
 from memchat.types.event import Event
 from memchat.types.evidence import Evidence
@@ -16,7 +17,7 @@ from memchat.types.insights import Insights
 from memchat.types.job import EmbeddingState, EmbeddingStatus, Job
 from memchat.types.learned import Change, Learned
 from memchat.types.long_message import LongMessage
-from memchat.types.memory import MEMORY_TYPES, CreatedBy, Memory, MemoryType
+from memchat.types.memory import LEARNED, MEMORY_TYPES, CreatedBy, Memory, MemoryType
 from memchat.types.memory_changes import MemoryChanges
 from memchat.types.memory_page import Browsed, Wanted
 from memchat.types.mention import Elsewhere, Place, PlaceKind

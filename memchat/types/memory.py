@@ -11,6 +11,9 @@ from memchat.types.record import to_json
 MemoryType = Literal["preference", "profile", "fact", "other"]
 MEMORY_TYPES: tuple[MemoryType, ...] = ("preference", "profile", "fact", "other")
 CreatedBy = Literal["manual", "auto", "import", "mcp"]
+LEARNED: tuple[CreatedBy, ...] = ("auto", "mcp")
+"""What is no word of the person's own hand: a model read it out of a conversation, or a program
+wrote it."""
 
 
 @dataclass(frozen=True, slots=True)

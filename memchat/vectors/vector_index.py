@@ -40,8 +40,9 @@ FOLDER = "mem.index"
 _SUFFIX = ".faiss"
 SAVE_FROM = 5_000
 """Rows from which a shard is saved to disk; with fewer, reading the rows is as fast."""
-QUICK_FROM = 4_000
-"""Rows from which a shard has a coarse copy that is searched first."""
+QUICK_NUMBERS = 1_500_000
+"""Numbers, in 4,000 vectors of MiniLM or 1,000 of 1,536 dimensions, from which a shard has a coarse
+copy that is searched first."""
 COARSE_FROM = 20_000
 """Rows from which a shard is coarse itself; its hits are scored again from the rows."""
 _COARSE_KINDS: tuple[Kind, ...] = ("memories", "chunks")
@@ -212,7 +213,8 @@ class VectorIndex:
             shard.seq = newest
         if ahead:
             return shard
-        if not shard.coarse and not shard.quick and len(shard) >= QUICK_FROM:
+        large = len(shard) * self._dimensions >= QUICK_NUMBERS
+        if large and not shard.coarse and not shard.quick:
             shard.quicken()
         if same:
             self._shards.move_to_end((kind, app_id))

@@ -16,16 +16,17 @@ from tests.support.paths import ROOT
 
 NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
-ChatMessage ChatModel ChatStream Check Completion ConfigError CuePlan DeadHolder Deleted
-Elsewhere Embedder EmbeddingState Event Evidence Exported ExternalId ExtractionError
-FetchedModel FileChange FileFailure FilesAdded Finding Given Hit Imported Inbox InboxItem
-InputError Insights Job Jobs JobsDone Learned LongMessage MemChat MemChatError Memories Memory
-MemoryChanges MemorySwitch Mentions Message Messages MigrationResult NewNote NotFound Note
-NoteCounts NoteHit NotePassage NoteSource NoteUse Notes NotesAdded NotesAnswer NotesFound
-NotesReport Page Place PluginInfo Progress PromptContext ProviderError Question ReadingPlan
-Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan SchemaError Scope ScopeError
-SecretError Service ServiceError ServiceInfo Services Session Sessions Settings StoreError
-StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted Why
+ChatMessage ChatModel ChatStream Check Client ClientAccess ClientMode ClientWrite Clients
+Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event
+Evidence Exported ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded
+Finding Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned
+LongMessage MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message
+Messages MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse
+Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
+ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
+SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
+Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
+Why Written
 """
 VERBS = """
 MemChat
@@ -51,8 +52,10 @@ User
     answer(prompt: str, *, timeout: float | None = None) -> Answer
     apps -> Apps
     audit() -> Audit
-    chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ()) ->
-        Chat
+    chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ())
+        -> Chat
+    client(name: str, mode: ClientMode = 'ask') -> ClientAccess
+    clients -> Clients
     context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
         PromptContext
     delete_all() -> Deleted
@@ -72,6 +75,22 @@ User
     sessions -> Sessions
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
+ClientAccess
+    called() -> None
+    count_recall(found: Recalled) -> None
+    forget(memory_id: int) -> Written
+    index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None) ->
+        Note | None
+    memo_id(external_id: object) -> str
+    promote(memory_id: int) -> Written
+    remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
+        | None = None) -> Written
+    require_memory() -> None
+    update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
+Clients
+    list() -> Sequence[Client]
+    undo(name: str) -> Undone
+    writes(name: str) -> Sequence[ClientWrite]
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
         None = None, all_apps: bool = False, keep_secret: bool = False) -> Memory
@@ -125,14 +144,18 @@ Notes
     add(text: str, *, title: str | None = None, type: str = 'memo', external_id: ExternalId |
         None = None, created_at: datetime | None = None, profile: str = 'memo', pair_id: int |
         None = None, parent_id: int | None = None, wait: bool = True) -> Note | None
+    add_files(paths: Iterable[Path | str], *, on_progress: Callable[[Progress], None] | None =
+        None) -> FilesAdded
     add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
         wait: bool = True) -> NotesAdded
+    add_upload(name: str, data: bytes, *, title: str | None = None) -> Note
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
-        datetime | None = None, until: datetime | None = None, on_progress:
-        Callable[[Progress], None] | None = None) -> NotesAnswer
+        datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
+        None] | None = None) -> NotesAnswer
     delete(note_id: int) -> Changed
     get(note_id: int) -> Note
-    list(*, type: str | None = None, limit: int = 50, cursor: str | None = None) -> Page[Note]
+    list(*, type: str | None = None, since: datetime | None = None, until: datetime | None =
+        None, limit: int = 50, cursor: str | None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
@@ -141,6 +164,8 @@ Notes
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =
         None) -> NotesFound
     update(note_id: int, *, text: str | None = None, title: str | None = None) -> Note
+    watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
+        | None = None) -> None
 Inbox
     accept(item_id: int, *, value: str | None = None) -> Memory
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,12 +19,14 @@ OLD, NEW = datetime(2024, 3, 5, 9, 30, tzinfo=UTC), datetime(2024, 3, 6, 9, 30, 
 
 
 class CountingEmbedder(HashEmbedder):
-    """Counts the texts that it embeds."""
+    """Counts the texts that it embeds, and the calls."""
 
     embedded = 0
+    calls = 0
 
     def embed_documents(self, texts):  # type: ignore[no-untyped-def]
         self.embedded += len(texts)
+        self.calls += 1
         return super().embed_documents(texts)
 
 
@@ -71,7 +74,7 @@ def test_of_a_folder_all_files_are_read_but_hidden_ones_links_and_other_kinds(
 
     added = ana.notes.add_files([home, home / "a.md"])
 
-    assert [note.text for note in added.added] == ["One.", "Two."]
+    assert [ana.notes.get(note.id).text for note in added.added] == ["One.", "Two."]
     assert [(one.path.name, one.reason) for one in added.failed] == [("pipe.txt", "it is no file")]
 
 
@@ -99,7 +102,7 @@ def test_a_file_that_changed_replaces_its_note(ana: User, tmp_path: Path) -> Non
     (after,) = ana.notes.add_files([path]).added
 
     assert (after.id, after.title, after.created_at) == (before.id, "Final", NEW)
-    assert ana.notes.get(after.id) == after
+    assert ana.notes.get(after.id) == replace(after, text="# Final\n\nWe meet in Porto.")
     assert not [hit for hit in ana.notes.search("Lisbon").hits if hit.confident]
 
 
@@ -117,7 +120,7 @@ def test_what_was_edited_here_stays_until_the_file_changes(ana: User, tmp_path: 
     changed = ana.notes.add_files([tmp_path])
 
     assert (kept.unchanged, texts) == (2, ["Call John.", "Call John."])
-    assert [note.text for note in changed.added] == ["Call Joan.", "Call Joan."]
+    assert [ana.notes.get(note.id).text for note in changed.added] == ["Call Joan."] * 2
 
 
 def test_one_bad_file_never_stops_the_rest_and_is_named_with_the_reason(
@@ -138,9 +141,18 @@ def test_one_bad_file_never_stops_the_rest_and_is_named_with_the_reason(
     ]
     (note,) = added.added
     said = "\n".join(record.getMessage() for record in caplog.records)
-    assert f"Indexed memo: note {note.id}, 17 characters" in said
+    assert f"Indexed memo {note.id}: 17 characters" in said
     assert said.count("Failed to index memo") == 3
     assert not any(word in said for word in ("milk", "good", "bad.txt", "gone"))
+
+
+def test_a_name_that_is_no_utf_8_is_one_note(ana: User, tmp_path: Path) -> None:
+    written(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")), "Coffee.")
+
+    (note,) = ana.notes.add_files([tmp_path]).added
+
+    assert note.title == "caf\ufffd"
+    assert ana.notes.add_files([tmp_path]).unchanged == 1
 
 
 def test_progress_names_each_file_and_ends_whole(ana: User, tmp_path: Path) -> None:
@@ -176,9 +188,38 @@ def test_a_date_in_front_of_a_document_is_in_the_zone_of_the_person(
 
     (note,) = ana.notes.add_files([path]).added
 
-    assert (note.title, note.text) == ("Day 1", "# One\n\nWords.")
+    assert (note.title, ana.notes.get(note.id).text) == ("Day 1", "# One\n\nWords.")
     assert note.created_at == datetime(2020, 1, 1, 23, 0, tzinfo=UTC)  # midnight in Berlin
     assert ana.notes.add_files([path]).unchanged == 1
+
+
+def test_what_waits_is_indexed_once(open_store: Opener, tmp_path: Path) -> None:
+    """T26: three wait, one holds no words, one is done."""
+    embedder = CountingEmbedder()
+    mc = open_store(embedder=embedder)
+    ana = mc.user("ana")
+    ana.notes.add_files([written(tmp_path / "done.txt", "Done before.")])
+    before = embedder.embedded
+    for words in ("One.", "Two.", "Three.", " "):
+        ana.notes.add(words, wait=False)
+
+    assert embedder.embedded == before
+    mc.jobs.run()
+    assert embedder.embedded == before + 3
+    mc.jobs.run()
+    assert embedder.embedded == before + 3
+    assert ana.notes.search("three").hits
+
+
+def test_files_are_embedded_together(open_store: Opener, tmp_path: Path) -> None:
+    embedder = CountingEmbedder()
+    ana = open_store(embedder=embedder).user("ana")
+    for number in range(5):
+        written(tmp_path / f"{number}.txt", f"Memo number {number}.")
+
+    ana.notes.add_files([tmp_path])
+
+    assert (embedder.embedded, embedder.calls) == (5, 1)
 
 
 def test_a_file_belongs_to_the_app_it_was_added_in(mc: MemChat, tmp_path: Path) -> None:

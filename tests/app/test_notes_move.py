@@ -6,8 +6,11 @@ import json
 
 import pytest
 
+from memchat import MemChat
+from memchat.config import Settings
 from memchat.errors import InputError
-from tests.support import transfer
+from memchat.testing import HashEmbedder, ScriptedModel
+from tests.support import leftovers, private, transfer
 from tests.support.transfer import MEMO
 
 LONG = " ".join(f"On day {n} John called about the rent of flat {n}." for n in range(150))
@@ -55,6 +58,52 @@ def test_a_note_that_comes_back_is_found_with_its_ids_and_counts(ana, file, mc) 
     assert mc.repair() == []
 
 
+def test_any_text_comes_back_as_it_was_with_the_same_chunks(mc, tmp_path) -> None:
+    texts = [
+        "A line\u2028and\x85another\x1cone\r\nand a last one.",
+        "\ufeffA mark at the beginning, and \u202eone that turns the line around.",
+        "👩‍👩‍👧 e\u0301 é 𝒳 ｆｕｌｌ " * 100,
+        "天気がいい。" * 300,
+        'Quotes " and \\ and {"record": "end"}',
+        "The door code is 4711, and the password of the wifi is hunter2-Xk9!",
+    ]
+    ana, bo = mc.user("ana"), mc.user("bo")
+    for number, text in enumerate(texts):
+        ana.notes.add(text, external_id=number, wait=False)
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    assert bo.import_file(file).added["note"] == len(texts)
+    assert [note_of(bo, n).text for n in range(len(texts))] == texts
+    columns = 's.external_id, c."offset", c.size, c.hash, c.tokens, c.position, c.masked'
+    with private.database(mc).read() as tx:
+        made = [
+            tx.exec_driver_sql(
+                f"SELECT {columns} FROM chunks c JOIN sources s ON s.id = c.source_id"
+                " JOIN apps a ON a.id = s.app_id WHERE a.user = ? ORDER BY c.id",
+                (user,),
+            ).all()
+            for user in ("ana", "bo")
+        ]
+    assert made[0] == made[1]
+    assert made[1][-1].masked is not None  # no provider is sent a secret, here either
+
+
+def test_notes_come_in_while_the_embedding_model_cannot_be_used(file, tmp_path) -> None:
+    settings = Settings(home=tmp_path / "other", embed_model="nobody/knows-this")
+    with MemChat(settings=settings, chat_model=ScriptedModel()) as other:
+        assert other.user("ana").import_file(file).added["note"] == 2
+        assert [n.chunks > 0 for n in other.user("ana").notes.list()] == [True, True]
+    with MemChat(settings=settings, chat_model=ScriptedModel(), embedder=HashEmbedder()) as again:
+        again.jobs.run(kinds=["note"])
+        assert again.repair() == []
+        assert again.user("ana").notes.search("marketing budget").hits[0].source_id == 7
+        with private.database(again).read() as tx:
+            lacking = tx.exec_driver_sql(
+                "SELECT count(*) FROM chunks c LEFT JOIN embeddings e ON e.hash = c.hash"
+                " WHERE e.hash IS NULL"
+            ).scalar_one()
+    assert lacking == 0
+
+
 def test_importing_notes_twice_makes_no_second_ones(ana, file) -> None:
     before = list(ana.export())
     done = ana.import_file(file)
@@ -95,6 +144,7 @@ def test_of_two_versions_of_a_note_the_one_that_was_changed_last_stays(
         changed.updated_at,
     )
     assert ana.notes.search("fifty").hits[0].pair_id == 5
+    assert leftovers.rows_with(mc, "thousand") == leftovers.files_with(mc, "thousand") == []
     assert ana.import_file(newer).changed_notes == 0
     assert ana.import_file(file).changed_notes == 0  # older than what is here
     assert note_of(ana, 7).text == changed.text

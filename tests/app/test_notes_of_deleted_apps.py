@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 from tests.support import leftovers, private
@@ -38,6 +40,14 @@ def test_an_app_goes_with_its_notes_and_no_other_app_s(mc, ana) -> None:
     assert_gone(mc)
     assert [app.notes for app in ana.apps.list()] == [1]
     assert len(mc.user("ana", app="work").notes.list()) == 1
+
+
+def test_the_log_has_the_id_and_length_of_a_deleted_note_and_no_word(mc, ana, caplog) -> None:
+    caplog.set_level(logging.DEBUG)
+    (note,) = [n for n in ana.notes.list() if n.title == "zephyr plan"]
+    ana.notes.delete(note.id)
+    assert f"Deleted note {note.id}: 41 characters" in caplog.text
+    assert not any(word.lower() in caplog.text.lower() for word in WORDS)
 
 
 def test_a_person_goes_with_the_notes_of_every_app(mc, ana) -> None:

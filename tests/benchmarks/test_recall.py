@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.answers import Answers
-from benchmarks.recall import __main__, answered, data, marks
+from benchmarks.recall import __main__, answered, data, marks, notes
 from benchmarks.recall.data import Person
 from benchmarks.recall.feed import What, feed
 from benchmarks.recall.found import ask, plain_rows
@@ -154,6 +154,28 @@ def test_a_part_of_the_questions_is_the_same_part_each_time(people) -> None:
     one = [p.asked for p in answered.some(people, 1)]
     assert sum(map(len, one)) == 1 and one == [p.asked for p in answered.some(people, 1)]
     assert sum(len(p.asked) for p in answered.some(people, None)) == 2
+
+
+def test_a_corrected_question_has_the_evidence_that_was_checked(people, tmp_path) -> None:
+    fault = {"sample_id": "one", "qa_index": 0, "correct_evidence": ["D2:1"]}
+    raw = json.loads((tmp_path / "locomo_dev.json").read_text("utf-8"))
+    raw[0]["sample_id"] = "one"
+    (tmp_path / "locomo_dev.json").write_text(json.dumps(raw), "utf-8")
+    assert data.people(tmp_path, corrected=True) == people, "there is no file of corrections"
+    (tmp_path / "locomo_dev_corrections.json").write_text(json.dumps([fault]), "utf-8")
+    (person,) = data.people(tmp_path, corrected=True)
+    assert [asked.evidence for asked in person.asked] == [{"D2:1"}, {"D1:2"}]
+    assert data.people(tmp_path) == people
+
+
+def test_notes_count_as_found_by_the_text_that_they_were_made_of(people, capsys) -> None:
+    assert notes.sessions(HashEmbedder(), people) == [1.0, 1.0]
+    assert "2 questions, 2 sessions of 1 conversations as memos" in capsys.readouterr().out
+    texts = ["The lighthouse was built in 1811.", "Cranes fly south.", "Bread needs salt."]
+    asked = [("When was the lighthouse built?", 0), ("Do cranes fly?", 2)]
+    found = notes.paragraphs(HashEmbedder(), texts, asked)
+    assert [some[0] for some in found] == [0, 1]
+    assert "memchat        R@1 50.0" in capsys.readouterr().out
 
 
 def test_without_the_data_nothing_is_measured(tmp_path, monkeypatch, capsys) -> None:

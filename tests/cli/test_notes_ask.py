@@ -85,7 +85,7 @@ def test_an_answer_that_takes_many_calls_is_made_only_after_a_yes(
     asked = ("notes", "ask", "the marketing budget", "--summary")
     refused = env.memchat(*asked)
     assert (refused.code, refused.out) == (2, "") and server.requests == []
-    assert "1 note may speak of it: 1 call" in refused.err
+    assert "may speak of it: 1 call" in refused.err
     assert refused.err.endswith("it may cost money, so add --yes to agree\n")
     server.script(Say("The budget is cut [1]."))
     assert env.memchat(*asked, "--yes").out.startswith("The budget is cut [1].\n")
@@ -125,9 +125,12 @@ def test_what_waits_for_its_vectors_is_told_with_the_command_that_makes_them(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run("notes", "add", "--text", BUDGET)
+    for command in (("list",), ("show", "1")):
+        assert "words only so far" in run("notes", *command).out
     told = run("notes", "report").out
     assert "not found by meaning yet: 1 note; memchat jobs run makes the vectors now" in told
     monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
     assert run("notes", "reindex").out == "0\n"
     assert "not found by meaning" not in run("notes", "report").out
+    assert "words only" not in run("notes", "list").out
     assert json.loads(run("notes", "reindex", "--json").out) == {"changed": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 from pathlib import Path
 
@@ -103,3 +104,60 @@ def test_ctrl_c_keeps_what_was_added_and_the_rest_is_added_the_next_time(
     assert kept == 19
     again = run("notes", "add", str(made))
     assert again.err.splitlines()[-1] == "41 notes added, 19 unchanged"
+
+
+class Watcher(io.StringIO):
+    """Standard output of a watch: files change when it tells of others, then Ctrl-C is pressed."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+
+    def write(self, text: str) -> int:
+        if "added" in text and "Trip to Porto" in text:
+            (self.folder / "late.md").write_text("# Late\n\nThis came later.\n")
+        if "Late" in text:
+            (self.folder / "trip.md").unlink()
+        if text.startswith("missing") or '"what": "missing"' in text:
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_watched_folder_s_files_are_notes_until_ctrl_c(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+) -> None:
+    pytest.importorskip("watchfiles", reason="needs the extra files")
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    (folder / "trip.md").write_text("# Trip to Porto\n\nThe train leaves at nine.\n")
+    (folder / "empty.txt").write_text("")
+    told = Watcher(folder)
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", told)
+        done = run("notes", "watch", str(folder), *options)
+    assert done.code == 0 and signal.getsignal(signal.SIGINT) is before
+    lines = told.getvalue().splitlines()
+    if options:
+        changes = [json.loads(line) for line in lines]
+        assert [c["what"] for c in changes if c["note"]] == ["added", "added", "missing"]
+        assert [Path(c["path"]).name for c in changes if not c["note"]] == ["empty.txt"]
+    else:
+        assert lines == [
+            "added    1  Trip to Porto",
+            "added    2  Late",
+            "missing  1  Trip to Porto",
+        ]
+        assert done.err.startswith(f"watching {folder}; Ctrl-C ends it\n")
+        assert f"memchat: {folder / 'empty.txt'}: " in done.err
+    assert "its file is gone" in run("notes", "list").out
+
+
+def test_a_folder_that_is_not_there_is_one_line(run: Run) -> None:
+    done = run("notes", "watch", "nowhere")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("memchat: ") and "nowhere" in done.err

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memchat import MemChat
 from tests.support import empty_store
 from tests.support.cli import Run, add
 from tests.support.terminal import Env
@@ -48,6 +49,29 @@ def test_what_is_known_and_what_is_forgotten_is_told(run: Run) -> None:
     ]
     assert run("import", "ana.jsonl").code == 0
     assert [one["value"] for one in run("memories", "list", "--json").json] == ["green tea"]
+
+
+def test_notes_that_were_deleted_here_or_changed_elsewhere_are_told(
+    run: Run, new_store: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with MemChat() as mc:
+        for number in (1, 2, 3):
+            mc.user("ana").notes.add(f"Memo {number}", external_id=number)
+    assert run("export", "ana.jsonl").out == "3 notes of ana written to ana.jsonl\n"
+    assert new_store("import", "ana.jsonl").out == "3 notes imported\n"
+    with monkeypatch.context() as other:
+        other.setenv("MEMCHAT_HOME", str(tmp_path / "new"))
+        with MemChat() as mc:
+            mc.user("ana").notes.update(2, text="Memo 2, changed")
+    assert new_store("export", "newer.jsonl").code == 0
+    with MemChat() as mc:
+        mc.user("ana").notes.delete(3)
+    assert run("import", "newer.jsonl").out.splitlines() == [
+        "nothing imported",
+        "here already, and left as they are: 1 note",
+        "deleted here, and left out: 1 note",
+        "changed elsewhere later than here, and taken from there: 1 note",
+    ]
 
 
 def test_conversations_are_told_too(env: Env, tmp_path: Path) -> None:

@@ -14,10 +14,12 @@ from typing import Any
 import pytest
 
 from memchat import MemChat, MemChatError, config
+from memchat.language.secrets import mask
 from memchat.testing import FakeClock
 from tests.support import empty_store
 from tests.support.answers import answer, fact
 from tests.support.second_look import HOLDS
+from tests.support.secrets import SECRET
 from tests.support.store import WAIT
 from tests.support.wire.gemini import GeminiServer
 from tests.support.wire.openai import OpenAIServer
@@ -65,6 +67,19 @@ def mc(
         env |= {"GEMINI_API_KEY": server.key, "GEMINI_API_BASE": server.url}
     with MemChat(settings=config.load(env), clock=clock) as store:
         yield store
+
+
+def test_no_request_over_a_note_holds_its_secrets(mc: MemChat, server: WireServer) -> None:
+    ana, hidden = mc.user("ana"), [*SECRET[::12], ("PIN 4821", "4821", "password")]
+    text = f"The plumber came. {'; '.join(line for line, _, _ in hidden)}."
+    ana.notes.add(text, title="Plumber: PIN 4821")
+    asked = mask(text)  # the double's vectors are near only for equal texts
+    with ana.chat() as chat:
+        chat.send(asked).read()
+    assert ana.notes.ask(asked).read() and ana.notes.ask(asked, mode="summary").read()
+    sent = [json.dumps(request.body, ensure_ascii=False) for request in server.requests]
+    assert sum("Plumber: PIN [password]" in body for body in sent) == 3
+    assert [secret for _, secret, _ in hidden if any(secret in body for body in sent)] == []
 
 
 def test_a_conversation_is_held_read_embedded_and_used_with_one_key_set(

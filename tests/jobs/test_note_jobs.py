@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
+from memchat.errors import ConfigError, NotFound
+from memchat.jobs.embedding_run import BATCH
 from memchat.providers.hash_embedder import HashEmbedder
 from memchat.providers.minilm_embedder import available
 from memchat.types import NewNote
@@ -26,8 +30,13 @@ class Reads(Service):
     def __init__(self, most: int, model: str = "words") -> None:
         super().__init__()
         self._service = replace(HashEmbedder(model).service, max_tokens=most, chunking_max_tokens=0)
+        self.meanwhile: Callable[[], object] | None = None
+        """Done once while a text is cut, as others would."""
 
     def count_tokens(self, text: str) -> int:
+        if self.meanwhile is not None:
+            does, self.meanwhile = self.meanwhile, None
+            does()
         return len(text.split())
 
 
@@ -117,12 +126,36 @@ def test_a_note_that_is_changed_while_it_is_embedded_gets_the_vectors_of_its_new
     assert mc.user("ana").notes.search("quite new").hits[0].cosine is not None
 
 
+def test_two_edits_at_once_both_stay_and_one_of_a_deleted_note_is_told(open_store) -> None:
+    service = Reads(60)
+    mc = open_store(embedder=service)
+    ana = mc.user("ana").notes
+    note = notes.add(mc, "The old words.", title="Old")
+    service.meanwhile = lambda: ana.update(note.id, text="The new words.")
+    edited = ana.update(note.id, title="New")
+    assert (edited.title, edited.text) == ("New", "The new words.")
+    service.meanwhile = lambda: ana.delete(note.id)
+    with pytest.raises(NotFound):
+        ana.update(note.id, text="Too late.")
+    assert ana.list() == [] and notes.count(mc, "chunks") == 0
+
+
 def test_every_chunk_is_one_that_the_model_reads_whole(open_store) -> None:
     service = Reads(60)
     mc = open_store(embedder=service)
     notes.add(mc, words(200), profile="document")
     assert max(len(t.split()) for texts in service.asked for t in texts) <= 60
     assert len(notes.chunks(mc)) >= 1400 // 60
+
+
+def test_the_chunks_of_a_note_are_sent_together_as_many_as_fit_a_call(open_store) -> None:
+    service = Reads(20)
+    mc = open_store(embedder=service)
+    note = notes.add(mc, words(400), profile="document")
+    sent = [text for texts in service.asked for text in texts]
+    assert note.chunks > 200 and len(sent) == len(set(sent)) == note.chunks
+    assert len(service.asked) == -(-note.chunks // BATCH)
+    assert max(len(texts) for texts in service.asked) <= BATCH
 
 
 def test_what_was_cut_without_a_model_is_cut_anew_for_the_first_one(open_store) -> None:
@@ -136,6 +169,31 @@ def test_what_was_cut_without_a_model_is_cut_anew_for_the_first_one(open_store) 
     assert max(len(t.split()) for texts in service.asked for t in texts) <= 60
     assert mc.user("ana").notes.get(note.id).chunks > before
     assert mc.user("ana").notes.report().chunks_without_vector == 0
+
+
+def test_a_model_that_cannot_be_used_costs_no_note_and_the_job_tells_why(open_store) -> None:
+    mc = open_store(embedder=None, embed_model="hash/words")
+    notes.add(mc, "the tide")
+    mc.close()
+    mc = open_store(embedder=HashEmbedder("other-96"))
+    note = notes.add(mc, words(200), profile="document")
+    assert mc.user("ana").notes.get(note.id).text == words(200)
+    (job,) = mc.jobs.list(status="pending")
+    assert job.target_id == note.id and "services migrate" in (job.error_message or "")
+
+
+def test_a_tokenizer_that_cannot_be_read_fails_the_job_and_not_the_worker(open_store) -> None:
+    class Damaged(Reads):
+        def count_tokens(self, text: str) -> int:
+            raise ConfigError("the tokenizer is damaged")
+
+        def embed_documents(self, texts: Sequence[str]) -> NoReturn:
+            raise ConfigError("the tokenizer is damaged")
+
+    mc = open_store(embedder=Damaged(60))
+    note = notes.add(mc, "the tide")
+    (job,) = mc.jobs.list()
+    assert (job.target_id, job.error_message) == (note.id, "the tokenizer is damaged")
 
 
 def test_equal_chunks_of_one_note_are_embedded_once(open_store) -> None:

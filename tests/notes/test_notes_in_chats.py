@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -55,6 +55,14 @@ def test_a_fitting_passage_stands_after_the_facts_in_a_fence_of_its_own(noted, c
 def test_a_message_that_no_note_fits_is_sent_without_any(noted, chat_model) -> None:
     reply_to(noted, "How do I clean a cast iron pan?")
     assert "Notes" not in system(chat_model)
+
+
+def test_the_notes_of_a_day_are_given_where_only_the_day_is_asked_about(noted, chat_model) -> None:
+    noted.user("ana").notes.add("Call the tiler.", created_at=noted.now - timedelta(days=1))
+    reply_to(noted, "What did I tell you yesterday?")
+    assert "Call the tiler." in block(chat_model) and BUDGET not in block(chat_model)
+    reply_to(noted, "How do I clean a pan tomorrow?")
+    assert block(chat_model) == ""
 
 
 def test_the_receipt_names_the_passage_and_counts_that_it_was_read(noted) -> None:

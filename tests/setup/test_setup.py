@@ -157,11 +157,12 @@ def test_an_installed_wheel_finds_its_pins_and_the_platform_s_data_folder(wheel,
 def test_the_wheel_needs_streamlit_fastembed_and_readers_only_as_extras(wheel):
     (name,) = [name for name in wheel.namelist() if name.endswith(".dist-info/METADATA")]
     metadata = email.message_from_bytes(wheel.read(name))
-    assert set(metadata.get_all("Provides-Extra")) == {"ui", "files", "fastembed", "all"}
+    assert set(metadata.get_all("Provides-Extra")) == {"ui", "files", "fastembed", "mcp", "all"}
     needed = metadata.get_all("Requires-Dist")
     always = {re.split(r"[<>=; ]", line)[0] for line in needed if "extra ==" not in line}
     assert {"litellm", "faiss-cpu", "google-genai", "pydantic"} <= always
-    assert not {"streamlit", "fastembed", "pypdfium2", "python-docx", "watchfiles"} & always
+    optional = {"streamlit", "fastembed", "pypdfium2", "python-docx", "watchfiles", "mcp"}
+    assert not optional & always
     assert [line for line in needed if line.startswith("streamlit") and "== 'ui'" in line]
     every = {re.split(r"[<>=; ]", line)[0] for line in needed if "== 'all'" in line}
     assert every >= {"streamlit", "fastembed", "markdown-it-py", "latex2mathml", "pypdfium2"}

@@ -42,7 +42,7 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         assert (notes.count(tx, [own]), notes.count(tx, [other])) == (1, 0)
         assert notes.app_id_of(tx, note_id) == own
         assert notes.lengths(tx, [note_id, 99]) == {note_id: len(TEXT)}
-        (listed,) = notes.listed(tx, [own], type="memo", limit=5)
+        (listed,) = notes.listed(tx, [own], Filter(type="memo"), limit=5)
         assert listed.id == note_id and listed.text == ""
         assert notes.listed(tx, [own], limit=5, before=(NOON, note_id)) == []
         notes.mark_missing(tx, [note_id], True)

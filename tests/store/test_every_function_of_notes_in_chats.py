@@ -35,6 +35,8 @@ def test_notes_that_may_mention_a_fact_are_read_by_their_chunks(tx) -> None:
     note_id, _ = notes.put(tx, own, NewNote("Green tea.", external_id=1), NOON, sized_for=None)
     note = notes.get(tx, [own], note_id)
     assert note is not None
-    (chunk_id,) = chunks.replace(tx, notes.of(note, own), [NewChunk(0, 10, 3)], NOON)
+    parts = [NewChunk(0, 5, 1, "[key]"), NewChunk(6, 4, 1)]
+    chunk_id, other = chunks.replace(tx, notes.of(note, own), parts, NOON)
+    assert chunks.masked_texts(tx, [chunk_id, other]) == {chunk_id: "[key]", other: "tea."}
     (row,) = mentions.note_texts(tx, [chunk_id, 99])
     assert tuple(row)[:3] == (note_id, "Untitled", "Green tea.")

@@ -119,7 +119,7 @@ def test_a_quickened_shard_is_exact_where_rows_resemble_each_other(spread, outli
 def test_a_shard_that_grows_large_while_it_is_used_is_quickened(
     store: Database, monkeypatch
 ) -> None:
-    monkeypatch.setattr(index_module, "QUICK_FROM", 30)
+    monkeypatch.setattr(index_module, "QUICK_NUMBERS", 30 * DIMENSIONS)
     keep(store, ANA, *[f"value {n}" for n in range(20)])
     index = opened(store)
     with store.read() as tx:
@@ -155,11 +155,13 @@ def test_replacing_takes_out_changes_and_adds() -> None:
     assert shard.search(rows[3], 1) == [(2, 1.0)] and shard.scores(rows[1], [2]) == {2: 0.0}
 
 
-@pytest.mark.parametrize("how", ["COARSE_FROM", "QUICK_FROM"])
+@pytest.mark.parametrize(
+    ("how", "least"), [("COARSE_FROM", 300), ("QUICK_NUMBERS", 300 * DIMENSIONS)]
+)
 def test_a_coarse_look_gives_the_list_of_exact_arithmetic(
-    store: Database, monkeypatch, how: str
+    store: Database, monkeypatch, how: str, least: int
 ) -> None:
-    monkeypatch.setattr(index_module, how, 300)
+    monkeypatch.setattr(index_module, how, least)
     values = [f"value {n}" for n in range(300)]
     ids = keep(store, ANA, *values)
     index, vectors = opened(store), np.array([vector(value) for value in values])

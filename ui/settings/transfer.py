@@ -32,8 +32,8 @@ def show() -> None:
         disabled=not person.apps.list(),
     )
     st.caption(
-        "Memories with their history, conversations, the inbox, and what replies were given, of "
-        "every space; no keys and no settings. Nothing in the file is encrypted."
+        "Memories with their history, notes, conversations, the inbox, and what replies were "
+        "given, of every space; no keys and no settings. Nothing in the file is encrypted."
     )
     upload = st.file_uploader("A file that was exported", type=["jsonl"], key="upload")
     st.button(
@@ -47,7 +47,8 @@ def show() -> None:
     if task is not None and task.error is None:
         _tell(task.result)
     st.caption(
-        "What is here already stays as it is, and what was forgotten here stays away. All of a "
+        "What is here already stays as it is, but a note that was changed elsewhere later is taken "
+        "from there. What was forgotten or deleted here stays away. All of a "
         "file is imported or, where it is broken, nothing."
     )
 

@@ -12,8 +12,8 @@ def show() -> None:
     """Draw it."""
     st.subheader("Wipe everything", anchor=False)
     st.write(
-        "Every memory, chat and figure of yours in every space leaves this disk. It cannot be "
-        "undone."
+        "Every memory, note, chat and figure of yours in every space leaves this disk. It cannot "
+        "be undone."
     )
     st.button("Wipe everything …", key="wipe", on_click=_ask, args=(True,))
     if st.session_state.get("wiping"):

@@ -22,7 +22,7 @@ from memchat.errors import ProviderError, StoreError
 from memchat.language import secrets
 from memchat.memory.context import Context
 from memchat.memory.embedding.space import EmbeddingSpace
-from memchat.memory.extraction import refusal_records, windows
+from memchat.memory.extraction import note_words, refusal_records, windows
 from memchat.memory.extraction.candidate import ExtractionAnswer
 from memchat.memory.extraction.deferred_second_look import DeferredSecondLook
 from memchat.memory.extraction.extractor import Extractor, Window
@@ -95,7 +95,7 @@ class Learner:
                     yield
                 self._extract_and_judge(extractor, reading, window)
                 self._renew(claim)
-            self._refuse_forgotten(reading)
+            self._compare_with_store(reading)
             self._look_again(claim, reading, model)
             facts, changes = reading.resolve(self._settings.zone)
             vectors = FactVectors(self._database, self._settings, reading, self._space()[0])
@@ -185,10 +185,13 @@ class Learner:
             reading.verdicts.append(reading.refuse_if_read_before(verdict))
         self._describe(reading, extraction.answers[0])
 
-    def _refuse_forgotten(self, reading: SessionReading) -> None:
+    def _compare_with_store(self, reading: SessionReading) -> None:
+        """Ask first where words were pasted from a note, and refuse what was forgotten."""
+        turns = {turn.id: turn for turn in reading.turns}
         with self._database.read() as tx:
             ids = apps.find(tx, reading.scope).ids
-            reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in reading.verdicts]
+            asked = [note_words.ask_first(tx, reading.app_id, v, turns) for v in reading.verdicts]
+            reading.verdicts = [reading.refuse_if_forgotten(tx, ids, v) for v in asked]
 
     def _look_again(self, claim: Claim, reading: SessionReading, model: ChatModel) -> None:
         """Ask the model for a second look at the verdicts that the settings name.

@@ -10,7 +10,7 @@ from memchat.memory.facts.in_force import change_question, in_words, values_of_k
 from memchat.memory.forgetting import tombstone_marks
 from memchat.store import events, evidence, inbox
 from memchat.store.inbox import NewInboxItem
-from memchat.types import EVERY_APP, Change, Memory
+from memchat.types import EVERY_APP, LEARNED, Change, Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Confirmation:
     def is_user_owned(self, fact: Fact, memory: Memory, *, pins: bool = True) -> bool:
         """Whether a learned fact may not change a memory: the user entered or reworded it, keeps it
         for every app or, with ``pins``, pinned it."""
-        if fact.created_by != "auto":
+        if fact.created_by not in LEARNED:
             return False
         if memory.app == EVERY_APP or (pins and memory.pinned):
             return True

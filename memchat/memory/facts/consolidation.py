@@ -39,7 +39,7 @@ from memchat.store import (
 )
 from memchat.store.events import Cause
 from memchat.store.inbox import NewInboxItem
-from memchat.types import EVERY_APP, Change, Memory
+from memchat.types import EVERY_APP, LEARNED, Change, Memory
 
 ENDS_FIRST = "it would end before it starts"
 
@@ -368,7 +368,7 @@ class Consolidation:
 
     def _is_protected_in_every_app(self, fact: Fact, memory: Memory) -> bool:
         """Whether a learned fact may not change a memory that the user keeps for every app."""
-        return memory.app == EVERY_APP and fact.created_by == "auto"
+        return memory.app == EVERY_APP and fact.created_by in LEARNED
 
     @property
     def _confirm(self) -> Confirmation:

@@ -31,7 +31,7 @@ from memchat.store.events import Cause
 from memchat.store.inbox import NewInboxItem
 from memchat.store.refusals import NewRefusal
 from memchat.store.values_in_force import ValuesInForce
-from memchat.types import EVERY_APP, InboxItem, Memory
+from memchat.types import EVERY_APP, LEARNED, InboxItem, Memory
 
 EXPIRED = "its day is over"
 STARTED = "its day has come"
@@ -148,7 +148,7 @@ def _needs_confirmation(memory: Memory, newer: Memory) -> bool:
     """Whether a value stays until the user is asked, although a newer one has started: it is pinned
     or kept for every app, and the newer one was learned from a conversation."""
     mine, newers = (m.pinned or m.app == EVERY_APP for m in (memory, newer))
-    learned = newer.starts_at is not None and newer.created_by == "auto"
+    learned = newer.starts_at is not None and newer.created_by in LEARNED
     return mine and learned and not newers
 
 

@@ -8,16 +8,20 @@ from datetime import datetime
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
+from memchat.memory.facts.client_facts import FORGET, PROMOTE
 from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
 from memchat.memory.facts.in_force import in_words
 from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
+from memchat.memory.facts.manual import ManualChanges
 from memchat.memory.facts.proposal import Proposal, of_item, of_refusal, target_of
-from memchat.memory.forgetting import tombstone_marks
+from memchat.memory.forgetting import purge, tombstone_marks
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.store import (
     evidence,
+    hidden_memories,
     inbox,
+    jobs,
     memories,
     memory_changes,
     messages,
@@ -48,6 +52,10 @@ def accept(
     cause = Cause(ctx.now, INBOX.actor, INBOX.cause)
     if item.memory_id is not None and item.related_id is not None:
         return _replace(ctx, item.memory_id, item.related_id, item.id, cause)
+    if item.memory_id is not None and item.relation == FORGET:
+        return _forget(ctx, item.memory_id, item.id)
+    if item.memory_id is not None and item.relation == PROMOTE:
+        return _promote(ctx, settings, item.memory_id, item.id, embeds=embeds)
     if item.memory_id is not None:
         return _end(ctx, item.memory_id, item.id, cause)
     if item.memory_type is None or item.key is None:
@@ -82,6 +90,10 @@ def reject(ctx: Context, item: InboxItem) -> None:
     tx, own = ctx.tx, ctx.scope.own
     found = marks(item)
     assert own is not None
+    if item.relation == FORGET and item.memory_id is not None:
+        hidden = _hidden(ctx, item.memory_id)
+        if hidden is not None:
+            purge.unhide(ctx, hidden)
     if tombstones.find(tx, ctx.scope.ids, found):
         tombstones.add(tx, own, 0, found, ctx.now)
         inbox.remove(tx, [item.id])
@@ -101,6 +113,8 @@ def current_question(ctx: Context, item: InboxItem) -> str:
         return question(item, target_of(tx, ids, of_item(item)))
     found = memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
+    if newer is None and item.memory_id is not None and item.relation == FORGET:
+        newer = _hidden(ctx, item.memory_id)
     if item.related_id is None:
         return question(item, newer)
     return question(item, found.get(item.related_id), newer)
@@ -113,6 +127,10 @@ def question(item: InboxItem, target: Memory | None, newer: Memory | None = None
     if item.key is None:
         if target is None or (item.related_id is not None and newer is None):
             return "What it is about is gone."
+        if item.relation == FORGET:
+            return f"Forget {known} for good?"
+        if item.relation == PROMOTE:
+            return f"Keep {known} in every app?"
         pair = f"Replace {known} by {in_words(newer)}?" if newer is not None else ""
         return pair or f"Is {known} over?"
     said = f"You said “{' '.join(item.quote.split())}”. " if item.quote else ""
@@ -274,11 +292,44 @@ def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause:
     return new
 
 
-def _end(ctx: Context, memory_id: int, item_id: int, cause: Cause) -> Memory:
-    tx = ctx.tx
-    memory = memories.get(tx, ctx.scope.ids, memory_id)
+def _forget(ctx: Context, memory_id: int, item_id: int) -> Memory:
+    """Have a memory purged that a program asked to forget."""
+    memory = _hidden(ctx, memory_id)
+    if memory is not None:
+        app_id = memories.app_id_of(ctx.tx, memory_id)
+        jobs.enqueue(ctx.tx, "forget", app_id, memory_id, ctx.now)
+    else:
+        memory = _there(ctx, memory_id)
+        purge.hide(ctx, memory, hold=0.0)
+    inbox.decide(ctx.tx, item_id, "accepted")
+    return memory
+
+
+def _promote(
+    ctx: Context, settings: Settings, memory_id: int, item_id: int, *, embeds: bool
+) -> Memory:
+    """Keep a memory of one app for every app of the person."""
+    manual = ManualChanges(ctx, settings, embeds)
+    memory = manual.edit(_there(ctx, memory_id), {"all_apps": True})
+    inbox.decide(ctx.tx, item_id, "accepted")
+    return memory
+
+
+def _hidden(ctx: Context, memory_id: int) -> Memory | None:
+    """A memory that is out of use until the person decides whether it is forgotten."""
+    there = hidden_memories.listed(ctx.tx, ctx.scope.ids)
+    return next((memory for memory in there if memory.id == memory_id), None)
+
+
+def _there(ctx: Context, memory_id: int) -> Memory:
+    memory = memories.get(ctx.tx, ctx.scope.ids, memory_id)
     if memory is None:
         raise NotFound("the memory is gone; reject the item")
+    return memory
+
+
+def _end(ctx: Context, memory_id: int, item_id: int, cause: Cause) -> Memory:
+    tx, memory = ctx.tx, _there(ctx, memory_id)
     if memory.active:
         memory_changes.deactivate(tx, memory, memories.app_id_of(tx, memory_id), "ended", cause)
     inbox.decide(tx, item_id, "accepted")

@@ -27,7 +27,7 @@ from memchat.store import (
     values_in_force,
 )
 from memchat.store.events import Cause
-from memchat.types import Event, Evidence, Memory, Undone
+from memchat.types import LEARNED, Event, Evidence, Memory, Undone
 
 DELETED = "conversation deleted"
 TAKEN_BACK = "taken back"
@@ -243,7 +243,7 @@ class ConversationUndo:
         by_hand = any(
             e.actor == "user" and e.kind in _BY_HAND and e.cause not in _UNDONE for e in past
         )
-        return memory.created_by != "auto" or by_hand
+        return memory.created_by not in LEARNED or by_hand
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)

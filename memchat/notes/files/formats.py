@@ -10,6 +10,7 @@ from pathlib import PurePath
 from memchat.errors import InputError
 from memchat.notes.files import child, markdown, plain_text, subtitles
 from memchat.notes.files.document import Document, short_title
+from memchat.notes.index import has_words
 from memchat.types import clean_text
 
 Reader = Callable[[bytes], Document]
@@ -33,6 +34,8 @@ _READERS: dict[str, Reader] = {
     ".vtt": subtitles.read,
     **{ending: partial(child.read, ending) for ending in child.READERS},
 }
+SAVE_AS = "PDF, DOCX, HTML or plain text"
+_RTF = b"{\\rtf"
 
 
 def is_known(name: str) -> bool:
@@ -56,10 +59,19 @@ def read(name: str, data: bytes) -> Document:
     Raises InputError, which says why, where it cannot be read or holds no words.
     """
     check_size(name, len(data))
-    found = _READERS.get(_ending(name), plain_text.read)(data)
-    if not found.text.strip():
+    found = _READERS.get(_ending(name), _unknown)(data)
+    if not has_words(found.text):
         raise InputError("it holds no words")
     return replace(found, text=clean_text(found.text), title=short_title(found.title))
+
+
+def _unknown(data: bytes) -> Document:
+    try:
+        if data.startswith(_RTF):
+            raise InputError("it is RTF")
+        return plain_text.read(data)
+    except InputError as error:
+        raise InputError(f"{error}; save it as {SAVE_AS}") from error
 
 
 def check_size(name: str, size: int) -> None:

@@ -19,6 +19,9 @@ _MARKS = {
 """Byte order marks; those of UTF-32 first, as one begins like that of UTF-16."""
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _CONTROL_SHARE = 0.01
+_BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+_WESTERN, _WESTERN_SHARE = "cp1252", 0.25
+"""The encoding of Western European languages, which have less than this share beyond ASCII."""
 
 
 def read(data: bytes) -> Document:
@@ -48,7 +51,13 @@ def _decoded(data: bytes, declared: str | None) -> str:
         raise InputError(NO_TEXT)
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data).best()
+    found = from_bytes(data)
+    best = found.best()
     if best is None:
         raise InputError(NO_TEXT)
+    if len(_BEYOND_ASCII.findall(data)) < len(data) * _WESTERN_SHARE:
+        # A short text gives no hint: several encodings are as likely, in the order of their names.
+        rank = (best.chaos, best.coherence)
+        equals = (one for one in found if (one.chaos, one.coherence) == rank)
+        best = next((one for one in equals if one.encoding == _WESTERN), best)
     return str(best)

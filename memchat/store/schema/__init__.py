@@ -5,6 +5,7 @@ every app. Every scoped table has its ``app_id``, so deleting an app is a cascad
 names the app needs no user. Times are UTC text of fixed width, which sorts by time.
 """
 
+from memchat.store.schema.clients import client_writes, clients
 from memchat.store.schema.columns import UtcTime, metadata, utc_text
 from memchat.store.schema.conversations import (
     apps,
@@ -31,5 +32,5 @@ from memchat.store.schema.memories import (
 )
 from memchat.store.schema.work import chunks, embeddings, jobs, meta, services, sources, usage
 
-HEAD = "0013"
+HEAD = "0014"
 """The revision this code reads and writes. A test compares it with the newest migration."""

@@ -137,3 +137,31 @@ def test_a_change_that_is_forced_cuts_notes_before_their_vectors_are_made(open_s
     mc.jobs.run()
     assert 0 < short.longest <= MOST
     assert private.meaning(mc)[0].service_id == 2 and is_of(NEW, search(mc))
+
+
+def test_both_services_have_their_vectors_until_the_old_one_is_removed(mc) -> None:
+    notes.add(mc, "A parcel for the shelf in the hall.")
+    assert mc.services.migrate(NEW).switched
+    assert notes.count(mc, "embeddings") == 2
+    assert is_of(NEW, search(mc)), "and no vector of the old one"
+    assert mc.services.use("hash/words").count == 0
+    assert is_of("hash/words", search(mc)), "the old one still answers"
+    mc.services.use(NEW)
+    with pytest.raises(InputError, match="in use"):
+        mc.services.remove(NEW)
+    assert mc.services.remove("hash/words").count == 1
+    assert notes.count(mc, "embeddings") == notes.count(mc, "chunks") == 1
+    assert notes.count(mc, "pragma_foreign_key_check") == 0
+    assert is_of(NEW, search(mc))
+
+
+def test_a_chunk_is_lean_and_goes_with_its_note(mc) -> None:
+    notes.add(mc, "A parcel for the shelf in the hall.", title="Hall")
+    with private.database(mc).write() as tx:
+        columns = {row[1] for row in tx.exec_driver_sql("PRAGMA table_info(chunks)")}
+        assert {"hash", "source_type", "source_id", "pair_id", "parent_id", "offset"} <= columns
+        assert not columns & {"title", "content", "metadata"}, "title and date are the note's"
+        vector = tx.exec_driver_sql("SELECT embedding FROM embeddings").scalar_one()
+        assert len(vector) == 4 * 64, "float32"
+        tx.exec_driver_sql("DELETE FROM sources")
+        assert tx.exec_driver_sql("SELECT count(*) FROM chunks").scalar_one() == 0

@@ -69,3 +69,4 @@ def test_a_bomb_costs_one_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "too large" in refused("bomb.docx", bomb)
     monkeypatch.setattr(child, "SECONDS", 0.01)
     assert "takes longer" in refused("slow.pdf", documents.pdf(["Words."]))
+    assert "takes longer" in refused("slow.html", b"<!--" * 100_000)

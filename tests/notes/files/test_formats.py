@@ -68,6 +68,8 @@ def text(name: str, given: str, encoding: str = "utf-8") -> str:
         ("utf-16", "Zażółć"),
         ("utf-32", "Zażółć"),
         ("cp1252", "Schöne Grüße aus München – wir treffen uns später in der Straße."),
+        ("cp1252", "Ça va très bien, à bientôt."),
+        ("cp1250", "Zażółć gęślą jaźń, proszę."),
         ("cp1251", "Привет, мы встречаемся завтра в Москве и обсудим бюджет."),
         ("shift_jis", "明日の会議で予算について話し合います。よろしくお願いします。"),
     ],
@@ -82,6 +84,13 @@ def test_a_text_is_read_in_whatever_encoding_it_was_written(encoding: str, words
 def test_what_is_no_text_is_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="no text that can be read"):
         formats.read("a.txt", data)
+
+
+def test_an_unknown_ending_is_tried_as_text() -> None:
+    assert text("README", "Words.") == text("notes.org", "Words.") == "Words."
+    for data in (b"{\\rtf1\\ansi Words.}", b"PK\3\4" + bytes(40)):
+        with pytest.raises(InputError, match="save it as PDF, DOCX, HTML or plain text"):
+            formats.read("letter.odt", data)
 
 
 def test_a_file_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

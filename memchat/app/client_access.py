@@ -1,0 +1,143 @@
+"""What a program may do with a person's memory over MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection
+
+from memchat.app.arguments import check_choice
+from memchat.app.room import Room
+from memchat.assembly import Assembly
+from memchat.errors import InputError
+from memchat.store import apps, clients, use_counts
+from memchat.types import CLIENT_MODES, ClientMode, Note, Recalled, Scope, Written, one_line
+
+if TYPE_CHECKING:
+    from memchat.app.notes import Notes
+    from memchat.memory.facts.client_facts import ClientFacts
+
+NAME_LIMIT = 60
+
+
+class ClientAccess(Room):
+    """One program, by the name and the mode that the person gave it.
+
+    ``trust`` lets it store; with ``ask`` what it remembers waits in the inbox. Where memory is off,
+    its verbs raise InputError. Each call is counted, and what it writes is listed by
+    ``ana.clients``, which can undo it.
+    """
+
+    def __init__(
+        self,
+        assembly: Assembly,
+        scope: Scope,
+        notes: Notes,
+        catch_up: Callable[[], None],
+        name: str,
+        mode: ClientMode,
+    ) -> None:
+        super().__init__(assembly, scope)
+        check_choice(mode, CLIENT_MODES, "mode")
+        self._notes = notes
+        self._catch_up = catch_up
+        self.name = one_line(name, "name of the client", NAME_LIMIT)
+        self.mode = mode
+
+    def remember(
+        self,
+        type: str,
+        key: str,
+        value: str,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+    ) -> Written:
+        """Remember a fact, as the mode allows. Raises InputError for what cannot be kept,
+        SecretError for what looks like a secret."""
+        with self._database.write() as tx:
+            done = self._facts(tx).remember(type, key, value, expires_at, starts_at)
+        self._catch_up()
+        return done
+
+    def update(self, memory_id: int, value: str, *, expires_at: date | None = None) -> Written:
+        """Replace the value of a memory, as ``remember``. Raises NotFound outside the scope."""
+        with self._database.write() as tx:
+            facts = self._facts(tx)
+            done = facts.change(self._found_memory(tx, memory_id), value, expires_at)
+        self._catch_up()
+        return done
+
+    def forget(self, memory_id: int) -> Written:
+        """Put a memory out of use; the person is asked whether it is forgotten for good. Raises
+        NotFound outside the scope."""
+        with self._database.write() as tx:
+            facts = self._facts(tx)
+            done, stale = facts.forget(self._found_memory(tx, memory_id))
+            self._assembly.drop_vectors(tx, stale)
+        return done
+
+    def promote(self, memory_id: int) -> Written:
+        """Ask the person whether a memory is kept for all their apps. Raises NotFound outside the
+        scope."""
+        with self._database.write() as tx:
+            facts = self._facts(tx)
+            return facts.promote(self._found_memory(tx, memory_id))
+
+    def require_memory(self) -> None:
+        """Raise InputError where memory is off."""
+        with self._database.read() as tx:
+            self._require_memory(tx)
+
+    def count_recall(self, found: Recalled) -> None:
+        """Count a search and the memories that it gave to the program."""
+        ids = [hit.id for hit in found.hits if hit.kind == "memory"]
+        with self._database.write() as tx:
+            self._called(tx)
+            use_counts.add(tx, matched=ids, read=ids)
+
+    def called(self) -> None:
+        """Count a call that only reads."""
+        with self._database.write() as tx:
+            self._called(tx)
+
+    def index_memo(
+        self, memo_id: str, transcript: str, created_at: datetime, title: str | None = None
+    ) -> Note | None:
+        """Keep a note under the program's own id; the same id again replaces it. None for a text
+        without words. Raises InputError for what cannot be kept."""
+        with self._database.write() as tx:
+            client_id = self._called(tx)
+        external_id = f"{self.name}/{one_line(memo_id, 'memoId', 200)}"
+        note = self._notes.add(
+            transcript, title=title, external_id=external_id, created_at=created_at
+        )
+        if note is not None:
+            with self._database.write() as tx:
+                if not clients.owns_note(tx, client_id, note.id):
+                    clients.record_write(tx, client_id, "note", note.id, self._clock())
+        return note
+
+    def memo_id(self, external_id: object) -> str:
+        """The id of a note as this program gave it; of another's note the id in the store."""
+        return str(external_id).removeprefix(f"{self.name}/")
+
+    def _facts(self, tx: Connection) -> ClientFacts:
+        from memchat.memory.facts.client_facts import ClientFacts
+
+        self._require_memory(tx)
+        self._called(tx)
+        ctx = self._context(tx, ensure=True)
+        return ClientFacts(ctx, self._settings, self.name, self.mode, self._assembly.embeds())
+
+    def _require_memory(self, tx: Connection) -> None:
+        switch = apps.memory_switch(tx, self._scope)
+        if not switch.on:
+            raise InputError(f"memory is off: {switch.reason}")
+
+    def _called(self, tx: Connection) -> int:
+        ctx = self._context(tx, ensure=True)
+        assert ctx.scope.own is not None
+        return clients.record_call(tx, ctx.scope.own, self.name, self.mode, ctx.now)

@@ -1,0 +1,67 @@
+"""The programs that use a person's memory over MCP: who called, and what each of them wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection
+
+from memchat.app.room import Room
+from memchat.errors import NotFound
+from memchat.store import clients, inbox, messages, notes
+from memchat.types import Client, ClientWrite, Undone
+
+
+class Clients(Room):
+    """The programs that called in one app of a person."""
+
+    def list(self) -> Sequence[Client]:
+        """The programs, the one that called last first."""
+        with self._database.read() as tx:
+            own = self._ids(tx).own
+            return [] if own is None else clients.listed(tx, [own])
+
+    def writes(self, name: str) -> Sequence[ClientWrite]:
+        """What a program wrote, oldest first. Raises NotFound for one that never called."""
+        with self._database.read() as tx:
+            return clients.writes(tx, self._found(tx, name))
+
+    def undo(self, name: str) -> Undone:
+        """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
+        its notes and its proposals are deleted. What it asked to forget is asked still.
+
+        Memories that the person said too, or changed by hand, stay. Raises NotFound for a program
+        that never called.
+        """
+        from memchat.memory.forgetting import purge
+        from memchat.memory.forgetting.delete_turns import take_back
+
+        done = Undone()
+        with self._database.write() as tx:
+            client_id = self._found(tx, name)
+            ctx = self._context(tx)
+            session_id = clients.session_of(tx, client_id)
+            stale: set[int] = set()
+            if session_id is not None:
+                done, stale = take_back(ctx, messages.of_session(tx, session_id))
+                stale |= purge.forget_session(ctx, session_id)
+            asked = [w.target_id for w in clients.writes(tx, client_id, kind="inbox")]
+            inbox.remove(tx, asked)
+            for write in clients.writes(tx, client_id, kind="note"):
+                note = notes.get(tx, ctx.scope.ids, write.target_id)
+                app_id = notes.app_id_of(tx, write.target_id)
+                if note is not None and app_id is not None:
+                    notes.remove(tx, app_id, note, ctx.now)
+                    stale.add(app_id)
+            clients.remove_writes(tx, client_id)
+            self._assembly.drop_vectors(tx, stale)
+            purge.request_scrub(tx)
+        purge.scrub(self._database)
+        return done
+
+    def _found(self, tx: Connection, name: str) -> int:
+        own = self._ids(tx).own
+        found = None if own is None else clients.find(tx, own, name)
+        if found is None:
+            raise NotFound(f"no program named {name!r} has called here; see memchat mcp clients")
+        return found

@@ -1,0 +1,78 @@
+"""The MCP server over HTTP: on this machine alone, for programs with a token.
+
+The SDK checks Host and Origin against this address, so that no web page can reach it by another
+name; ``RequireToken`` refuses everything without a token that the person made.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from memchat.config.client_tokens import ClientToken, find
+from memchat.mcp.server import Server
+
+HOST = "127.0.0.1"
+_BEARER = "bearer "
+Tokens = Callable[[], Mapping[str, ClientToken]]
+
+
+def program_of(headers: Mapping[str, str] | None, tokens: Tokens) -> ClientToken | None:
+    """The program whose token is in the headers of a request."""
+    given = (headers or {}).get("authorization", "")
+    if not given.lower().startswith(_BEARER):
+        return None
+    return find(tokens(), given[len(_BEARER) :].strip())
+
+
+class RequireToken:
+    """Refuses requests without a known token, before anything else sees them."""
+
+    def __init__(self, app: ASGIApp, tokens: Tokens) -> None:
+        self._app = app
+        self._tokens = tokens
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        if program_of(Request(scope).headers, self._tokens) is None:
+            refused = JSONResponse(
+                {"error": "a bearer token is needed; memchat mcp token makes one"},
+                status_code=401,
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+            await refused(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+
+def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:
+    """The server as an ASGI application for this port."""
+    own = [f"{host}:{port}" for host in (HOST, "localhost")]
+    security = TransportSecuritySettings(
+        allowed_hosts=own, allowed_origins=[f"http://{host}" for host in own]
+    )
+    app: Any = server.streamable_http_app(transport_security=security, host=HOST)
+    return RequireToken(app, tokens)
+
+
+def serve(server: Server, port: int, tokens: Tokens, ready: Callable[[], None]) -> None:
+    """Answer requests until Ctrl-C; ``ready`` is called once it can be reached. Raises OSError
+    where the port cannot be had."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind((HOST, port))
+    listener.listen(128)
+    config = uvicorn.Config(
+        app_of(server, listener.getsockname()[1], tokens), log_level="warning", access_log=False
+    )
+    ready()
+    uvicorn.Server(config).run(sockets=[listener])

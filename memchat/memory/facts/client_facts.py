@@ -1,0 +1,208 @@
+"""What a program over MCP asks to remember, to change or to forget.
+
+No message of the person proves it. Of a program that they trust it is stored, with what the
+program said as its proof, so that it is undone with that; it never replaces what the person
+entered. Of any other, and where it reads as an order, it waits in the inbox.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from memchat.config import Settings
+from memchat.errors import InputError
+from memchat.memory.context import Context
+from memchat.memory.extraction.candidate import Relation
+from memchat.memory.facts import cues
+from memchat.memory.facts.fact import Fact, inbox_entry, search_text
+from memchat.memory.facts.ingest import Source, ingest, queue_embedding
+from memchat.memory.facts.manual import checked_fact, is_secret
+from memchat.memory.forgetting import purge
+from memchat.memory.gate import keys
+from memchat.memory.gate.checks.instructions import reads_as_instruction
+from memchat.store import clients, inbox, memories, messages, sessions
+from memchat.store.inbox import NewInboxItem
+from memchat.types import ClientMode, InboxItem, Memory, WriteKind, Written
+
+FORGET, PROMOTE = "forget", "promote"
+"""What an inbox item asks that is about a whole memory."""
+FORGETS_AN_HOUR = 10
+"""Memories that a program can put out of use within an hour; further ones stay in use until the
+person decides."""
+_UNTIL_ANSWERED = timedelta(days=36_500)
+_ORDER = "it reads as an instruction, not as a fact about you"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """The requests of one program, in the caller's transaction."""
+
+    ctx: Context
+    settings: Settings
+    name: str
+    mode: ClientMode
+    embeds: bool
+    """Whether there is an embedding service; without one no embedding is queued."""
+
+    def remember(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+    ) -> Written:
+        """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
+        SecretError for a secret."""
+        kind, name, words = checked_fact(memory_type, key, value)
+        return self._take(self._fact(kind, name, words, expires_at, starts_at))
+
+    def change(self, memory: Memory, value: str, expires_at: date | None) -> Written:
+        """Replace the value of a memory. Raises as ``remember``, and where it is not in use."""
+        if not memory.active:
+            raise InputError(f"memory {memory.id} is not in use")
+        kind, name, words = checked_fact(memory.memory_type, memory.key, value)
+        fact = self._fact(kind, name, words, expires_at, None)
+        relation: Relation = "same" if words == memory.value else "updates"
+        return self._take(replace(fact, relation=relation, target_id=memory.id))
+
+    def forget(self, memory: Memory) -> tuple[Written, set[int]]:
+        """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
+        the scope rows whose saved vector index must be dropped."""
+        client_id, since = self._client(), self.ctx.now - timedelta(hours=1)
+        before = clients.writes(self.ctx.tx, client_id, kind="forget", since=since)
+        stale: set[int] = set()
+        hides = len(before) < FORGETS_AN_HOUR
+        if hides:
+            stale = purge.hide(self.ctx, memory, hold=_UNTIL_ANSWERED.total_seconds())
+        item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
+        self._note("forget", item or memory.id)
+        why = "the person is asked whether it is forgotten for good"
+        if not hides:
+            why += f"; it stays in use until then, as {FORGETS_AN_HOUR} were forgotten this hour"
+        return Written("hidden" if hides else "waiting", memory, item, why), stale
+
+    def promote(self, memory: Memory) -> Written:
+        """Ask the person whether a memory of this app is kept for all their apps."""
+        item = self._ask_about(memory, PROMOTE, f"{self.name} asks to keep it in every app")
+        return self._asked(item, "the person is asked first", memory)
+
+    def _take(self, fact: Fact) -> Written:
+        if reads_as_instruction(fact.value) or reads_as_instruction(fact.key):
+            return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
+        if self.mode == "ask":
+            return self._ask(fact, f"{self.name} asks to keep it")
+        return self._store(fact)
+
+    def _store(self, fact: Fact) -> Written:
+        said = f"{fact.key}: {fact.value}"
+        message_id = messages.add(
+            self.ctx.tx, self._session(), "assistant", said, self.ctx.now, memory=False
+        )
+        proofs = ((message_id, len(said) - len(fact.value), fact.value),)
+        source = Source("client", self.name, message_id=message_id)
+        done = ingest(
+            self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
+        )
+        change = done.changes[0]
+        if self.embeds:
+            queue_embedding(self.ctx, done.written)
+        if change.kind == "review":
+            item = inbox.of_message(self.ctx.tx, message_id)
+            if item is not None:
+                inbox.set_reason(self.ctx.tx, item, f"{self.name} asks to keep it")
+            messages.remove(self.ctx.tx, [message_id])  # what waits is no word of the person
+            return self._asked(item, "it would change what you entered or had forgotten", None)
+        if change.memory is None:
+            return Written("refused", reason=change.reason or "")
+        self._note("memory", change.memory.id)
+        known = change.kind == "repeated"
+        return Written("known" if known else "stored", change.memory)
+
+    def _ask(self, fact: Fact, reason: str) -> Written:
+        target = None
+        if fact.target_id is not None:
+            target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+        status, item = self._add_item(inbox_entry(fact, reason, target))
+        if status == "rejected":
+            return Written("refused", reason="the person said no to it before")
+        return self._asked(item, reason, None)
+
+    def _ask_about(self, memory: Memory, relation: str, reason: str) -> int | None:
+        entry = NewInboxItem(reason, memory_id=memory.id, relation=relation)
+        return self._add_item(entry)[1]
+
+    def _add_item(self, entry: NewInboxItem) -> tuple[str | None, int | None]:
+        own = self._own
+        status = inbox.add(self.ctx.tx, own, entry, self.ctx.now)
+        waiting: list[InboxItem] = inbox.listed(self.ctx.tx, own, "pending")
+        same = [
+            item.id
+            for item in waiting
+            if (item.key, item.value, item.memory_id, item.relation)
+            == (entry.key, entry.value, entry.memory_id, entry.relation)
+        ]
+        return status, same[-1] if same else None
+
+    def _asked(self, item: int | None, reason: str, memory: Memory | None) -> Written:
+        if item is not None:
+            self._note("inbox", item)
+        return Written("waiting", memory, item, reason)
+
+    def _fact(
+        self,
+        kind: str,
+        name: str,
+        words: str,
+        expires_at: date | None,
+        starts_at: date | None,
+    ) -> Fact:
+        is_secret(name, words, False)
+        self._check_days(expires_at, starts_at)
+        given = cues.of_key(name)
+        text = search_text(name, words, self.ctx.now, self.ctx.zone, cues=given)
+        return Fact(
+            memory_type=kind,  # type: ignore[arg-type]
+            key=name,
+            value=words,
+            said_at=self.ctx.now,
+            search_text=text,
+            created_by="mcp",
+            many=keys.cardinality(name) != "one",
+            expires_at=expires_at,
+            starts_at=starts_at,
+            cues=given,
+        )
+
+    def _check_days(self, expires_at: date | None, starts_at: date | None) -> None:
+        if any(isinstance(day, datetime) for day in (expires_at, starts_at)):
+            raise InputError("a day is a date without a time")
+        if expires_at is not None and expires_at < self.ctx.today:
+            raise InputError(f"{expires_at.isoformat()} is over; give today or a later day")
+
+    def _note(self, kind: WriteKind, target_id: int) -> None:
+        clients.record_write(self.ctx.tx, self._client(), kind, target_id, self.ctx.now)
+
+    def _client(self) -> int:
+        found = clients.find(self.ctx.tx, self._own, self.name)
+        assert found is not None  # its call was counted first
+        return found
+
+    def _session(self) -> int:
+        """The conversation that holds what the program says; it is not a chat of the person."""
+        tx, now, client_id = self.ctx.tx, self.ctx.now, self._client()
+        found = clients.session_of(tx, client_id)
+        if found is not None:
+            sessions.touch(tx, found, now)
+            return found
+        session_id = sessions.start(tx, self._own, "", now, now)
+        sessions.rename(tx, session_id, f"{self.name} (MCP)")
+        sessions.end(tx, session_id, now)
+        clients.set_session(tx, client_id, session_id)
+        return session_id
+
+    @property
+    def _own(self) -> int:
+        assert self.ctx.scope.own is not None
+        return self.ctx.scope.own

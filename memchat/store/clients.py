@@ -1,0 +1,101 @@
+"""Programs that use the store over MCP: who called, and what each of them wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from memchat.store import raw_sql
+from memchat.store.schema import utc_text
+from memchat.types import Client, ClientMode, ClientWrite, WriteKind
+
+_ENSURE = """
+    INSERT INTO clients (app_id, name, mode, calls, first_call_at, last_call_at)
+    VALUES (?1, ?2, ?3, 1, ?4, ?4) ON CONFLICT (app_id, name) DO UPDATE SET
+    mode = excluded.mode, calls = calls + 1, last_call_at = excluded.last_call_at RETURNING id
+"""
+_LISTED = """
+    SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,
+        (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN memories m
+            ON m.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'memory'),
+        (SELECT count(*) FROM client_writes w JOIN inbox i ON i.id = w.target_id
+            WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'),
+        (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN sources s
+            ON s.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'note'),
+        (SELECT count(*) FROM client_writes w WHERE w.client_id = c.id AND w.kind = 'forget')
+    FROM clients c WHERE c.app_id = ?
+"""
+
+
+def record_call(tx: Connection, app_id: int, name: str, mode: ClientMode, now: datetime) -> int:
+    """Count a call of a program; its id."""
+    return int(raw_sql.rows(tx, _ENSURE, app_id, name, mode, utc_text(now))[0][0])
+
+
+def find(tx: Connection, app_id: int, name: str) -> int | None:
+    """The id of the program of this name."""
+    found = raw_sql.rows(tx, "SELECT id FROM clients WHERE app_id = ? AND name = ?", app_id, name)
+    return int(found[0][0]) if found else None
+
+
+def session_of(tx: Connection, client_id: int) -> int | None:
+    """The conversation that holds what a program said; None where there is none (any more)."""
+    found = raw_sql.rows(tx, "SELECT session_id FROM clients WHERE id = ?", client_id)
+    return None if not found or found[0][0] is None else int(found[0][0])
+
+
+def set_session(tx: Connection, client_id: int, session_id: int) -> None:
+    """Store which conversation holds what a program says."""
+    raw_sql.rows(tx, "UPDATE clients SET session_id = ? WHERE id = ?", session_id, client_id)
+
+
+def record_write(
+    tx: Connection, client_id: int, kind: WriteKind, target_id: int, now: datetime
+) -> None:
+    """Note that a program wrote something."""
+    raw_sql.insert(
+        tx, "client_writes", client_id=client_id, at=utc_text(now), kind=kind, target_id=target_id
+    )
+
+
+def writes(
+    tx: Connection, client_id: int, *, kind: WriteKind | None = None, since: datetime | None = None
+) -> list[ClientWrite]:
+    """What a program wrote, oldest first; of one kind, or since a time."""
+    sql = (
+        "SELECT kind, target_id, at FROM client_writes WHERE client_id = ?1"
+        " AND (?2 IS NULL OR kind = ?2) AND (?3 IS NULL OR at >= ?3) ORDER BY id"
+    )
+    after = None if since is None else utc_text(since)
+    rows = raw_sql.rows(tx, sql, client_id, kind, after)
+    return [ClientWrite(row[0], row[1], raw_sql.parse_time(row[2])) for row in rows]
+
+
+def owns_note(tx: Connection, client_id: int, note_id: int) -> bool:
+    """Whether a program stored this note."""
+    sql = "SELECT 1 FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
+    return bool(raw_sql.rows(tx, sql, client_id, note_id))
+
+
+def remove_writes(tx: Connection, client_id: int) -> None:
+    """Forget what a program wrote, once it was undone."""
+    raw_sql.rows(tx, "DELETE FROM client_writes WHERE client_id = ?", client_id)
+
+
+def listed(tx: Connection, app_ids: Sequence[int]) -> list[Client]:
+    """The programs that called for these scope rows, the last one first."""
+    found = [row for one in app_ids for row in raw_sql.rows(tx, _LISTED, one)]
+    clients = [
+        Client(
+            row[0],
+            row[1],
+            row[2],
+            raw_sql.parse_time(row[3]),
+            raw_sql.parse_time(row[4]),
+            *row[5:],
+        )
+        for row in found
+    ]
+    return sorted(clients, key=lambda client: client.last_call_at, reverse=True)

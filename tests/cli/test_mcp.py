@@ -1,0 +1,61 @@
+"""The commands around MCP: tokens, who called, undoing, and tools of other servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+
+from memchat import MemChat
+from memchat.config import client_tokens
+
+
+def test_a_token_is_shown_once_and_listed_without_itself(run, home) -> None:
+    assert run("mcp", "tokens").out.startswith("No program has a token.")
+    token = run("mcp", "token", "Web app").out.strip()
+    assert len(token) > 30
+    assert stat.S_IMODE((home / client_tokens.FILE).stat().st_mode) == 0o600
+    assert run("mcp", "tokens").out == "Web app: ask\n"
+    assert json.loads(run("mcp", "tokens", "--json").out) == [{"name": "Web app", "mode": "ask"}]
+    found = client_tokens.find(client_tokens.read(home), token)
+    assert found is not None and (found.name, found.mode) == ("Web app", "ask")
+    again = run("mcp", "token", "Web app", "--mode", "trust").out.strip()
+    assert again != token and client_tokens.find(client_tokens.read(home), token) is None
+    assert run("mcp", "token", "Web app", "--remove").code == 0
+    assert run("mcp", "token", "Web app", "--remove").code == 1
+
+
+def test_a_mode_that_does_not_exist_is_refused(run, home) -> None:
+    done = run("mcp", "token", "Web app", "--mode", "root")
+    assert done.code == 2 and "ask or trust" in done.err
+    assert not (home / client_tokens.FILE).exists()
+
+
+def test_who_called_is_shown_and_undone_after_a_yes(run, home) -> None:
+    assert run("mcp", "clients").out == "No program has called yet.\n"
+    with MemChat(home) as mc:
+        mc.user("ana").client("Claude", "trust").remember("preference", "drinks", "green tea")
+    said = run("mcp", "clients").out
+    assert said.startswith("Claude (trust): 1 call; 1 memory, 0 notes")
+    assert json.loads(run("mcp", "clients", "--json").out)[0]["memories"] == 1
+    assert run("mcp", "clients", "--undo", "Claude").code == 2  # nobody said yes
+    assert "green tea" in run("memories", "list").out
+    assert run("mcp", "clients", "--undo", "Claude", "--yes").code == 0
+    assert "green tea" not in run("memories", "list").out
+    assert run("mcp", "clients", "--undo", "Nobody", "--yes").code == 1
+
+
+def test_a_tool_of_another_server_is_called(run, home) -> None:
+    settings = home / "settings.toml"
+    settings.touch(mode=0o600)
+    path = json.dumps(os.pathsep.join(sys.path))
+    settings.write_text(
+        f"[mcp_servers.faulty]\ncommand = {json.dumps(sys.executable)}\n"
+        f'args = ["-m", "tests.support.mcp_faulty_server"]\nenv = {{PYTHONPATH = {path}}}\n'
+    )
+    assert "echo: Gives back" in run("mcp", "call", "faulty").out
+    done = run("mcp", "call", "faulty", "echo", "--args", '{"words": "green tea"}')
+    assert (done.code, done.out) == (0, "green tea\n")
+    assert run("mcp", "call", "faulty", "echo", "--args", "[]").code == 1
+    assert run("mcp", "call", "nobody").code == 1

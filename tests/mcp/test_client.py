@@ -1,0 +1,88 @@
+"""The client against a server that is slow, dies or writes noise; and servers named in a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from memchat.config import mcp_servers
+from memchat.errors import ConfigError, NotFound, ProviderError
+from memchat.mcp_client import MCPClient, McpServer
+
+FAULTY = McpServer(
+    "faulty",
+    sys.executable,
+    ("-m", "tests.support.mcp_faulty_server"),
+    {"PYTHONPATH": os.pathsep.join(sys.path)},
+)
+
+
+def children() -> set[str]:
+    """The processes that this one started, zombies among them."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == os.getpid():
+                found.add(entry.name)
+    return found
+
+
+def test_noise_on_standard_error_does_not_stand_in_the_way_and_nothing_is_left_running() -> None:
+    before = children()
+    assert MCPClient(FAULTY).call("echo", {"words": "green tea"}).text == "green tea"
+    assert children() <= before
+
+
+def test_a_server_that_never_answers_is_left_after_the_timeout() -> None:
+    before = children()
+    with pytest.raises(ProviderError, match="did not answer within 3 s"):
+        MCPClient(FAULTY, timeout=3).call("hang")
+    assert children() <= before
+
+
+def test_a_server_that_dies_is_an_error_and_no_zombie() -> None:
+    before = children()
+    with pytest.raises(ProviderError):
+        MCPClient(FAULTY, timeout=30).call("die")
+    assert children() <= before
+
+
+def write(home: Path, text: str) -> None:
+    path = home / "settings.toml"
+    path.touch(mode=0o600)
+    path.write_text(text)
+
+
+def test_servers_are_named_in_the_settings_beside_what_else_stands_there(tmp_path) -> None:
+    from memchat.config import load
+
+    write(
+        tmp_path,
+        'MEMCHAT_TIMEZONE = "Europe/Berlin"\n'
+        '[mcp_servers.files]\ncommand = "server"\nargs = ["--root", "x"]\nenv = {A = "b"}\n'
+        '[mcp_servers.web]\nurl = "http://127.0.0.1:1/mcp"\ntoken = "a-token"\n',
+    )
+    assert load({"MEMCHAT_HOME": str(tmp_path)}).timezone == "Europe/Berlin"
+    files = mcp_servers.find(tmp_path, "files")
+    assert (files.command, *files.args) == ("server", "--root", "x") and files.env == {"A": "b"}
+    web = mcp_servers.find(tmp_path, "web")
+    assert web.token == "a-token" and "a-token" not in repr(web)
+    with pytest.raises(NotFound, match="no MCP server is named 'other'"):
+        mcp_servers.find(tmp_path, "other")
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["", 'command = "a"\nurl = "b"', "command = 3", 'command = "a"\nargs = [1]', 'speed = "x"'],
+)
+def test_a_server_that_cannot_be_is_a_clear_error(tmp_path, table) -> None:
+    write(tmp_path, f"[mcp_servers.bad]\n{table}\n")
+    with pytest.raises(ConfigError, match="bad"):
+        mcp_servers.find(tmp_path, "bad")

@@ -1,0 +1,157 @@
+"""The server over HTTP: on this machine alone, for programs with a token of the person's."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import stat
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
+
+from memchat import MemChat
+from memchat.config import client_tokens
+from memchat.errors import ConfigError, InputError, NotFound, ProviderError
+from memchat.mcp_client import MCPClient, McpServer
+from tests.support import empty_store
+from tests.support.mcp import command
+
+PATIENCE = 60
+
+
+class Running(NamedTuple):
+    home: Path
+    port: int
+    asks: str
+    trusted: str
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/mcp"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory) -> Iterator[Running]:
+    home = empty_store.place(tmp_path_factory.mktemp("http") / "store")
+    asks = client_tokens.create(home, "Web", "ask").token
+    trusted = client_tokens.create(home, "Mine", "trust").token
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    start = command(home, "--http", "--port", str(port))
+    process = subprocess.Popen(
+        [start.command, *start.args], env=start.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stderr is not None
+    said = process.stderr.readline()
+    assert str(port).encode() in said, said
+    yield Running(home, port, asks, trusted)
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=PATIENCE)
+    assert b"Traceback" not in rest
+
+
+def post(server: Running, **headers: str) -> int:
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    given = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "Authorization": f"Bearer {server.asks}",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
+    with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as line:
+        line.request("POST", "/mcp", json.dumps(body), given)
+        return line.getresponse().status
+
+
+def ask(server: Running, token: str, tool: str, **arguments: Any) -> Any:
+    async def run() -> Any:
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            create_mcp_http_client(headers=headers) as web,
+            Client(streamable_http_client(server.url, http_client=web)) as client,
+        ):
+            return await client.call_tool(tool, arguments)
+
+    return anyio.run(run)
+
+
+def test_without_a_token_that_the_person_made_nothing_is_answered(server) -> None:
+    assert post(server, Authorization="") == 401
+    assert post(server, Authorization="Bearer wrong") == 401
+    assert post(server, Authorization=f"Basic {server.asks}") == 401
+
+
+def test_a_page_of_another_name_or_origin_is_refused(server) -> None:
+    assert post(server, Host="evil.example") in (403, 421)
+    assert post(server, Host=f"evil.example:{server.port}") in (403, 421)
+    assert post(server, Origin="https://evil.example") == 403
+
+
+def test_it_listens_on_this_machine_alone(server) -> None:
+    listening = Path("/proc/net/tcp").read_text().splitlines()[1:]
+    local = [line.split()[1] for line in listening if line.split()[3] == "0A"]
+    assert [a for a in local if a.endswith(f":{server.port:04X}")] == [
+        f"0100007F:{server.port:04X}"
+    ]
+
+
+def test_each_token_has_its_own_name_and_mode(server) -> None:
+    fact = {"type": "preference", "key": "drinks", "value": "green tea"}
+    assert ask(server, server.asks, "remember", **fact).structured_content["status"] == "waiting"
+    assert ask(server, server.trusted, "remember", **fact).structured_content["status"] == "stored"
+    with MemChat(server.home) as mc:
+        called = {one.name: one.mode for one in mc.user("ana").clients.list()}
+    assert called == {"Web": "ask", "Mine": "trust"}
+
+
+def test_the_tokens_are_in_a_file_that_only_this_account_may_read(server) -> None:
+    path = server.home / client_tokens.FILE
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    path.chmod(0o644)
+    try:
+        with pytest.raises(ConfigError, match="may be read"):
+            client_tokens.read(server.home)
+    finally:
+        path.chmod(0o600)
+
+
+def test_a_deleted_token_is_refused_at_once(server) -> None:
+    token = client_tokens.create(server.home, "Passing", "ask").token
+    assert post(server, Authorization=f"Bearer {token}") != 401
+    client_tokens.remove(server.home, "Passing")
+    assert post(server, Authorization=f"Bearer {token}") == 401
+    with pytest.raises(NotFound):
+        client_tokens.remove(server.home, "Passing")
+
+
+def test_the_client_of_this_package_calls_over_http_and_over_stdio(server, tmp_path) -> None:
+    over_http = MCPClient(McpServer("web", url=server.url, token=server.asks))
+    start = command(empty_store.place(tmp_path / "other"))
+    over_stdio = MCPClient(McpServer("own", start.command, start.args, start.env or {}))
+    for client in (over_http, over_stdio):
+        assert "recall" in {tool.name for tool in client.tools()}
+        answer = client.call("get_capabilities")
+        assert answer.structured["memory_on"] and '"memory_on"' in answer.text
+        with pytest.raises(InputError, match="no memory 99"):
+            client.call("forget", {"memory_id": 99})
+
+
+def test_the_client_says_so_where_the_token_or_the_address_is_wrong(server) -> None:
+    for wrong in (
+        McpServer("web", url=server.url, token="nonsense"),
+        McpServer("web", url="http://127.0.0.1:9/mcp"),
+        McpServer("own", "no-such-program-here"),
+    ):
+        with pytest.raises(ProviderError, match="cannot be reached"):
+            MCPClient(wrong).tools()

@@ -1,0 +1,178 @@
+"""The server as an assistant starts it: a process spoken to over its standard input and output."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp import Client
+
+from memchat import MemChat
+from tests.support import empty_store
+from tests.support.mcp import CLIENT, command, text
+
+PATIENCE = 60
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "not to be believed", "version": "1"},
+    },
+}
+
+
+@pytest.fixture
+def home(tmp_path) -> Path:
+    return empty_store.place(tmp_path / "store")
+
+
+class Raw:
+    """The process, spoken to line by line, as a client of any kind would."""
+
+    def __init__(self, home: Path, *more: str) -> None:
+        start = command(home, *more)
+        self.process = subprocess.Popen(
+            [start.command, *start.args],
+            env=start.env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def send(self, message: bytes | dict[str, Any]) -> None:
+        line = message if isinstance(message, bytes) else json.dumps(message).encode()
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self, number: int) -> dict[str, Any]:
+        while True:
+            line = self.process.stdout.readline()
+            assert line, self.process.stderr.read().decode()
+            said = json.loads(line)
+            if said.get("id") == number:
+                return said
+
+    def ask(self, number: int, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        self.send({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        return self.answer(number)
+
+    def tool(self, number: int, name: str, **arguments: Any) -> dict[str, Any]:
+        return self.ask(number, "tools/call", {"name": name, "arguments": arguments})
+
+    def begin(self) -> dict[str, Any]:
+        self.send(HELLO)
+        said = self.answer(1)
+        self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        return said
+
+
+@pytest.fixture
+def raw(home):
+    server = Raw(home)
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+def test_the_sdks_client_remembers_and_recalls_in_a_process_of_its_own(home) -> None:
+    async def both() -> tuple[Any, Any]:
+        async with Client(command(home)) as client:
+            kept = await client.call_tool(
+                "remember", {"type": "preference", "key": "drinks", "value": "green tea"}
+            )
+            return kept, await client.call_tool("recall", {"query": "green tea"})
+
+    kept, found = anyio.run(both)
+    assert kept.structured_content["status"] == "stored"
+    assert "drinks: green tea" in text(found)
+
+
+def test_a_client_of_the_older_protocol_is_told_name_and_tools(raw) -> None:
+    said = raw.begin()["result"]
+    assert said["serverInfo"]["name"] == "memchat" and said["serverInfo"]["version"]
+    assert "tools" in said["capabilities"]
+    assert said["protocolVersion"] == "2025-06-18"
+
+
+def test_a_client_is_who_the_person_said_not_who_it_says_it_is(home, raw) -> None:
+    raw.begin()
+    raw.tool(2, "remember", type="fact", key="pet", value="a dog")
+    with MemChat(home) as mc:
+        assert [one.name for one in mc.user("ana").clients.list()] == [CLIENT]
+
+
+def test_whatever_comes_in_the_server_lives_on_and_prints_only_protocol(raw) -> None:
+    raw.begin()
+    for junk in (
+        b"",
+        b"not json",
+        b"[]",
+        b'{"jsonrpc": "2.0", "id": 5, "method": "no/such"}',
+        b'{"jsonrpc": "2.0", "id": 6, "method": "tools/call", "params": {"name": "nope"}}',
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"remember","arguments":'
+        b'{"type":"fact","key":"k","value":"\\ud800x"}}}',
+        b"\xff\xfe\x00broken",
+    ):
+        raw.send(junk)
+    big = raw.tool(8, "remember", type="fact", key="k", value="y" * 1_000_000)
+    assert big["result"]["isError"]
+    memo = "The garden. " * 90_000
+    done = raw.tool(9, "index_memo", memoId="m", transcript=memo, createdAt="2026-05-01")
+    assert "Indexed" in done["result"]["content"][0]["text"]
+    assert raw.tool(10, "get_capabilities")["result"]["structuredContent"]["client"] == CLIENT
+
+
+def test_a_closed_pipe_ends_it_without_a_traceback(raw) -> None:
+    raw.begin()
+    raw.process.stdin.close()
+    raw.process.stdin = None
+    _, said = raw.process.communicate(timeout=PATIENCE)
+    assert raw.process.returncode == 0 and b"Traceback" not in said
+
+
+def test_ctrl_c_ends_it_without_a_traceback(raw) -> None:
+    raw.begin()
+    raw.process.send_signal(signal.SIGINT)
+    _, said = raw.process.communicate(timeout=PATIENCE)
+    assert raw.process.returncode == 130 and b"Traceback" not in said
+
+
+def test_what_was_acknowledged_survives_a_kill(home, raw) -> None:
+    raw.begin()
+    acknowledged = []
+    for number in range(2, 12):
+        raw.tool(number, "remember", type="fact", key=f"item_{number}", value=f"value {number}")
+        acknowledged.append(f"value {number}")
+    raw.send(
+        {"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {
+            "name": "remember", "arguments": {"type": "fact", "key": "late", "value": "late"}}}
+    )  # fmt: skip
+    os.kill(raw.process.pid, signal.SIGKILL)
+    raw.process.wait()
+    with MemChat(home) as mc:
+        kept = {memory.value for memory in mc.user("ana").memories.list()}
+        assert set(acknowledged) <= kept <= {*acknowledged, "late"}
+        assert not [c for c in mc.doctor() if c.state == "problem"]
+
+
+def test_without_the_sdk_the_command_says_what_to_install(home) -> None:
+    code = (
+        "import sys; sys.modules['mcp'] = None\n"
+        "from memchat.cli import main; sys.exit(main(['mcp']))"
+    )
+    env = command(home).env
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert (
+        done.stderr.strip() == "memchat: MCP needs the mcp package; run pip install 'memchat[mcp]'"
+    )

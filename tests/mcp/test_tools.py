@@ -1,0 +1,206 @@
+"""The tools: their schemas, their results, and who may write what through them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from jsonschema import Draft202012Validator
+from mcp.shared.exceptions import MCPError
+
+from tests.support.mcp import ask, call, text
+
+MEMORY_TOOLS = {
+    "remember", "recall", "forget", "list_memories", "update_memory", "promote_memory",
+    "get_context",
+}  # fmt: skip
+OTHERS = {"index_memo", "query_memory", "ask", "get_capabilities"}
+READS = {"recall", "list_memories", "get_context", "query_memory", "ask", "get_capabilities"}
+MEMO = {"memoId": "m1", "createdAt": "2026-05-01", "title": "Garden"}
+
+
+@pytest.fixture
+def ana(mc):
+    return mc.user("ana")
+
+
+def tools(mc, ana) -> dict:
+    found = ask(mc, ana, lambda client: client.list_tools()).tools
+    return {tool.name: tool for tool in found}
+
+
+def test_each_tool_says_when_to_call_it_and_what_it_does_to_the_store(mc, ana) -> None:
+    found = tools(mc, ana)
+    assert found.keys() == MEMORY_TOOLS | OTHERS
+    for name, tool in found.items():
+        assert len(tool.description) > 60, name
+        Draft202012Validator.check_schema(tool.input_schema)
+        assert tool.annotations.read_only_hint == (name in READS), name
+        destructive = name in {"forget", "update_memory"}
+        assert bool(tool.annotations.destructive_hint) == destructive, name
+        assert tool.annotations.open_world_hint is False
+
+
+def test_the_tools_of_the_seed_have_its_names_and_schemas(mc, ana) -> None:
+    found = tools(mc, ana)
+    memo, query = found["index_memo"].input_schema, found["query_memory"].input_schema
+    assert set(memo["required"]) == {"memoId", "transcript", "createdAt"}
+    assert memo["properties"].keys() == {"memoId", "title", "transcript", "createdAt"}
+    assert query["required"] == ["question"]
+    assert {"topK", "dateFilter"} <= query["properties"].keys()
+    assert query["properties"]["topK"]["default"] == 5
+
+
+def test_a_result_is_the_same_as_text_and_as_structure_and_fits_its_schema(mc, ana) -> None:
+    call(mc, ana, "remember", type="preference", key="drinks", value="green tea")
+    schemas = {name: tool.output_schema for name, tool in tools(mc, ana).items()}
+    for name, arguments in {
+        "recall": {"query": "green tea"},
+        "list_memories": {},
+        "get_context": {"message": "hello"},
+        "get_capabilities": {},
+        "remember": {"type": "fact", "key": "pet", "value": "a dog"},
+    }.items():
+        result = call(mc, ana, name, **arguments)
+        assert json.loads(text(result)) == result.structured_content
+        Draft202012Validator(schemas[name]).validate(result.structured_content)
+
+
+def test_what_was_remembered_is_recalled_whole_and_counted(mc, ana) -> None:
+    value = "x" * 50 + " walks along the river"
+    call(mc, ana, "remember", type="fact", key="habit", value=value)
+    found = call(mc, ana, "recall", query="walks along the river").structured_content["found"]
+    assert value in found[0]["text"] and found[0]["kind"] == "memory" and not found[0]["cut"]
+    counts = ana.memories.use_counts(found[0]["id"])
+    assert (counts.found, counts.given) == (1, 1)
+    call(mc, ana, "list_memories")
+    assert ana.memories.use_counts(found[0]["id"]) == counts
+
+
+def test_a_result_is_never_longer_than_asked_and_says_where_it_was_cut(mc, ana) -> None:
+    ana.add("The river walk " + "was long and lovely, " * 100, wait=False)
+    found = call(mc, ana, "recall", query="river walk", max_chars=200).structured_content["found"]
+    assert sum(len(one["text"]) for one in found) <= 200 and found[-1]["cut"]
+
+
+def test_lists_come_in_pages(mc, ana) -> None:
+    for number in range(5):
+        ana.memories.add("fact", f"item_{number}", f"value {number}")
+    first = call(mc, ana, "list_memories", limit=3).structured_content
+    rest = call(mc, ana, "list_memories", limit=3, cursor=first["next_cursor"]).structured_content
+    assert [len(first["memories"]), len(rest["memories"])] == [3, 2]
+    assert rest["next_cursor"] is None
+
+
+def test_in_the_mode_ask_the_result_says_that_the_person_decides(mc, ana) -> None:
+    result = call(mc, ana, "remember", as_mode="ask", type="fact", key="pet", value="a dog")
+    assert result.structured_content["status"] == "waiting" and "inbox" in text(result)
+    assert list(ana.memories.list()) == [] and len(ana.inbox.list()) == 1
+
+
+def test_forget_and_update_through_the_tools(mc, ana) -> None:
+    learned = call(mc, ana, "remember", type="fact", key="employer", value="Acme")
+    number = learned.structured_content["memory"]["id"]
+    changed = call(mc, ana, "update_memory", memory_id=number, value="Bolt").structured_content
+    assert changed["status"] == "stored"
+    forgotten = call(mc, ana, "forget", memory_id=changed["memory"]["id"]).structured_content
+    assert forgotten["status"] == "hidden"
+    assert call(mc, ana, "recall", query="Bolt").structured_content["found"] == []
+
+
+def test_a_memo_is_indexed_and_found_in_the_seeds_form(mc, ana, chat_model) -> None:
+    said = "We agreed on four hundred euros for the garden. " * 3
+    assert text(call(mc, ana, "index_memo", transcript=said, **MEMO)) == "Indexed 1 chunks"
+    found = json.loads(text(call(mc, ana, "query_memory", question="garden euros")))
+    assert found[0].keys() >= {"memoId", "title", "content", "date", "score"}
+    assert (found[0]["memoId"], found[0]["title"]) == ("m1", "Garden")
+    assert found[0]["content"] == said.strip()
+    later = call(mc, ana, "query_memory", question="garden euros", dateFilter="2026-05-02")
+    assert json.loads(text(later)) == []
+    chat_model.replies.appendleft("Four hundred euros [1].")
+    answer = call(mc, ana, "ask", question="What is the budget for the garden?").structured_content
+    assert answer["answer"] == "Four hundred euros [1]."
+    assert [(one["number"], one["memoId"]) for one in answer["sources"]] == [(1, "m1")]
+
+
+def test_while_memory_is_off_no_tool_of_memory_is_offered(mc, ana) -> None:
+    ana.set_memory(False)
+    assert tools(mc, ana).keys() == OTHERS
+    for name, arguments in {
+        "recall": {"query": "x"},
+        "remember": {"type": "fact", "key": "a", "value": "b"},
+        "list_memories": {},
+    }.items():
+        result = call(mc, ana, name, **arguments)
+        assert result.is_error and "memory is off" in text(result)
+    able = call(mc, ana, "get_capabilities").structured_content
+    assert not able["memory_on"] and not MEMORY_TOOLS & set(able["tools"])
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "says"),
+    [
+        ("remember", {"type": "opinion", "key": "a", "value": "b"}, "type"),
+        ("remember", {"type": "fact", "key": "password", "value": "hunter2abc!"}, "password"),
+        ("remember", {"type": "fact", "key": "a"}, "value"),
+        (
+            "remember",
+            {"type": "fact", "key": "a", "value": "b", "expires_at": "soon"},
+            "expires_at",
+        ),
+        ("recall", {"query": ""}, "query"),
+        ("recall", {"query": "a", "limit": 0}, "limit"),
+        ("forget", {"memory_id": 99}, "no memory 99"),
+        ("update_memory", {"memory_id": 10**30, "value": "b"}, "memory"),
+        ("list_memories", {"cursor": "nonsense"}, "cursor"),
+        ("index_memo", {"memoId": "m", "transcript": "a", "createdAt": "soon"}, "ISO date"),
+        ("query_memory", {"question": "a", "dateFilter": "soon"}, "ISO date"),
+        ("query_memory", {"question": "a", "topK": 0}, "topK"),
+        ("ask", {"question": " "}, "question"),
+        ("get_context", {"message": "a", "max_tokens": 0}, "max_tokens"),
+    ],
+)
+def test_a_bad_call_is_an_error_in_plain_words_and_the_server_lives_on(
+    mc, ana, tool, arguments, says
+) -> None:
+    async def both(client):
+        failed = await client.call_tool(tool, arguments)
+        return failed, await client.call_tool("get_capabilities", {})
+
+    failed, after = ask(mc, ana, both)
+    assert failed.is_error and says in text(failed) and "Traceback" not in text(failed)
+    assert not after.is_error
+    assert list(ana.memories.list()) == [] and list(ana.notes.list()) == []
+
+
+def test_resources_and_the_prompt_give_a_memory_a_note_and_the_profile(mc, ana) -> None:
+    memory = ana.memories.add("profile", "city", "Porto")
+    note = ana.notes.add("The garden costs four hundred euros.", title="Garden")
+
+    async def read(client):
+        names = {str(one.uri) for one in (await client.list_resources()).resources}
+        templates = (await client.list_resource_templates()).resource_templates
+        found = [
+            (await client.read_resource(f"memchat://{place}")).contents[0].text
+            for place in ("profile", f"memories/{memory.id}", f"notes/{note.id}")
+        ]
+        prompt = await client.get_prompt("profile")
+        return names, {one.uri_template for one in templates}, found, prompt.messages[0]
+
+    names, templates, (profile, one, whole), prompt = ask(mc, ana, read)
+    assert names == {"memchat://profile"}
+    assert templates == {"memchat://memories/{memory_id}", "memchat://notes/{note_id}"}
+    assert "city: Porto" in profile and "city: Porto" in prompt.content.text
+    assert json.loads(one)["value"] == "Porto"
+    assert json.loads(whole)["text"] == "The garden costs four hundred euros."
+
+
+def test_a_resource_of_someone_else_is_not_there(mc, ana) -> None:
+    foreign = mc.user("bob").memories.add("profile", "city", "Oslo")
+    for place in (f"memories/{foreign.id}", "memories/x", "notes/1", "memories/" + "9" * 40):
+
+        async def read(client, place=place):
+            with pytest.raises(MCPError, match=r"no memory|no note|an id is a number"):
+                await client.read_resource(f"memchat://{place}")
+
+        ask(mc, ana, read)

@@ -1,0 +1,63 @@
+"""The contract of a store: the functions of programs that use it over MCP, run once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from memchat.store import apps, clients, inbox, sessions
+from memchat.store.inbox import NewInboxItem
+from memchat.types import ClientWrite
+from tests.support.rows import ANA, keep, talk
+from tests.support.store import NOON
+
+LATER = NOON + timedelta(hours=2)
+
+
+@pytest.fixture
+def own(tx) -> int:
+    return apps.ensure(tx, ANA, NOON)[0]
+
+
+def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
+    mine = clients.record_call(tx, own, "Claude", "ask", NOON)
+    assert clients.record_call(tx, own, "Claude", "trust", LATER) == mine
+    assert (clients.find(tx, own, "Claude"), clients.find(tx, own, "Other")) == (mine, None)
+    city = keep(tx, ANA, "Lisbon")
+    clients.record_write(tx, mine, "memory", city, NOON)
+    clients.record_write(tx, mine, "note", 7, LATER)
+    assert clients.writes(tx, mine) == [
+        ClientWrite("memory", city, NOON), ClientWrite("note", 7, LATER)
+    ]  # fmt: skip
+    assert [one.target_id for one in clients.writes(tx, mine, kind="memory")] == [city]
+    assert [one.target_id for one in clients.writes(tx, mine, since=LATER)] == [7]
+    assert clients.owns_note(tx, mine, 7) and not clients.owns_note(tx, mine, 8)
+    (listed,) = clients.listed(tx, [own])
+    assert (listed.name, listed.mode, listed.calls, listed.memories) == ("Claude", "trust", 2, 1)
+    assert (listed.first_call_at, listed.last_call_at) == (NOON, LATER)
+    clients.remove_writes(tx, mine)
+    assert clients.writes(tx, mine) == []
+
+
+def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None:
+    mine = clients.record_call(tx, own, "Claude", "ask", NOON)
+    assert clients.session_of(tx, mine) is None
+    session_id, _ = talk(tx, ANA, "city: Lisbon")
+    assert [one.id for one in sessions.listed(tx, [own], 5)] == [session_id]
+    clients.set_session(tx, mine, session_id)
+    assert clients.session_of(tx, mine) == session_id
+    assert sessions.listed(tx, [own], 5) == []
+    sessions.remove(tx, session_id)
+    assert clients.session_of(tx, mine) is None
+
+
+def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:
+    _, [said] = talk(tx, ANA, "I live in Lisbon")
+    inbox.add(tx, own, NewInboxItem("why", said, "profile", "city", "Lisbon", "Lisbon", 10), NOON)
+    (item,) = inbox.listed(tx, own, "pending")
+    assert inbox.of_message(tx, said) == item.id
+    inbox.set_reason(tx, item.id, "Claude asks to keep it")
+    (item,) = inbox.listed(tx, own, "pending")
+    assert (item.reason, item.message_id, item.quote) == ("Claude asks to keep it", None, None)
+    assert inbox.of_message(tx, said) is None

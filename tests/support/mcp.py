@@ -1,0 +1,49 @@
+"""The SDK's own client against a server of this package: in this process, over stdio, over HTTP."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+from mcp import Client, StdioServerParameters
+
+from memchat import MemChat
+from memchat.app.user import User
+from memchat.mcp.server import Server
+
+CLIENT = "Claude Desktop"
+Ask = Callable[[Client], Awaitable[Any]]
+
+
+def ask(mc: MemChat, user: User, what: Ask, *, mode: Any = "trust") -> Any:
+    """What a client gets from a server in this process."""
+    server = Server(mc, user, lambda _call: user.client(CLIENT, mode))
+
+    async def run() -> Any:
+        async with Client(server) as client:
+            return await what(client)
+
+    return anyio.run(run)
+
+
+def call(mc: MemChat, user: User, tool: str, /, as_mode: str = "trust", **arguments: Any) -> Any:
+    """The result of one tool."""
+    return ask(mc, user, lambda client: client.call_tool(tool, arguments), mode=as_mode)
+
+
+def text(result: Any) -> str:
+    """What a model reads of a result."""
+    return "\n".join(part.text for part in result.content)
+
+
+def command(home: Path, *more: str) -> StdioServerParameters:
+    """How an assistant starts the server."""
+    kept = ("PATH", "PYTHONPATH", "HOME", "LANG")
+    env = {name: os.environ[name] for name in kept if name in os.environ}
+    settings = {"MEMCHAT_HOME": str(home), "MEMCHAT_EMBED_MODEL": "hash", "MEMCHAT_USER": "ana"}
+    args = ["-m", "memchat", "mcp", "--client", CLIENT, *more]
+    return StdioServerParameters(command=sys.executable, args=args, env={**env, **settings})
