@@ -140,13 +140,7 @@ class NoteFiles(Room):
             raise InputError("nothing is said in it")
         return Document(heard.text, profile="memo")
 
-    def _stored(
-        self,
-        found: Document,
-        type: str,
-        key: str,
-        written_at: datetime | None,
-    ) -> Note:
+    def _stored(self, found: Document, type: str, key: str, written_at: datetime | None) -> Note:
         note = self._room.add(
             found.text,
             title=found.title,
