@@ -78,7 +78,7 @@ def keep(turn: Message) -> None:
     if not turn.id or len(turn.content) < PASTE_LENGTH:
         return
     kept: dict[int, str] = st.session_state.setdefault("kept as notes", {})
-    with st.container(key=f"keep-{turn.id}"):
+    with st.container(key=f"keep-{turn.id}", horizontal=True, horizontal_alignment="right"):
         if turn.id in kept:
             st.caption(
                 f"Kept as the note “{ui.literal(kept[turn.id])}”. Nothing is learned about you "

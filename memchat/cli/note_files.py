@@ -12,10 +12,11 @@ import typer
 from memchat.cli import note_details, tables, text_input
 from memchat.cli.options import App, Json, User, open_store
 from memchat.cli.signals import stopping
-from memchat.errors import InputError
+from memchat.errors import InputError, MemChatError
 from memchat.types import counted, to_json
 
 if TYPE_CHECKING:
+    from memchat.app import MemChat
     from memchat.app.results import FileChange, FilesAdded
 
 Title = Annotated[str | None, typer.Option("--title", help="Its title.", show_default=False)]
@@ -184,8 +185,17 @@ def _add_files(user: str, app: str, files: list[Path], *, as_json: bool) -> None
         for failure in done.failed:
             tables.error(f"{failure.path}: {failure.reason}")
         tables.notice(_counts(done))
+        _make_vectors(mc, user)
     if done.failed:
         raise typer.Exit(1)
+
+
+def _make_vectors(mc: MemChat, user: str) -> None:
+    """Make the vectors of notes that still wait, as after an addition that was broken off."""
+    try:
+        mc.jobs.run(user=user, kinds=("note",))
+    except MemChatError as error:
+        tables.error(f"kept, but not yet found by meaning: {error}")
 
 
 def _counts(done: FilesAdded) -> str:

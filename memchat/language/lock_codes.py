@@ -10,10 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
+from itertools import groupby
 
 from memchat.language import lexicon
 from memchat.language.named_secrets import Place
-from memchat.language.secret_words import MARKS, whole_words
+from memchat.language.secret_words import MARKS, is_spaced, whole_words
 
 _NEAR = 70
 """The most characters between a number and the lock, before or after it."""
@@ -82,7 +83,12 @@ def entries(kind: str) -> tuple[tuple[str, str], ...]:
 def _alternatives(*kinds: str) -> str:
     listed = [(code, entry) for kind in kinds for code, entry in entries(kind)]
     by_code = {code: [e for c, e in listed if c == code] for code, _entry in listed}
-    return "|".join(whole_words(code, "|".join(some)) for code, some in by_code.items())
+    # One list for languages that follow each other is searched faster than one for each.
+    runs = (list(codes) for _, codes in groupby(by_code, is_spaced))
+    return "|".join(
+        whole_words(codes[0], "|".join(entry for code in codes for entry in by_code[code]))
+        for codes in runs
+    )
 
 
 @cache

@@ -148,7 +148,7 @@ Notes
         None) -> FilesAdded
     add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
         wait: bool = True) -> NotesAdded
-    add_upload(name: str, data: bytes, *, title: str | None = None) -> Note
+    add_upload(name: str, data: bytes, *, title: str | None = None, wait: bool = True) -> Note
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
         datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
         None] | None = None) -> NotesAnswer

@@ -61,6 +61,16 @@ def test_the_same_files_again_are_unchanged_and_a_changed_one_replaces_its_note(
     assert "at ten" in shown and f"source    {trip}" in shown
 
 
+def test_adding_files_makes_the_vectors_that_an_earlier_addition_left_out(
+    run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("notes", "add", "--text", "Written where there was no embedding model.")
+    assert "words only so far" in run("notes", "list").out
+    monkeypatch.setenv("MEMCHAT_EMBED_MODEL", "hash/words")
+    run("notes", "add", str(folder / "trip.md"))
+    assert "words only so far" not in run("notes", "list").out
+
+
 def test_what_became_of_files_is_told_as_json(run: Run, folder: Path) -> None:
     done = run("notes", "add", str(folder), "--json")
     assert done.code == 1
