@@ -90,8 +90,7 @@ class User(Room):
         return Clients(self._assembly, self._scope)
 
     def client(self, name: str, mode: ClientMode = "ask") -> ClientAccess:
-        """A program that uses this app's memory, by the name and the mode that the person gave it.
-        Raises InputError for a name or mode that cannot be."""
+        """A program that uses this app's memory. Raises InputError for a bad name or mode."""
         return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
 
     @cached_property
