@@ -30,7 +30,6 @@ from memchat.store import apps, inbox, jobs, sessions, usage
 from memchat.tokens import estimate_tokens
 from memchat.types import (
     Audit,
-    ClientMode,
     Finding,
     Imported,
     Learned,
@@ -89,7 +88,7 @@ class User(Room):
         """The programs that use this app's memory over MCP."""
         return Clients(self._assembly, self._scope)
 
-    def client(self, name: str, mode: ClientMode = "ask") -> ClientAccess:
+    def client(self, name: str, mode: str = "ask") -> ClientAccess:
         """A program that uses this app's memory. Raises InputError for a bad name or mode."""
         return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
 
