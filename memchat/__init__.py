@@ -69,7 +69,6 @@ if TYPE_CHECKING:
     from memchat.types import Change as Change
     from memchat.types import ChatMessage as ChatMessage
     from memchat.types import Client as Client
-    from memchat.types import ClientMode as ClientMode
     from memchat.types import ClientWrite as ClientWrite
     from memchat.types import CuePlan as CuePlan
     from memchat.types import Elsewhere as Elsewhere
@@ -152,7 +151,7 @@ _HOMES = {
     "memchat.providers": "ChatModel ChatStream Completion Embedder ToolCall",
     "memchat.store.job_holders": "DeadHolder",
     "memchat.types": (
-        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientMode ClientWrite CuePlan "
+        "AppInfo Audit Backup Browsed Change ChatMessage Client ClientWrite CuePlan "
         "Elsewhere EmbeddingState Event Evidence ExternalId Finding Given Hit Imported "
         "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemorySwitch Message "
         "NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded NotesFound "

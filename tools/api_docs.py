@@ -186,8 +186,6 @@ def _arguments(node: ast.FunctionDef) -> str:
 def _record(name: str) -> str:
     if not inspect.isclass(getattr(memchat, name)):
         about = {
-            "ClientMode": "What a program may do: `ask`, what it remembers waits in the inbox, or "
-            "`trust`, it is stored.",
             "ExternalId": "The id of a note in the program that it comes from: a number or a text.",
             "Messages": "One message of the user as a string, or messages as OpenAI's chat API has "
             "them: mappings with `role` and `content`, a string or a list of parts.",

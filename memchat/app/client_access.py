@@ -37,14 +37,14 @@ class ClientAccess(Room):
         notes: Notes,
         catch_up: Callable[[], None],
         name: str,
-        mode: ClientMode,
+        mode: str,
     ) -> None:
         super().__init__(assembly, scope)
         check_choice(mode, CLIENT_MODES, "mode")
         self._notes = notes
         self._catch_up = catch_up
         self.name = one_line(name, "name of the client", NAME_LIMIT)
-        self.mode = mode
+        self.mode: ClientMode = "trust" if mode == "trust" else "ask"
 
     def remember(
         self,

@@ -69,7 +69,7 @@ class NoteBatches:
         return changed
 
     def _run(self, total: int, do: Callable[[int, int], None], *, embed: bool) -> None:
-        """Do something with the notes of each run of places, then make their vectors."""
+        """Do something with the notes of each run of places, and embed these together."""
         for first in range(0, total, TOGETHER):
             end = min(first + TOGETHER, total)
             for start in range(first, end, BATCH):

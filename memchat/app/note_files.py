@@ -90,13 +90,14 @@ class NoteFiles(Room):
             log.warning("Failed to index memo: %s", type(error).__name__)
             raise
 
-    def add_upload(self, name: str, data: bytes, title: str | None) -> Note:
+    def add_upload(self, name: str, data: bytes, title: str | None, wait: bool) -> Note:
         """What ``Notes.add_upload`` does."""
         found = self._read(Path(name).name, data)
         key = hashlib.sha256(data).hexdigest()
         named = found.title if title is None else title
         note = self._stored(replace(found, title=named), UPLOAD, key, found.written_at)
-        self._embed()
+        if wait:
+            self._embed()
         return note
 
     def _add_file(self, path: Path) -> Note | None:

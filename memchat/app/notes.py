@@ -108,14 +108,17 @@ class Notes(Room):
         files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
         return files.add_all(paths, on_progress)
 
-    def add_upload(self, name: str, data: bytes, *, title: str | None = None) -> Note:
+    def add_upload(
+        self, name: str, data: bytes, *, title: str | None = None, wait: bool = True
+    ) -> Note:
         """Keep the bytes of a file as a note of type "upload"; ``name`` tells the format. The same
-        bytes again are the same note. Raises InputError, which says why, where they cannot be read;
-        ConfigError where a package or a model for the format is missing."""
+        bytes again are the same note. ``wait`` is that of ``add``. Raises InputError, which says
+        why, where they cannot be read; ConfigError where a package or a model for the format is
+        missing."""
         from memchat.app.note_files import NoteFiles
 
         files = NoteFiles(self._assembly, self._scope, self, self._writing.embed)
-        return files.add_upload(name, data, title)
+        return files.add_upload(name, data, title, wait)
 
     def watch(
         self,

@@ -30,7 +30,6 @@ from memchat.store import apps, inbox, jobs, sessions, usage
 from memchat.tokens import estimate_tokens
 from memchat.types import (
     Audit,
-    ClientMode,
     Finding,
     Imported,
     Learned,
@@ -89,9 +88,8 @@ class User(Room):
         """The programs that use this app's memory over MCP."""
         return Clients(self._assembly, self._scope)
 
-    def client(self, name: str, mode: ClientMode = "ask") -> ClientAccess:
-        """A program that uses this app's memory, by the name and the mode that the person gave it.
-        Raises InputError for a name or mode that cannot be."""
+    def client(self, name: str, mode: str = "ask") -> ClientAccess:
+        """A program that uses this app's memory. Raises InputError for a bad name or mode."""
         return ClientAccess(self._assembly, self._scope, self.notes, self._catch_up, name, mode)
 
     @cached_property
@@ -180,17 +178,14 @@ class User(Room):
     def context(
         self, prompt: str, *, max_tokens: int = 1000, timeout: float | None = None
     ) -> PromptContext:
-        """The memories for a system prompt of your own, chosen for the user's message ``prompt``,
-        and passages of notes that fit it.
+        """Memories and passages of notes for a system prompt of your own, chosen for the user's
+        message ``prompt``: at most ``max_tokens`` (estimated); notes have what memories leave.
 
-        Both take at most ``max_tokens``, as they are estimated; notes have what memories leave.
         ``timeout`` is how many seconds the embedding service is waited for, else as long as the
         settings say; after that only words are searched. ``shown.degraded`` says so where not all
-        facts fit, and the search chose among them. Nothing is written.
-        Raises InputError for an empty prompt or a bad ``timeout``.
+        facts fit. Nothing is written. Raises InputError for an empty prompt or a bad ``timeout``.
         """
-        from memchat.chat.prompt import recalled
-        from memchat.memory.recall import render
+        from memchat.chat.prompt import for_message
 
         timeout = checked_timeout(timeout)
         if not prompt.strip():
@@ -200,13 +195,7 @@ class User(Room):
         if not switch.on:
             return PromptContext("", 0, Recalled(), memory_off=switch.reason)
         question = parts.query_timeout.wait(parts.query_timeout.start(prompt), timeout)
-        budget = self._settings.with_(budget_tokens=max_tokens)
-        shown = replace(parts.block, settings=budget).for_prompt(self._scope, question)
-        mark = render.new_mark()
-        left = max_tokens - estimate_tokens(render.block(parts.prompts, mark, shown)) - 1
-        given = parts.notes.for_prompt(self._scope, question, most_tokens=left)
-        shown = replace(shown, notes=given)
-        text = recalled(parts, mark, shown)
+        text, shown = for_message(parts, self._scope, question, max_tokens)
         return PromptContext(text, estimate_tokens(text) if text else 0, shown)
 
     def chat(

@@ -10,9 +10,12 @@ from memchat.chat.conversation import Conversation
 from memchat.chat.message_window import MessageWindow
 from memchat.chat.parts import Parts
 from memchat.errors import InputError
+from memchat.memory.embedding.space import Question
 from memchat.memory.recall import follow_up, render
+from memchat.notes.notes_block import MOST_TOKENS
 from memchat.store.prompts import SentPrompt
-from memchat.types import ChatMessage, MemorySwitch, Recalled, Usage
+from memchat.tokens import estimate_tokens
+from memchat.types import ChatMessage, MemorySwitch, Recalled, Scope, Usage
 
 NO_ROOM = "the message left no room for memories"
 
@@ -82,6 +85,23 @@ def recalled(parts: Parts, mark: str, shown: Recalled) -> str:
     """The memories and the passages of notes as a prompt has them, each fenced by the mark."""
     blocks = (render.block(parts.prompts, mark, shown), parts.notes.render(mark, shown.notes))
     return "\n".join(filter(None, blocks))
+
+
+def for_message(
+    parts: Parts, scope: Scope, question: Question, max_tokens: int | None = None
+) -> tuple[str, Recalled]:
+    """The memories and passages for a message outside of any conversation, and what they are.
+
+    With ``max_tokens`` both together have no more; the notes have what the memories leave.
+    """
+    mark, memories, left = render.new_mark(), parts.block, MOST_TOKENS
+    if max_tokens is not None:
+        memories = replace(memories, settings=parts.settings.with_(budget_tokens=max_tokens))
+    shown = memories.for_prompt(scope, question)
+    if max_tokens is not None:
+        left = max_tokens - estimate_tokens(render.block(parts.prompts, mark, shown)) - 1
+    shown = replace(shown, notes=parts.notes.for_prompt(scope, question, most_tokens=left))
+    return recalled(parts, mark, shown), shown
 
 
 def _filter_pinned(

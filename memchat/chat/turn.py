@@ -25,7 +25,6 @@ from memchat.memory.commands.confirmation import Confirmation
 from memchat.memory.commands.parse import Command
 from memchat.memory.commands.replies import CodeReply, ForgetChoice
 from memchat.memory.commands.tools import TOOLS
-from memchat.memory.recall import render
 from memchat.providers import ChatStream
 from memchat.providers.background_stream import BackgroundStream
 from memchat.providers.reply_text import ReplyText
@@ -252,14 +251,12 @@ class Turn:
 def answer_once(parts: Parts, scope: Scope, text: str) -> tuple[str, Recalled]:
     """One answer with what is remembered, outside any session; writes nothing at all."""
     content = message_text(text)
-    shown = Recalled()
+    block, shown = "", Recalled()
     with parts.database.read() as tx:
         memory = apps.memory_switch(tx, scope)
     if memory.on:
         question = parts.query_timeout.wait(parts.query_timeout.start(content))
-        shown = parts.block.for_prompt(scope, question)
-        shown = replace(shown, notes=parts.notes.for_prompt(scope, question))
-    block = prompts.recalled(parts, render.new_mark(), shown)
+        block, shown = prompts.for_message(parts, scope, question)
     system = parts.prompts.render("chat", memories=block)
     stream = parts.model().stream([ChatMessage("system", system), ChatMessage("user", content)])
     return "".join(ReplyText(stream)), shown

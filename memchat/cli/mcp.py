@@ -46,7 +46,9 @@ def serve(
     http: Annotated[
         bool, typer.Option("--http", help="Listen on 127.0.0.1 for programs with a token.")
     ] = False,
-    port: Annotated[int, typer.Option("--port", min=1, max=65535)] = HTTP_PORT,
+    port: Annotated[
+        int, typer.Option("--port", min=1, max=65535, help="Where it listens with --http.")
+    ] = HTTP_PORT,
 ) -> None:
     """Serve the memory of one person in one app to another assistant, over MCP.
 

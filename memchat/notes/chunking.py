@@ -30,6 +30,8 @@ _SHARE = 3
 _HASHED = 24
 """Characters after a boundary that decide among equals."""
 _LAST = 1 << 32
+_COUNTED_WHOLE = 8
+"""Characters a token up to which a text may fit into one chunk. In English there are about four."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,12 @@ def chunks(text: str, profile: Profile, count_tokens: CountTokens) -> list[Chunk
     with the last sentences of the one before, as far as they have no more than
     ``profile.overlap_tokens`` and leave the chunk within its limit.
     """
+    start, end = len(text) - len(text.lstrip()), len(text.rstrip())
+    if start < end <= start + _COUNTED_WHOLE * profile.max_tokens:
+        # Most memos fit into one chunk: there is no need to look for sentences in them.
+        tokens = count_tokens(text[start:end])
+        if tokens <= profile.max_tokens:
+            return [Chunk(0, start, end, tokens)]
     return _Pieces(text, profile, cache(count_tokens)).chunks()
 
 

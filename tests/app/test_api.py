@@ -16,13 +16,13 @@ from tests.support.paths import ROOT
 
 NAMES = """
 Answer Answered AppInfo Apps Audit BackfillResult Backup Backups Browsed Change Changed Chat
-ChatMessage ChatModel ChatStream Check Client ClientAccess ClientMode ClientWrite Clients
-Completion ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event
-Evidence Exported ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded
-Finding Given Hit Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned
-LongMessage MemChat MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message
-Messages MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse
-Notes NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
+ChatMessage ChatModel ChatStream Check Client ClientAccess ClientWrite Clients Completion
+ConfigError CuePlan DeadHolder Deleted Elsewhere Embedder EmbeddingState Event Evidence Exported
+ExternalId ExtractionError FetchedModel FileChange FileFailure FilesAdded Finding Given Hit
+Imported Inbox InboxItem InputError Insights Job Jobs JobsDone Learned LongMessage MemChat
+MemChatError Memories Memory MemoryChanges MemorySwitch Mentions Message Messages
+MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource NoteUse Notes
+NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
 Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
@@ -54,7 +54,7 @@ User
     audit() -> Audit
     chat(*, resume: int | None = None, incognito: bool = False, turns: Sequence[Message] = ())
         -> Chat
-    client(name: str, mode: ClientMode = 'ask') -> ClientAccess
+    client(name: str, mode: str = 'ask') -> ClientAccess
     clients -> Clients
     context(prompt: str, *, max_tokens: int = 1000, timeout: float | None = None) ->
         PromptContext
@@ -149,7 +149,7 @@ Notes
         None) -> FilesAdded
     add_many(notes: Iterable[NewNote], *, on_progress: Callable[[Progress], None] | None = None,
         wait: bool = True) -> NotesAdded
-    add_upload(name: str, data: bytes, *, title: str | None = None) -> Note
+    add_upload(name: str, data: bytes, *, title: str | None = None, wait: bool = True) -> Note
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
         datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
         None] | None = None) -> NotesAnswer

@@ -181,6 +181,15 @@ def test_an_upload_is_a_note_and_the_same_bytes_are_the_same_note(mc: MemChat) -
         ana.notes.add_upload("scan.bin", bytes(100))
 
 
+def test_an_upload_need_not_wait_for_its_vectors(ana: User) -> None:
+    waiting = []
+    for name, wait in (("plan.txt", False), ("memo.txt", True)):
+        note = ana.notes.add_upload(name, f"The {name} budget.".encode(), wait=wait)
+        assert ana.notes.get(note.id).text == f"The {name} budget."
+        waiting.append(ana.notes.report().waiting)
+    assert waiting == [1, 0]
+
+
 def test_a_date_in_front_of_a_document_is_in_the_zone_of_the_person(
     ana: User, tmp_path: Path
 ) -> None:

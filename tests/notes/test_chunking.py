@@ -233,3 +233,15 @@ def test_special_tokens_count_for_the_limit_and_not_for_the_overlap():
 def test_sizes_that_cannot_be_are_refused(size, overlap, told):
     with pytest.raises(InputError, match=told):
         Profile(size, overlap)
+
+
+def test_a_text_that_fits_into_one_chunk_is_counted_once() -> None:
+    counted = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return len(text.split())
+
+    (only,) = chunks("  The kettle is on. Tea at four.\n", MEMO, count)
+    assert (only.start, only.end, only.tokens) == (2, 32, 7)
+    assert counted == ["The kettle is on. Tea at four."]

@@ -35,6 +35,8 @@ LANDED = {
     "0010_hashed_session_names.py": "189dd1e779662339",
     "0011_copies.py": "4272dc7d22cccdd5",
     "0012_read_all.py": "10898ba13d5b4bef",
+    "0013_notes.py": "56378f121970cbea",
+    "0014_clients.py": "9d2a96a19110cadf",
 }
 """The migrations that landed, each with the beginning of its SHA-256. A new one is added below; one
 that stands here is never edited: stores have been made by it."""

@@ -67,6 +67,8 @@ def commands(node: object = None, path: tuple[str, ...] = ()) -> Iterator[tuple[
     if below is None:
         yield " ".join(path), node
     else:
+        if path and getattr(node, "invoke_without_command", False):
+            yield " ".join(path), node
         for name, command in below.items():
             yield from commands(command, (*path, name))
 

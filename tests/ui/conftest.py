@@ -5,12 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memchat import MemChat
 from memchat.providers import litellm_setup
 from tests.support import empty_store
+from tests.support.ui.browser import chromium
 from tests.support.ui.tab import forget_desk
 from ui import components
 from ui.desk import Desk
@@ -53,3 +55,18 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: dict[str, str]
 @pytest.fixture
 def mc(desk: Desk) -> MemChat:
     return desk.mc
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """One browser for the tests of a module."""
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A window of its own."""
+    found = browser.new_page()
+    yield found
+    found.close()

@@ -17,7 +17,6 @@ from memchat.testing import ScriptedModel
 from tests.support.ui.browser import (
     WAIT,
     Server,
-    chromium,
     findings,
     needs_browser,
     opened,
@@ -34,12 +33,6 @@ FOCUSED = """(() => {
   const at = document.activeElement;
   return at === document.body ? "" : (at.getAttribute("aria-label") || at.innerText);
 })()"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from memchat.config import Settings
 from memchat.store import apps, inbox
 from memchat.types import Scope
 from tests.support import private
-from tests.support.ui.browser import Server, chromium, findings, needs_browser, opened, settled
+from tests.support.ui.browser import Server, findings, needs_browser, opened, settled
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 COUNT = 25
@@ -32,12 +32,6 @@ def server(tmp_path_factory) -> Iterator[Server]:
                 inbox.add(tx, own, held, mc.now)
     with Server(folder) as running:
         yield running
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def test_all_are_rejected_by_two_clicks_and_are_back_after_a_third(

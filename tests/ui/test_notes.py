@@ -178,6 +178,8 @@ def test_the_words_of_a_search_are_lit_in_the_passage() -> None:
     drawn = note_html("São Paulo & Łódź. São", (0, 21), (0, 17), "sao lodz")
     assert '<b class="memchat-found-marked">São</b> Paulo &amp; ' in drawn
     assert '<b class="memchat-found">Łódź</b>.</mark> São' in drawn
+    whole = note_html("São Paulo", (0, 9), (0, 9), "sao")
+    assert '<b class="memchat-found-marked">São</b> Paulo' in whole and "<mark" not in whole
     # Its accent is a character of its own, as no place of a search is counted in.
     assert "</b>" not in note_html("Sa\u0303o", (0, 4), (0, 4), "sao")
 

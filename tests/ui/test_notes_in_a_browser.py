@@ -13,7 +13,6 @@ from memchat.config import Settings
 from tests.support.ui.browser import (
     Server,
     becomes,
-    chromium,
     findings,
     needs_browser,
     opened,
@@ -56,19 +55,6 @@ def server(tmp_path_factory: pytest.TempPathFactory, model: OpenAIServer) -> Ite
     }
     with Server(home, **env) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    found = browser.new_page()
-    yield found
-    found.close()
 
 
 def at_notes(page: Any, server: Server) -> Any:

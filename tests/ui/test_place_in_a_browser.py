@@ -16,7 +16,6 @@ from tests.support.ui.browser import (
     WAIT,
     Server,
     becomes,
-    chromium,
     needs_browser,
     opened,
     say,
@@ -64,19 +63,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     store.close()
     with Server(home) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    found = browser.new_page()
-    yield found
-    found.close()
 
 
 def holds(found: Any, script: str) -> None:

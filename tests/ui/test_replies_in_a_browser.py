@@ -14,7 +14,7 @@ from memchat import MemChat
 from memchat.config import Settings
 from memchat.testing import ScriptedModel
 from tests.support.ui import hostile
-from tests.support.ui.browser import Server, chromium, needs_browser, opened, settled
+from tests.support.ui.browser import Server, needs_browser, opened, settled
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 A_PAGE = 17
@@ -73,12 +73,6 @@ class _Keep(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def listening() -> Iterator[Trap]:

@@ -10,7 +10,7 @@ import pytest
 
 from memchat import MemChat
 from memchat.config import Settings
-from tests.support.ui.browser import Server, becomes, chromium, needs_browser, opened
+from tests.support.ui.browser import Server, becomes, needs_browser, opened
 
 pytestmark = [needs_browser, pytest.mark.xdist_group("browser")]
 FOCUS = "document.activeElement.getAttribute('aria-label')"
@@ -39,19 +39,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
                 talk.send(words).read()
     with Server(home) as found:
         yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def page(browser: Any) -> Iterator[Any]:
-    found = browser.new_page()
-    yield found
-    found.close()
 
 
 def row(page: Any, words: str) -> Any:

@@ -231,3 +231,21 @@ def test_what_was_exported_is_imported_after_everything_was_deleted(desk: Desk) 
     press(at, "import")
     until(at, lambda: "nothing was imported" in text(at))
     assert "ine.jsonl was cut off" in text(at)
+
+
+def test_an_import_tells_of_notes_that_were_deleted_here_or_changed_elsewhere(
+    desk: Desk, tmp_path: Path
+) -> None:
+    ana, other = desk.mc.user("ana"), desk.mc.user("other")
+    for number in (1, 2):
+        ana.notes.add(f"Memo {number}", external_id=number)
+    other.import_file(ana.export_file(tmp_path / "mine.jsonl").file)
+    (there,) = [note.id for note in other.notes.list() if note.external_id == 1]
+    other.notes.update(there, text="Changed.")
+    (here,) = [note.id for note in ana.notes.list() if note.external_id == 2]
+    ana.notes.delete(here)
+    at = app("settings")
+    at.file_uploader(key="upload").set_value(("new.jsonl", exported(other), "text/plain")).run()
+    press(at, "import")
+    until(at, lambda: "Deleted here, and left out: 1 note." in text(at))
+    assert "Changed elsewhere later than here, and taken from there: 1 note." in text(at)

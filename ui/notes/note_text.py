@@ -30,19 +30,16 @@ def window(text: str, passage: Span | None) -> Span:
 
 def note_html(text: str, span: Span, passage: Span | None, words: str = "") -> str:
     """The part ``span`` of a text, just as it is, with the passage lit, and in it the words of a
-    search. A passage that is the whole text is not lit."""
+    search. Of a passage that is the whole text only the words are lit."""
     start, end = span
-    lit, dark = start, start
-    if passage is not None and passage[1] < len(text):
-        lit, dark = passage[0], sum(passage)
+    lit, dark = (start, start) if passage is None else (passage[0], sum(passage))
     lit, dark = (min(max(place, start), end) for place in (lit, dark))
-    body = escape(text[start:lit]) + _lit(text[lit:dark], words) + escape(text[dark:end])
+    part = passage is not None and passage[1] < len(text)
+    body = escape(text[start:lit]) + _lit(text[lit:dark], words, part) + escape(text[dark:end])
     return f'<div class="memchat-note" dir="auto">{body}</div>'
 
 
-def _lit(text: str, words: str) -> str:
-    if not text.strip():
-        return escape(text)
+def _lit(text: str, words: str, part: bool) -> str:
     found = places(words, text) if is_normalized("NFC", text) else []
     # What is named "marked" is scrolled to (``scripts/transcript.js``).
     parts, at = [], 0
@@ -50,9 +47,9 @@ def _lit(text: str, words: str) -> str:
         name = "memchat-found" if n else "memchat-found-marked"
         parts += [escape(text[at:start]), f'<b class="{name}">{escape(text[start:end])}</b>']
         at = end
-    parts.append(escape(text[at:]))
+    body = "".join([*parts, escape(text[at:])])
     name = "memchat-passage" if found else "memchat-passage-marked"
-    return f'<mark class="{name}">{"".join(parts)}</mark>'
+    return f'<mark class="{name}">{body}</mark>' if part and text.strip() else body
 
 
 def _break(text: str, place: int) -> int:

@@ -30,6 +30,7 @@ def show(note: Note) -> None:
     """Draw it."""
     st.button("← All notes", key="all-notes", type="tertiary", on_click=place.go)
     if place.here().editor == "edit":
+        st.subheader("Edit this note", anchor=False)
         editor.edit_form(note)
         return
     jobs = waiting.jobs()

@@ -80,12 +80,12 @@ def progress() -> None:
 def add_all(
     person: User, files: Sequence[File], *, progress: Callable[[Progress], None]
 ) -> Uploaded:
-    """Keep each file as a note."""
+    """Keep each file as a note. The desk's worker makes their vectors."""
     begun, failed = monotonic(), []
     for n, file in enumerate(files):
         progress(Progress(n, len(files), monotonic() - begun))
         try:
-            person.notes.add_upload(file.name, file.data)
+            person.notes.add_upload(file.name, file.data, wait=False)
         except MemChatError as error:
             failed.append((file.name, str(error)))
     return Uploaded(len(files) - len(failed), tuple(failed))
