@@ -197,7 +197,7 @@ def named(memory: Memory) -> str:
 
 def described(memory: Memory) -> str:
     """What a memory is besides its words: type, when, whence, until when."""
-    parts = [TYPES[memory.memory_type], CREATED[memory.created_by], f"said {day(memory.said_at)}"]
+    parts = [TYPES[memory.memory_type], *_origin(memory)]
     if memory.starts_at is not None:
         parts.append(f"from {memory.starts_at:%-d %B %Y}")
     if memory.expires_at is not None:
@@ -207,3 +207,12 @@ def described(memory: Memory) -> str:
     if memory.inactive_reason:
         parts.append(memory.inactive_reason)
     return literal(" · ".join(parts))
+
+
+def _origin(memory: Memory) -> list[str]:
+    """Where a memory comes from, and when it was said or stored."""
+    at = day(memory.said_at)
+    if memory.created_by != "mcp":
+        return [CREATED[memory.created_by], f"said {at}"]
+    client = person().clients.of_memories([memory.id]).get(memory.id)
+    return [f"stored by {client or 'a program'} over MCP", at]

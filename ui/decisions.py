@@ -9,22 +9,40 @@ import streamlit as st
 from memchat.app import Answered
 from memchat.types import InboxItem
 from ui import components as ui
-from ui import hold
+from ui import forgetting, hold
 from ui.hold import Hold
 
 UNDO_SECONDS = 10.0
 NAME_LENGTH = 36
 KEPT = "kept"
 KEEP, REPLACE, OVER = "Keep", "Replace it", "It is over"
-DID = {KEEP: "Kept", REPLACE: "Kept instead", OVER: "Over"}
+FORGET, SHARE = "Forget it", "Keep in every space"
+DID = {KEEP: "Kept", REPLACE: "Kept instead", OVER: "Over", SHARE: "Kept in every space"}
 """What each yes did."""
 
 
 def label(item: InboxItem) -> str:
     """What a yes does, as its button says."""
+    if item.relation in ("forget", "promote"):
+        return FORGET if item.relation == "forget" else SHARE
     if item.memory_id is not None:
         return REPLACE if item.related_id else OVER
     return {"updates": REPLACE, "ends": OVER}.get(item.relation, KEEP)
+
+
+def question(item: InboxItem) -> str:
+    """What a yes to an item would do. The app calls an app a space."""
+    asked = ui.person().inbox.question(item)
+    if item.relation == "promote":
+        asked = asked.replace(" in every app?", " in every space?")
+    return asked
+
+
+def label_of_no(item: InboxItem) -> str:
+    """What a no does, as its button says."""
+    if item.related_id:
+        return "Leave both"
+    return {"forget": "Do not forget it", "promote": "Leave it here"}.get(item.relation, "Reject")
 
 
 def label_of_many(items: Sequence[InboxItem]) -> str:
@@ -41,11 +59,26 @@ def buttons(item: InboxItem) -> None:
     """A yes and a no."""
     key = f"chat-{item.id}"
     if has_words(item):
-        st.button(label(item), key=f"accept-{key}", on_click=accept, args=([item.id],))
+        st.button(label(item), key=f"accept-{key}", on_click=accept_one, args=(item,))
     else:
         st.page_link("views/inbox.py", label="Write it again in the Inbox")
-    no = "Leave both" if item.related_id else "Reject"
-    st.button(no, key=f"reject-{key}", type="tertiary", on_click=reject, args=([item.id],))
+    no, args = label_of_no(item), ([item.id],)
+    st.button(no, key=f"reject-{key}", type="tertiary", on_click=reject, args=args)
+
+
+def accept_one(item: InboxItem) -> None:
+    """Say yes to one item."""
+    if item.relation == "forget":
+        forgetting.forget_as_asked(item)
+    else:
+        accept([item.id])
+
+
+def asked_to_forget(memory_id: int) -> InboxItem | None:
+    """The item in which a program asks to forget a memory."""
+    waiting = ui.person().inbox.list()
+    asked = [item for item in waiting if (item.memory_id, item.relation) == (memory_id, "forget")]
+    return asked[0] if asked else None
 
 
 def accept(item_ids: Sequence[int]) -> None:

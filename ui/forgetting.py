@@ -8,7 +8,7 @@ from functools import partial
 import streamlit as st
 
 from memchat.errors import NotFound
-from memchat.types import Elsewhere
+from memchat.types import Elsewhere, InboxItem, Memory
 from ui import components as ui
 from ui import hold, old_backups
 from ui.desk import Task
@@ -50,6 +50,19 @@ def forget(ids: Sequence[int]) -> None:
         leave_elsewhere()
 
 
+def forget_as_asked(item: InboxItem) -> None:
+    """Forget the memory that a program asked to forget; for some seconds it can be undone."""
+    user, done = ui.person(), list[Memory]()
+    if not ui.attempt(lambda: done.append(user.inbox.accept(item.id, hold=UNDO_SECONDS))):
+        return
+    name = _words(done[0])
+    ids = [done[0].id]
+    words = f"Forgot: {name}. {GONE}"
+    held = hold.keep(words, UNDO_SECONDS, _undo, memory_ids=ids, back=f"item-{item.id}")
+    held.name = name
+    old_backups.look()
+
+
 def _name(ids: Sequence[int]) -> str:
     """The words of one memory, for Markdown; those of many are not named."""
     if len(ids) != 1:
@@ -58,6 +71,10 @@ def _name(ids: Sequence[int]) -> str:
         memory = ui.person().memories.get(ids[0])
     except NotFound:
         return ""  # another tab has forgotten it
+    return _words(memory)
+
+
+def _words(memory: Memory) -> str:
     return ui.literal(ui.shorten(f"{memory.key.replace('_', ' ')}: {memory.value}", NAME_LENGTH))
 
 

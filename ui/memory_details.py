@@ -52,8 +52,9 @@ def show(memory_id: int) -> None:
         return
     ui.show_problem()
     st.markdown(f"**{ui.literal(memory.key)}**: {ui.literal(memory.value)}")
+    told = "sent" if memory.created_by == "mcp" else "said"
     st.caption(
-        f"{ui.described(memory)} · said {ui.plural(memory.seen_count, 'time')} · found "
+        f"{ui.described(memory)} · {told} {ui.plural(memory.seen_count, 'time')} · found "
         f"{ui.plural(matched, 'time')}, given to a model {ui.plural(read, 'time')}"
     )
     _before(memory)
@@ -61,7 +62,7 @@ def show(memory_id: int) -> None:
     st.subheader("Where it comes from", anchor=False)
     for n, proof in enumerate(proofs):
         _proof(proof, n)
-    if not proofs:
+    if not proofs and memory.created_by != "mcp":
         st.write("No words of a chat prove it: it was entered or accepted by you.")
     st.subheader("What happened to it", anchor=False)
     for event in reversed(past):
@@ -97,6 +98,10 @@ def _restore(memory_id: int) -> None:
 
 
 def _proof(proof: Evidence, n: int) -> None:
+    if proof.client is not None:
+        by = f"Sent by {ui.literal(proof.client)} over MCP, {ui.day(proof.said_at)}"
+        st.markdown(f"{by}:\n\n> {ui.literal(proof.quote)}")
+        return
     whose = "your message" if proof.role == "user" else "a reply that you took up"
     title = proof.session_title or "a chat"
     st.markdown(
@@ -124,8 +129,11 @@ def _event(event: Event) -> None:
         )
     elif event.kind in ("supersede", "merge") and event.related_id:
         words = f" by memory {event.related_id}"
-    who = WHO.get(event.actor, event.actor)
-    st.markdown(f"{ui.moment(event.at)}: {what} {who}{ui.literal(words) if words else ''}")
+    by_client = event.actor == "client" and event.cause
+    who = f"by {event.cause} over MCP" if by_client else WHO.get(event.actor, event.actor)
+    st.markdown(
+        f"{ui.moment(event.at)}: {what} {ui.literal(who)}{ui.literal(words) if words else ''}"
+    )
 
 
 def _shown(name: str, fact: dict[str, Any]) -> object:

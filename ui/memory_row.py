@@ -6,7 +6,7 @@ import streamlit as st
 
 from memchat.types import Job, Memory
 from ui import components as ui
-from ui import embedding_job, forgetting, hold, memory_details, memory_form
+from ui import decisions, embedding_job, forgetting, hold, memory_details, memory_form
 from ui.marks import marked
 
 
@@ -101,6 +101,10 @@ def _restorable(memory: Memory, search: str) -> None:
     """A memory that is forgotten and not purged yet."""
     with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
         words = marked(f"{memory.key.replace('_', ' ')}: {memory.value}", search)
+        asked = decisions.asked_to_forget(memory.id)
+        if asked is not None:
+            about = f"{asked.reason}. It is out of use until you decide in the Inbox."
+            words += f"\n\n:small[{ui.literal(about)}]"
         st.markdown(f":gray[{words}]", width="stretch")
         st.button(
             "Restore",

@@ -72,6 +72,7 @@ def _line(line: Given, session_id: int, n: int) -> None:
     amending = hit.kind == "memory" and st.session_state.get("amending") == hit.id
     with st.container(key=f"given-{n}", horizontal=not amending, vertical_alignment="top"):
         parts = ["from your notes"] if hit.kind == "note" else []
+        parts += [f"stored by {line.client} over MCP"] if line.client else []
         parts += [CHANNELS.get(hit.channel, hit.channel)]
         parts += [f"score {hit.score:.2f}"] if hit.channel not in ("all", "newest") else []
         parts += [f"meaning {hit.cosine:.2f}"] if hit.cosine is not None else []

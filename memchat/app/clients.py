@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
 from memchat.app.room import Room
 from memchat.errors import NotFound
-from memchat.store import clients, inbox, messages, notes
+from memchat.store import clients, inbox, memories, messages, notes
 from memchat.types import Client, ClientWrite, Undone
 
 
@@ -25,6 +25,13 @@ class Clients(Room):
         """What a program wrote, oldest first. Raises NotFound for one that never called."""
         with self._database.read() as tx:
             return clients.writes(tx, self._found(tx, name))
+
+    def of_memories(self, memory_ids: Iterable[int]) -> Mapping[int, str]:
+        """The name of the program that stored each of these memories, by memory id; memories that
+        no program stored are left out."""
+        with self._database.read() as tx:
+            there = memories.by_ids(tx, self._ids(tx).ids, [*memory_ids])
+            return clients.of_memories(tx, [*there])
 
     def undo(self, name: str) -> Undone:
         """Undo all that a program wrote: what it stored goes, what that had replaced comes back,

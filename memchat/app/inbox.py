@@ -32,11 +32,14 @@ class Inbox(Room):
         with self._database.read() as tx:
             return inbox_answers.current_question(self._context(tx), item)
 
-    def accept(self, item_id: int, *, value: str | None = None) -> Memory:
+    def accept(self, item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory:
         """Say yes to an item, with other words where ``value`` gives some: what was proposed is
         stored, replaced or ended. Where the memory it speaks of is gone, it is stored as new.
 
-        Raises NotFound where nothing waits under this number.
+        A memory that a program asked to forget is deleted for good. With ``hold`` its purge waits
+        so many seconds, and ``Memories.restore`` undoes the deletion meanwhile; else it is done
+        when this returns. Raises NotFound where nothing waits under this number, StoreError as
+        ``Memories.delete``.
         """
         from memchat.memory.facts import inbox_answers
 
@@ -44,7 +47,15 @@ class Inbox(Room):
         with self._database.write() as tx:
             item = self._found_item(tx, item_id)
             ctx = self._context(tx, ensure=True)
-            return inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
+            if value is not None and item.relation in (inbox.FORGET, inbox.PROMOTE):
+                raise InputError("it is about a whole memory; answer it without other words")
+            if item.relation != inbox.FORGET:
+                return inbox_answers.accept(ctx, item, self._settings, value, embeds=embeds)
+            memory, stale = inbox_answers.forget(ctx, item, hold)
+            self._assembly.drop_vectors(tx, stale)
+        if not hold:
+            self._purge(memory.id)
+        return memory
 
     def reject(self, item_id: int) -> InboxItem:
         """Say no to an item, which is returned; the same is not proposed again."""
@@ -60,8 +71,8 @@ class Inbox(Room):
     ) -> Answered:
         """Say yes to many items at once, with other words for those in ``values``, by id.
 
-        All is done in one transaction. Items that ``accept`` refuses wait as before; the result
-        says why.
+        All is done in one transaction. Items that ``accept`` refuses wait as before, and so do
+        requests to forget, which cannot be taken back; the result says why.
         """
         from memchat.memory.facts import inbox_answers
 

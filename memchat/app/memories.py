@@ -13,7 +13,7 @@ from memchat.app.batches import batches
 from memchat.app.page import Page, memory_cursor, memory_place
 from memchat.app.results import Changed, Deleted, UseCounts
 from memchat.app.room import Room
-from memchat.errors import InputError, StoreError
+from memchat.errors import InputError
 from memchat.store import (
     embedding_states,
     events,
@@ -187,12 +187,7 @@ class Memories(Room):
             stale = purge.hide(self._context(tx), memory, hold=hold, how=how)
             self._assembly.drop_vectors(tx, stale)
         if not hold:
-            worker = self._assembly.parts().worker
-            if worker.run(kinds=("forget",), target_id=memory_id).failed:
-                raise StoreError(
-                    f"memory {memory_id} is out of sight, but its words could not be removed yet; "
-                    "that is tried again, and memchat doctor tells how it stands"
-                )
+            self._purge(memory_id)
         return Deleted(1)
 
     def delete_many(

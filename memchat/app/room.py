@@ -7,7 +7,7 @@ from datetime import date
 from sqlalchemy import Connection
 
 from memchat.assembly import Assembly
-from memchat.errors import NotFound
+from memchat.errors import NotFound, StoreError
 from memchat.memory.context import Context
 from memchat.store import apps, memories, messages, sessions
 from memchat.store.apps import ScopeIds
@@ -55,3 +55,12 @@ class Room:
             raise NotFound(f"there is no message {message_id} here; see memchat sessions show")
         self._found_session(tx, message.session_id)
         return message
+
+    def _purge(self, memory_id: int) -> None:
+        """Purge a hidden memory at once. Raises StoreError where that did not succeed."""
+        worker = self._assembly.parts().worker
+        if worker.run(kinds=("forget",), target_id=memory_id).failed:
+            raise StoreError(
+                f"memory {memory_id} is out of sight, but its words could not be removed yet; "
+                "that is tried again, and memchat doctor tells how it stands"
+            )

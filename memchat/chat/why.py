@@ -14,6 +14,7 @@ from memchat.memory.forgetting import purge, redaction
 from memchat.memory.recall import render
 from memchat.store import (
     apps,
+    clients,
     evidence,
     fact_lists,
     hidden_memories,
@@ -165,6 +166,7 @@ class Explaining:
             newest.said_at if newest else memory.said_at,
             newest.session_id if newest else None,
             self._since(hit, memory),
+            client=clients.of_memories(self.tx, [hit.id]).get(hit.id),
         )
 
     def _since(self, hit: Hit, memory: Memory) -> str | None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from memchat.cli import tables
+from memchat.cli import backup, tables
 from memchat.cli.options import App, Json, User, embed_now, group, known_app, open_store
 from memchat.types import InboxItem
 
@@ -19,7 +19,8 @@ Id = Annotated[int, typer.Argument(metavar="ID", help="The item, as `inbox list`
 def list_(user: User, app: App = "default", as_json: Json = False) -> None:
     """List what waits for a yes, what a yes does, and why it waits.
 
-    A yes remembers something, puts it in the place of what is known, or ends that.
+    A yes remembers something, puts it in the place of what is known, or ends that. What another
+    program asks over MCP names the program: to forget a memory for good, or keep it in every app.
     """
     with open_store() as mc:
         person = known_app(mc, user, app)
@@ -59,9 +60,19 @@ def accept(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say yes: it counts as your own word, and does what is asked. Prints the memory's id."""
+    """Say yes: it counts as your own word, and does what is asked. Prints the memory's id.
+
+    A yes to forgetting deletes the memory for good.
+    """
     with open_store() as mc:
-        tables.print_written(mc.user(user, app=app).inbox.accept(item_id, value=value), as_json)
+        memory = mc.user(user, app=app).inbox.accept(item_id, value=value)
+        if memory.inactive_reason == "forgotten":
+            if as_json:
+                tables.print_json({"id": memory.id, "forgotten": True})
+            tables.notice(f"forgot memory {memory.id}")
+            backup.tell_forgotten(mc)
+            return
+        tables.print_written(memory, as_json)
         embed_now(mc)
 
 

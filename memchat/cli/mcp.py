@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -94,6 +94,28 @@ def serve(
             )
         except OSError as error:
             raise StoreError(f"port {port} cannot be used ({error.strerror})") from error
+
+
+@app.command("config")
+def config(
+    client: Annotated[
+        Literal["claude-desktop", "vscode", "cursor"],
+        typer.Argument(metavar="CLIENT", help="claude-desktop, vscode or cursor."),
+    ],
+    user: User,
+    in_app: App = "default",
+) -> None:
+    """Print what another assistant needs in its configuration to use your memory.
+
+    Where that file has servers already, put the entry memchat beside them.
+    """
+    from memchat.app.client_config import configs
+    from memchat.cli import tables
+    from memchat.cli.options import settings
+
+    (found,) = [one for one in configs(settings().home, user, in_app) if one.key == client]
+    tables.notice(f"for {found.place}")
+    print(found.text)
 
 
 @app.command("token")

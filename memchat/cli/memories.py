@@ -121,16 +121,10 @@ def show_memory(memory_id: Id, user: User, app: App = "default", as_json: Json =
             tables.print_json(memory_details.everything(memories, memory))
             return
         (state,) = memories.embedding_states([memory_id])
-        memory_details.print_memory(mc, memory, state)
+        client = mc.user(user, app=app).clients.of_memories([memory_id]).get(memory_id)
+        memory_details.print_memory(mc, memory, state, client)
         for evidence in memories.evidence(memory_id):
-            title = f", {evidence.session_title}" if evidence.session_title else ""
-            print(
-                tables.plain(
-                    f"said      “{' '.join(evidence.quote.split())}” ({evidence.role}, "
-                    f"{tables.time(evidence.said_at, mc.settings.zone)}, "
-                    f"session {evidence.session_id}{title})"
-                )
-            )
+            print(tables.plain(memory_details.evidence_line(mc, evidence)))
         for event in memory_details.told_events(memories.history(memory_id)):
             print(tables.plain(f"history   {memory_details.event_line(mc, event)}"))
 

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from memchat.cli import tables
-from memchat.types import EmbeddingState, Event, Memory, to_json
+from memchat.types import EmbeddingState, Event, Evidence, Memory, to_json
 
 if TYPE_CHECKING:
     from memchat.app import MemChat
@@ -45,11 +45,15 @@ def everything(memories: Memories, memory: Memory) -> dict[str, Any]:
     }
 
 
-def print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
-    """Print what is known of one memory, a line for each thing."""
+def print_memory(
+    mc: MemChat, memory: Memory, state: EmbeddingState, client: str | None = None
+) -> None:
+    """Print what is known of one memory, a line for each thing; ``client`` is the program that
+    stored it over MCP."""
     zone = mc.settings.zone
     today: date = datetime.now(zone).date()
     times = "once" if memory.seen_count == 1 else f"{memory.seen_count} times"
+    origin = f"by {client} over MCP" if client is not None else memory.created_by
     lines = {
         "value": memory.value,
         "key": memory.key,
@@ -59,7 +63,7 @@ def print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
         "app": tables.app_name(memory.app),
         "from": memory.starts_at or "",
         "until": memory.expires_at or "(no end)",
-        "created": f"{tables.time(memory.created_at, zone)}, {memory.created_by}",
+        "created": f"{tables.time(memory.created_at, zone)}, {origin}",
         "updated": tables.time(memory.updated_at, zone),
         "seen": f"{times}, last {tables.time(memory.last_seen_at, zone)}",
     }
@@ -74,6 +78,16 @@ def print_memory(mc: MemChat, memory: Memory, state: EmbeddingState) -> None:
         lines["replaced"] = f"by memory {memory.replaced_by}"
     for name, content in lines.items():
         print(tables.plain(f"{name:<9} {content}"))
+
+
+def evidence_line(mc: MemChat, evidence: Evidence) -> str:
+    """The words that prove a memory, by whom and when they were said or sent."""
+    words, at = " ".join(evidence.quote.split()), tables.time(evidence.said_at, mc.settings.zone)
+    if evidence.client is not None:
+        return f"sent      “{words}” (by {evidence.client} over MCP, {at})"
+    title = f", {evidence.session_title}" if evidence.session_title else ""
+    where = f"session {evidence.session_id}{title}"
+    return f"said      “{words}” ({evidence.role}, {at}, {where})"
 
 
 def told_events(events: Sequence[Event]) -> list[Event]:

@@ -131,15 +131,22 @@ def _line(line: Given, zone: ZoneInfo) -> list[str]:
     mark = {"memory": "#", "message": "message ", "note": "note "}[hit.kind]
     facts = [_how(line), f"{hit.tokens} tokens"]
     if line.said_at is not None:
-        where = f", session {line.session_id}" if line.session_id is not None else ", by hand"
-        where = "" if hit.kind == "note" else where
-        facts.append(f"said {tables.time(line.said_at, zone)}{where}")
+        facts.append(_source(line, tables.time(line.said_at, zone)))
     lines = [f"{mark}{hit.id}  {hit.text}", f"    {' · '.join(facts)}"]
     if line.since is not None:
         lines.append(f"    since then: {line.since}")
     if line.muted:
         lines.append("    not relevant here: kept out of the rest of the conversation")
     return lines
+
+
+def _source(line: Given, at: str) -> str:
+    """When and where it was said, or which program stored it."""
+    if line.session_id is not None:
+        return f"said {at}, session {line.session_id}"
+    if line.client is not None:
+        return f"stored {at} by {line.client} over MCP"
+    return f"said {at}" if line.hit.kind == "note" else f"said {at}, by hand"
 
 
 def _how(line: Given) -> str:

@@ -16,6 +16,12 @@ _ENSURE = """
     VALUES (?1, ?2, ?3, 1, ?4, ?4) ON CONFLICT (app_id, name) DO UPDATE SET
     mode = excluded.mode, calls = calls + 1, last_call_at = excluded.last_call_at RETURNING id
 """
+_OF_MEMORIES = """
+    SELECT s.memory_id, c.name FROM memory_sources s JOIN memories m ON m.id = s.memory_id
+    JOIN messages t ON t.id = s.message_id JOIN clients c ON c.session_id = t.session_id
+    WHERE s.memory_id IN (SELECT value FROM json_each(?)) AND m.created_by = 'mcp'
+    ORDER BY s.message_id
+"""
 _LISTED = """
     SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN memories m
@@ -71,6 +77,12 @@ def writes(
     after = None if since is None else utc_text(since)
     rows = raw_sql.rows(tx, sql, client_id, kind, after)
     return [ClientWrite(row[0], row[1], raw_sql.parse_time(row[2])) for row in rows]
+
+
+def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, str]:
+    """The program that stored each of these memories, by memory id; the last one where several
+    did. Memories that no program stored are left out."""
+    return dict(raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)))
 
 
 def owns_note(tx: Connection, client_id: int, note_id: int) -> bool:

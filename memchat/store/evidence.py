@@ -15,7 +15,8 @@ from memchat.types import Evidence
 
 _s = memory_sources.c
 _OF_MEMORIES = """
-    SELECT s.memory_id, m.session_id, s.message_id, m.role, s.quote, s.start, m.created_at, t.title
+    SELECT s.memory_id, m.session_id, s.message_id, m.role, s.quote, s.start, m.created_at, t.title,
+        (SELECT c.name FROM clients c WHERE c.session_id = m.session_id)
     FROM memory_sources s JOIN messages m ON m.id = s.message_id
     JOIN sessions t ON t.id = m.session_id
     WHERE s.memory_id IN (SELECT value FROM json_each(?)) ORDER BY s.message_id, s.start

@@ -15,7 +15,9 @@ from memchat.store.schema import apps, inbox, messages
 from memchat.types import InboxItem, MemoryType
 
 _i = inbox.c
-_APART = ("ends", "forget", "promote")
+FORGET, PROMOTE = "forget", "promote"
+"""The relation of an item in which a program asks about a whole memory."""
+_APART = ("ends", FORGET, PROMOTE)
 """Relations of which each is a question of its own."""
 
 
@@ -125,6 +127,12 @@ def decide(tx: Connection, item_id: int, status: str) -> None:
         tx.execute(delete(inbox).where(_i.id == item_id))
     else:
         tx.execute(update(inbox).where(_i.id == item_id).values(status=status))
+
+
+def reject_requests_to_forget(tx: Connection, memory_id: int) -> None:
+    """Reject the items in which programs ask to forget a memory."""
+    asked = update(inbox).where(_i.memory_id == memory_id, _i.relation == FORGET)
+    tx.execute(asked.values(status="rejected"))
 
 
 def holds(tx: Connection, app_id: int, values: Mapping[str, Any]) -> bool:

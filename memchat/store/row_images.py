@@ -16,7 +16,7 @@ from memchat.store.schema import inbox, memories, memory_events, memory_sources,
 
 Row = Mapping[str, Any]
 _CHANGED = (
-    "active", "inactive_reason", "replaced_by", "said_at", "last_seen_at", "seen_count",
+    "app_id", "active", "inactive_reason", "replaced_by", "said_at", "last_seen_at", "seen_count",
     "expires_at", "starts_at", "pinned", "sensitive",
 )  # fmt: skip
 """The columns that an answer may change. The words of a memory are not among them: forgetting may
@@ -84,14 +84,19 @@ def put_back(tx: Connection, images: RowImages, cause: Cause) -> None:
     past = e.memory_id.in_(ids), e.id.between(images.first_event, images.last_event)
     tx.execute(update(memory_events).where(*past, e.actor == "user").values(cause=cause.cause))
     for row in images.memories:
-        tx.execute(
+        m = memories.c
+        home = tx.execute(select(m.app_id).where(m.id == row["id"])).scalar_one()
+        if home != row["app_id"]:
+            events.move(tx, row["id"], home, row["app_id"], cause)
+        search_text = tx.execute(
             update(memories)
-            .where(memories.c.id == row["id"])
+            .where(m.id == row["id"])
             .values(updated_at=cause.at, **{name: row[name] for name in _CHANGED})
-        )
+            .returning(m.search_text)
+        ).scalar_one()
         keywords.remove(tx, "memories", [row["id"]])
         if row["active"] or row["inactive_reason"] == "superseded":
-            keywords.write(tx, "memories", row["id"], row["app_id"], row["search_text"])
+            keywords.write(tx, "memories", row["id"], row["app_id"], search_text)
         events.record(tx, row["id"], row["app_id"], "restore", cause)
     tx.execute(delete(memory_sources).where(s.memory_id.in_(ids), s.id.not_in(images.proofs)))
     for row in images.new_tombstones:

@@ -21,3 +21,5 @@ class Evidence:
     """Where the quote begins in the message, in characters."""
     said_at: datetime
     session_title: str | None = None
+    client: str | None = None
+    """The program that sent these words over MCP; None for words of a conversation."""

@@ -13,7 +13,7 @@ class InboxItem:
     """Something that waits for a person's decision.
 
     Either a proposal (``memory_type``, ``key``, ``value`` and ``quote`` with its ``message_id``),
-    or two memories: ``memory_id`` may replace ``related_id``.
+    or two memories: ``memory_id`` may replace ``related_id``, or one memory, ``memory_id``.
     """
 
     id: int
@@ -34,7 +34,8 @@ class InboxItem:
     memory_id: int | None
     related_id: int | None
     relation: str = "new"
-    """What accepting it does: new, updates (it replaces ``target_id``), ends, same or beside."""
+    """What accepting it does: new, updates (it replaces ``target_id``), ends, same or beside; for
+    one memory also forget (delete it for good) or promote (keep it for every app)."""
     target_id: int | None = None
     """The memory to which ``relation`` refers."""
     starts_at: date | None = None

@@ -23,6 +23,8 @@ class Given:
     """What happened to it after the reply, in words; None if nothing did."""
     muted: bool = False
     """Whether it is left out of the rest of the conversation."""
+    client: str | None = None
+    """The program that stored it over MCP."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,6 +89,7 @@ ClientAccess
     update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
 Clients
     list() -> Sequence[Client]
+    of_memories(memory_ids: Iterable[int]) -> Mapping[int, str]
     undo(name: str) -> Undone
     writes(name: str) -> Sequence[ClientWrite]
 Memories
@@ -167,7 +168,7 @@ Notes
     watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
         | None = None) -> None
 Inbox
-    accept(item_id: int, *, value: str | None = None) -> Memory
+    accept(item_id: int, *, value: str | None = None, hold: float = 0.0) -> Memory
     accept_many(item_ids: Iterable[int], *, values: Mapping[int, str] | None = None) -> Answered
     keep_refused(refusal_id: int) -> Memory
     list(*, status: str = 'pending') -> Sequence[InboxItem]

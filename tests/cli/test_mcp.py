@@ -26,6 +26,14 @@ def test_a_token_is_shown_once_and_listed_without_itself(run, home) -> None:
     assert run("mcp", "token", "Web app", "--remove").code == 1
 
 
+def test_the_configuration_of_an_assistant_is_printed_as_json(run, home) -> None:
+    done = run("mcp", "config", "cursor", "--app", "work")
+    entry = json.loads(done.out)["mcpServers"]["memchat"]
+    assert entry["args"][-4:] == ["--user", "ana", "--app", "work"]
+    assert entry["env"] == {"MEMCHAT_HOME": str(home)} and "~/.cursor/mcp.json" in done.err
+    assert run("mcp", "config", "notepad").code == 2
+
+
 def test_a_mode_that_does_not_exist_is_refused(run, home) -> None:
     done = run("mcp", "token", "Web app", "--mode", "root")
     assert done.code == 2 and "ask or trust" in done.err
@@ -44,6 +52,25 @@ def test_who_called_is_shown_and_undone_after_a_yes(run, home) -> None:
     assert run("mcp", "clients", "--undo", "Claude", "--yes").code == 0
     assert "green tea" not in run("memories", "list").out
     assert run("mcp", "clients", "--undo", "Nobody", "--yes").code == 1
+
+
+def test_a_memory_and_the_inbox_name_the_program(run, home) -> None:
+    with MemChat(home) as mc:
+        claude = mc.user("ana").client("Claude", "trust")
+        stored = claude.remember("preference", "drinks", "green tea").memory
+        city = mc.user("ana").memories.add("profile", "city", "Portosanto")
+        forget, keep = claude.forget(city.id).inbox_id, claude.promote(stored.id).inbox_id
+    said = run("memories", "show", str(stored.id)).out
+    assert "by Claude over MCP" in said and "sent      “green tea” (by Claude over MCP" in said
+    assert "said " not in said
+    asked = run("inbox", "list").out
+    for words in ("Forget city: Portosanto for good?", "Claude asks to forget it",
+                  "Keep drinks: green tea in every app?"):  # fmt: skip
+        assert words in asked
+    assert run("inbox", "accept", str(keep)).out == f"{stored.id}\n"
+    done = run("inbox", "accept", str(forget))
+    assert (done.code, done.out) == (0, "") and f"forgot memory {city.id}" in done.err
+    assert "Portosanto" not in run("memories", "list", "--status", "all").out
 
 
 def test_a_tool_of_another_server_is_called(run, home) -> None:

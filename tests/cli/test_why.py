@@ -29,6 +29,15 @@ def test_why_shows_a_reply_on_one_screen(mc, monkeypatch, capsys, clock) -> None
     assert run(mc, monkeypatch, capsys, "why", str(found.reply.id))[1] == out
 
 
+def test_why_names_the_program_that_stored_a_memory(mc, monkeypatch, capsys) -> None:
+    mc.user("ana").client("Claude", "trust").remember("fact", "boat", "a red kayak")
+    (line,) = reply_to(mc, "Where is my red kayak boat?").lines
+    assert line.client == "Claude"
+    _, out, _ = run(mc, monkeypatch, capsys, "why")
+    assert "stored 2026-05-01 14:00 by Claude over MCP" in out
+    assert "boat: a red kayak (stored 2026-05-01)" in out and "said" not in out
+
+
 def test_why_prints_the_prompt_and_json(mc, monkeypatch, capsys) -> None:
     mc.user("ana").memories.add("profile", "city", "Lisbon")
     found = reply_to(mc, "Where do I live?")

@@ -123,6 +123,7 @@ def commands(node: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[tup
 def arguments(name: tuple[str, ...], command: Any) -> list[str]:
     """Something for each argument that a command must have, so that it does its work."""
     given = {"memory_type": "fact", "shell": "bash", "file": "../anas.jsonl"}
+    given["client"] = "cursor"
     given["name"] = "openai" if name[0] == "keys" else "minilm"
     needed = [p for p in command.params if p.param_type_name == "argument" and p.required]
     filled = [given.get(p.name, "1" if "id" in p.name else "tool") for p in needed]

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from memchat.store import apps, clients, inbox, sessions
+from memchat.store import apps, clients, evidence, inbox, sessions
 from memchat.store.inbox import NewInboxItem
 from memchat.types import ClientWrite
 from tests.support.rows import ANA, keep, talk
@@ -50,6 +50,26 @@ def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None
     assert sessions.listed(tx, [own], 5) == []
     sessions.remove(tx, session_id)
     assert clients.session_of(tx, mine) is None
+
+
+def test_a_memory_is_traced_to_the_program_whose_words_prove_it(tx, own) -> None:
+    mine = clients.record_call(tx, own, "Claude", "trust", NOON)
+    session_id, [said] = talk(tx, ANA, "city: Lisbon")
+    stored, entered = keep(tx, ANA, "Lisbon"), keep(tx, ANA, "Porto")
+    clients.set_session(tx, mine, session_id)
+    for memory_id in (stored, entered):
+        evidence.add(tx, memory_id, [(said, 0, "city")])
+    tx.exec_driver_sql("UPDATE memories SET created_by = 'mcp' WHERE id = ?", (stored,))
+    assert clients.of_memories(tx, [stored, entered]) == {stored: "Claude"}
+
+
+def test_requests_to_forget_a_memory_are_rejected_at_once(tx, own) -> None:
+    city = keep(tx, ANA, "Lisbon")
+    for relation in (inbox.FORGET, inbox.PROMOTE):
+        inbox.add(tx, own, NewInboxItem("asked", memory_id=city, relation=relation), NOON)
+    inbox.reject_requests_to_forget(tx, city)
+    assert [one.relation for one in inbox.listed(tx, own, "rejected")] == [inbox.FORGET]
+    assert [one.relation for one in inbox.listed(tx, own, "pending")] == [inbox.PROMOTE]
 
 
 def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:

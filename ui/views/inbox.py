@@ -151,7 +151,16 @@ def _proposal(item: InboxItem) -> bool:
     return target is not None and target.active
 
 
+def _request(item: InboxItem) -> bool:
+    """What a program asks about a whole memory; whether a yes can do it."""
+    asked = decisions.question(item)
+    st.markdown(f"**{ui.literal(asked)}**")
+    return asked.endswith("?")  # where the memory is gone, it says so
+
+
 def _pair(item: InboxItem) -> bool:
+    if item.relation in ("forget", "promote"):
+        return _request(item)
     newer, older = _memory(item.memory_id), _memory(item.related_id)
     if newer is None:
         st.markdown("The memory it is about is gone.")
@@ -184,11 +193,11 @@ def _actions(item: InboxItem, *, ready: bool) -> None:
                 decisions.label(item),
                 key=f"accept-{item.id}",
                 type="primary",
-                on_click=decisions.accept,
-                args=([item.id],),
+                on_click=decisions.accept_one,
+                args=(item,),
             )
         st.button(
-            "Leave both" if item.related_id else "Reject",
+            decisions.label_of_no(item),
             key=f"reject-{item.id}",
             on_click=decisions.reject,
             args=([item.id],),

@@ -153,7 +153,8 @@ def _nothing(wanted: Wanted) -> None:
         ui.empty(
             "Nothing waits to be forgotten",
             f"What you forget can be brought back for {forgetting.UNDO_SECONDS:.0f} seconds, "
-            "longer for hundreds; then its words leave this disk.",
+            "longer for hundreds; then its words leave this disk. What a program asks to forget "
+            "waits here for your answer in the Inbox.",
             "memories",
         )
     else:

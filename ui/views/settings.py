@@ -11,7 +11,7 @@ from memchat.config import Settings
 from memchat.config.settings import VARIABLES
 from ui import components as ui
 from ui import space
-from ui.settings import choices, embedding, health, keys, models, transfer, wipe
+from ui.settings import choices, clients, embedding, health, keys, models, transfer, wipe
 
 
 def page() -> None:
@@ -25,6 +25,7 @@ def page() -> None:
     health.show()
     _switches()
     _limits(desk.mc.settings)
+    clients.show()
     _data(desk.mc.settings.home)
     transfer.show()
     wipe.show()

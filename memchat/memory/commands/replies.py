@@ -240,7 +240,7 @@ def _outcome(change: Change) -> str:
 
 def _line(memory: Memory, zone: ZoneInfo) -> str:
     """A memory with its id and its days."""
-    days = [f"said {render.day(memory.said_at, zone)}"]
+    days = [render.said(memory, zone)]
     if memory.expires_at is not None:
         days.append(f"until {memory.expires_at.isoformat()}")
     if not memory.active:

@@ -17,6 +17,7 @@ from memchat.memory.forgetting.undo import TAKEN_BACK
 from memchat.store import (
     embeddings,
     events,
+    hidden_memories,
     inbox,
     jobs,
     memories,
@@ -26,6 +27,7 @@ from memchat.store import (
     tombstones,
 )
 from memchat.store.events import Cause
+from memchat.store.inbox import FORGET
 from memchat.store.row_images import RowImages
 from memchat.types import InboxItem
 
@@ -76,8 +78,11 @@ def _may_wait(ctx: Context, item: InboxItem, answered_at: datetime) -> bool:
     """Whether an item may come back: its memories and its message are there, and nothing of what
     it says was forgotten since."""
     tx, ids = ctx.tx, ctx.scope.ids
-    pair = [i for i in (item.memory_id, item.related_id) if i is not None]
-    if len(memories.by_ids(tx, ids, pair)) < len(set(pair)):
+    pair = {i for i in (item.memory_id, item.related_id) if i is not None}
+    # What a program asked to forget may be hidden until the answer.
+    hides = item.relation == FORGET
+    there = hidden_memories.existing(tx, pair) if hides else memories.by_ids(tx, ids, [*pair])
+    if len(there) < len(pair):
         return False
     forgotten = tombstones.find(tx, ids, inbox_answers.marks(item)).values()
     return _is_still_said(ctx, item) and all(at <= answered_at for at in forgotten)

@@ -22,15 +22,13 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.store import clients, inbox, memories, messages, sessions
-from memchat.store.inbox import NewInboxItem
+from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
 from memchat.types import ClientMode, InboxItem, Memory, WriteKind, Written
 
-FORGET, PROMOTE = "forget", "promote"
-"""What an inbox item asks that is about a whole memory."""
 FORGETS_AN_HOUR = 10
 """Memories that a program can put out of use within an hour; further ones stay in use until the
 person decides."""
-_UNTIL_ANSWERED = timedelta(days=36_500)
+REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact about you"
 
 
@@ -73,9 +71,11 @@ class ClientFacts:
         client_id, since = self._client(), self.ctx.now - timedelta(hours=1)
         before = clients.writes(self.ctx.tx, client_id, kind="forget", since=since)
         stale: set[int] = set()
+        if self._was_refused(memory, FORGET):
+            return Written("refused", memory, reason=REFUSED), stale
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
-            stale = purge.hide(self.ctx, memory, hold=_UNTIL_ANSWERED.total_seconds())
+            stale = purge.hide(self.ctx, memory, hold=None)
         item = self._ask_about(memory, FORGET, f"{self.name} asks to forget it")
         self._note("forget", item or memory.id)
         why = "the person is asked whether it is forgotten for good"
@@ -85,7 +85,9 @@ class ClientFacts:
 
     def promote(self, memory: Memory) -> Written:
         """Ask the person whether a memory of this app is kept for all their apps."""
-        item = self._ask_about(memory, PROMOTE, f"{self.name} asks to keep it in every app")
+        if self._was_refused(memory, PROMOTE):
+            return Written("refused", memory, reason=REFUSED)
+        item = self._ask_about(memory, PROMOTE, f"{self.name} asks for it")
         return self._asked(item, "the person is asked first", memory)
 
     def _take(self, fact: Fact) -> Written:
@@ -126,8 +128,13 @@ class ClientFacts:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
         status, item = self._add_item(inbox_entry(fact, reason, target))
         if status == "rejected":
-            return Written("refused", reason="the person said no to it before")
+            return Written("refused", reason=REFUSED)
         return self._asked(item, reason, None)
+
+    def _was_refused(self, memory: Memory, relation: str) -> bool:
+        """Whether the person said no when a program asked the same before."""
+        asked = {"memory_id": memory.id, "relation": relation, "status": "rejected"}
+        return inbox.holds(self.ctx.tx, self._own, asked)
 
     def _ask_about(self, memory: Memory, relation: str, reason: str) -> int | None:
         entry = NewInboxItem(reason, memory_id=memory.id, relation=relation)

@@ -8,7 +8,6 @@ from datetime import datetime
 from memchat.config import Settings
 from memchat.errors import InputError, NotFound
 from memchat.memory.context import Context
-from memchat.memory.facts.client_facts import FORGET, PROMOTE
 from memchat.memory.facts.fact import Fact, last_day, proposed, search_text
 from memchat.memory.facts.in_force import in_words
 from memchat.memory.facts.ingest import INBOX, KEPT_REFUSAL, Source, ingest, queue_embedding
@@ -21,7 +20,6 @@ from memchat.store import (
     evidence,
     hidden_memories,
     inbox,
-    jobs,
     memories,
     memory_changes,
     messages,
@@ -31,6 +29,7 @@ from memchat.store import (
 )
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
+from memchat.store.inbox import FORGET, PROMOTE
 from memchat.store.tombstones import Mark
 from memchat.types import EVERY_APP, InboxItem, Memory, Refusal, one_line
 
@@ -47,13 +46,14 @@ def accept(
     replaces the other. With ``embeds`` its vector is queued.
 
     Where the memory that it would replace is gone or was reworded, it is stored as new. Raises
-    InputError for a masked value without ``value``, NotFound where there is nothing to end.
+    InputError for a masked value without ``value`` and for a request to forget, which ``forget``
+    answers, and NotFound where there is nothing to end.
     """
     cause = Cause(ctx.now, INBOX.actor, INBOX.cause)
     if item.memory_id is not None and item.related_id is not None:
         return _replace(ctx, item.memory_id, item.related_id, item.id, cause)
     if item.memory_id is not None and item.relation == FORGET:
-        return _forget(ctx, item.memory_id, item.id)
+        raise InputError("forgetting cannot be taken back; say yes to this one by itself")
     if item.memory_id is not None and item.relation == PROMOTE:
         return _promote(ctx, settings, item.memory_id, item.id, embeds=embeds)
     if item.memory_id is not None:
@@ -66,6 +66,24 @@ def accept(
     memory = yes.apply()
     inbox.decide(ctx.tx, item.id, "accepted")
     return memory
+
+
+def forget(ctx: Context, item: InboxItem, hold: float) -> tuple[Memory, set[int]]:
+    """Say yes to a request to forget: the memory is hidden, and its purge is due in ``hold``
+    seconds. Gives also the scope rows whose saved vector index must be dropped.
+
+    Raises NotFound where the memory is gone.
+    """
+    hidden = _hidden(ctx, item.memory_id or 0)
+    stale: set[int] = set()
+    if hidden is not None:
+        purge.queue_purge(ctx, hidden, hold)
+    else:
+        stale = purge.hide(ctx, _there(ctx, item.memory_id or 0), hold=hold)
+    inbox.decide(ctx.tx, item.id, "accepted")
+    memory = _hidden(ctx, item.memory_id or 0)
+    assert memory is not None
+    return memory, stale
 
 
 def keep_refused(ctx: Context, refused: Refusal, settings: Settings, *, embeds: bool) -> Memory:
@@ -290,19 +308,6 @@ def _replace(ctx: Context, memory_id: int, related_id: int, item_id: int, cause:
         )
     inbox.decide(tx, item_id, "accepted")
     return new
-
-
-def _forget(ctx: Context, memory_id: int, item_id: int) -> Memory:
-    """Have a memory purged that a program asked to forget."""
-    memory = _hidden(ctx, memory_id)
-    if memory is not None:
-        app_id = memories.app_id_of(ctx.tx, memory_id)
-        jobs.enqueue(ctx.tx, "forget", app_id, memory_id, ctx.now)
-    else:
-        memory = _there(ctx, memory_id)
-        purge.hide(ctx, memory, hold=0.0)
-    inbox.decide(ctx.tx, item_id, "accepted")
-    return memory
 
 
 def _promote(

@@ -19,7 +19,7 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.key_and_value import VALUE_LIMIT
 from memchat.memory.recall import turn_texts
-from memchat.store import embeddings, evidence, memories, memory_changes, new_memory
+from memchat.store import embeddings, evidence, inbox, memories, memory_changes, new_memory
 from memchat.store.apps import ScopeIds
 from memchat.store.events import Cause
 from memchat.store.new_memory import NewMemory
@@ -152,8 +152,12 @@ class ManualChanges:
         return self._reload(memory.id)
 
     def undelete(self, memory: Memory) -> Memory:
-        """Undo a deletion that is not purged yet; a value stored meanwhile is retired."""
+        """Undo a deletion that is not purged yet; a value stored meanwhile is retired.
+
+        That is also a no to a program that asked to forget it.
+        """
         purge.unhide(self.ctx, memory)
+        inbox.reject_requests_to_forget(self.ctx.tx, memory.id)
         back = self._reload(memory.id)
         if back.active and keys.cardinality(back.key) == "one":
             app_id = memories.app_id_of(self.ctx.tx, back.id)

@@ -54,9 +54,9 @@ KEEP_TRANSCRIPT = "keep-transcript"
 """The kind of a purge that leaves the users' messages as they are."""
 
 
-def hide(ctx: Context, memory: Memory, *, hold: float, how: str | None = None) -> set[int]:
+def hide(ctx: Context, memory: Memory, *, hold: float | None, how: str | None = None) -> set[int]:
     """Take a memory, and those merged into it, out of sight, and queue the purge in ``hold``
-    seconds.
+    seconds; with None no purge is queued before ``queue_purge``.
 
     Nothing said until now brings it back. Gives the scope rows whose saved vector index must be
     dropped.
@@ -71,10 +71,15 @@ def hide(ctx: Context, memory: Memory, *, hold: float, how: str | None = None) -
         tombstones.add(tx, app_id, one.id, _tombstone_marks(tx, one.id, facts), now)
         hidden_memories.hide(tx, one, app_id, Cause(now, "user"))
         _drop_proposals(tx, app_id, facts)
-    app_id = memories.app_id_of(tx, memory.id)
-    purge_at = now + timedelta(seconds=hold)
-    jobs.enqueue(tx, "forget", app_id, memory.id, now, run_at=purge_at, how=how)
+    if hold is not None:
+        queue_purge(ctx, memory, hold, how)
     return events.app_ids_of(tx, list(gone))
+
+
+def queue_purge(ctx: Context, memory: Memory, hold: float, how: str | None = None) -> None:
+    """Queue the purge of a hidden memory in ``hold`` seconds."""
+    app_id, purge_at = memories.app_id_of(ctx.tx, memory.id), ctx.now + timedelta(seconds=hold)
+    jobs.enqueue(ctx.tx, "forget", app_id, memory.id, ctx.now, run_at=purge_at, how=how)
 
 
 def unhide(ctx: Context, memory: Memory) -> None:

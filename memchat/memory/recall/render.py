@@ -20,7 +20,7 @@ _TURN_LIMIT = 400
 """Characters of a past turn that a line shows."""
 _BARE_CODE = re.compile(r"(?=\S*\d)\S{3,40}")
 _TYPE = re.compile(r"^\[\w+\] ")
-_DAYS = re.compile(r" \((?:(?:said|from|until) \d{4}-\d\d-\d\d[;)]|before: )")
+_DAYS = re.compile(r" \((?:(?:said|stored|from|until) \d{4}-\d\d-\d\d[;)]|before: )")
 _ESCAPES = {"<": "‹", ">": "›", "`": "ʼ"}
 _ASCII_ESCAPES = str.maketrans(_ESCAPES)
 
@@ -31,8 +31,7 @@ def line(memory: Memory, zone: ZoneInfo, before: Sequence[ReplacedValue] = ()) -
 
     ``before`` are values that it replaced, the newest first.
     """
-    said = day(memory.said_at, zone)
-    text = f"[{memory.memory_type}] {memory.key}: {memory.value} (said {said}"
+    text = f"[{memory.memory_type}] {memory.key}: {memory.value} ({said(memory, zone)}"
     if memory.starts_at:
         text += f"; from {memory.starts_at.isoformat()}"
     if memory.expires_at:
@@ -49,7 +48,7 @@ def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[ReplacedV
     """
     days = []
     if memory.memory_type in ("fact", "other"):
-        days.append(f"said {day(memory.said_at, zone)}")
+        days.append(said(memory, zone))
     if memory.starts_at is not None and memory.starts_at > today:
         days.append(f"from {memory.starts_at.isoformat()}")
     if memory.expires_at is not None:
@@ -58,6 +57,12 @@ def fact(memory: Memory, zone: ZoneInfo, today: date, before: Sequence[ReplacedV
         days.append(f"before: {_replaced(before, zone)}")
     dated = f" ({'; '.join(days)})" if days else ""
     return escaped(f"{memory.key}: {memory.value}{dated}")
+
+
+def said(memory: Memory, zone: ZoneInfo) -> str:
+    """When the person said it, or when a program stored it that they did not say it to."""
+    verb = "stored" if memory.created_by == "mcp" else "said"
+    return f"{verb} {day(memory.said_at, zone)}"
 
 
 def _replaced(before: Sequence[ReplacedValue], zone: ZoneInfo) -> str:

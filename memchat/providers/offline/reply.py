@@ -33,7 +33,7 @@ _PASSAGE = re.compile(
 _LINE = re.compile(r"^- (?:#(?P<id>\d+)|\[conversation\]) (?P<text>.*)$", re.MULTILINE)
 _FACT = re.compile(
     r"^(?P<key>[^:]+): (?P<value>.*?)"
-    r"(?: \((?:said (?P<said>[\d-]+)|from [\d-]+|until [\d-]+|before: )[^()]*\))?$"
+    r"(?: \((?:said (?P<said>[\d-]+)|stored [\d-]+|from [\d-]+|until [\d-]+|before: )[^()]*\))?$"
 )
 _PAST_TURN = re.compile(r"^(?P<said>[\d-]+) user: (?P<value>.*)$")
 _ABOUT_ME = re.compile(

@@ -1,0 +1,155 @@
+"""Other programs that use the memory over MCP: setting them up, who called, and what each wrote."""
+
+from __future__ import annotations
+
+from importlib import util
+
+import streamlit as st
+
+from memchat.app.client_config import configs
+from memchat.errors import NotFound
+from memchat.types import Client, ClientWrite
+from ui import components as ui
+from ui import decisions
+from ui.settings import client_tokens
+
+MODES = {
+    "trust": "what it remembers is stored",
+    "ask": "what it remembers waits in your Inbox",
+}
+SHOWN = 50
+"""Entries of the list of what a program wrote."""
+
+
+def show() -> None:
+    """Draw them."""
+    st.subheader("Other assistants", anchor=False)
+    st.write(
+        "Other programs can use your memory over MCP, the Model Context Protocol. Each starts "
+        "memchat by itself, on this machine; what it may do, you decide."
+    )
+    if util.find_spec("mcp") is None:
+        st.caption("This needs a package that is not installed: pip install 'memchat\\[mcp\\]'")
+    _setup()
+    _clients()
+    client_tokens.show()
+
+
+def _setup() -> None:
+    desk = ui.desk()
+    found = {one.client: one for one in configs(desk.mc.settings.home, desk.user, ui.app_name())}
+    chosen = found[st.selectbox("Set up", list(found), key="mcp-client")]
+    st.caption(
+        f"Put this into {ui.literal(chosen.place)}. If servers are named there already, put the "
+        "part that begins with memchat beside them."
+    )
+    st.code(chosen.text, language=None, wrap_lines=True)
+    st.caption(
+        f"It is for the space “{ui.literal(ui.app_name())}”. What {ui.literal(chosen.client)} "
+        'remembers is stored at once; with "--mode", "ask" at the end of args it waits in your '
+        "Inbox."
+    )
+
+
+def _clients() -> None:
+    st.markdown("**Programs that called**")
+    there = ui.person().clients.list()
+    for number, client in enumerate(there):
+        _client(client, number)
+    if not there:
+        st.write("None has called in this space yet.")
+    named, state = {client.name: client for client in there}, st.session_state
+    if state.get("client writes") in named:
+        _writes(state["client writes"])
+    elif state.get("undoing client") in named:
+        _undo(named[state["undoing client"]])
+
+
+def _client(client: Client, number: int) -> None:
+    with st.container(key=f"client-{number}", horizontal=True, vertical_alignment="center"):
+        called = f"{ui.plural(client.calls, 'call')}, the last {ui.moment(client.last_call_at)}"
+        lines = [
+            f"**{ui.literal(client.name)}** :small[:gray[{called}; {MODES[client.mode]}]]",
+            f":small[Wrote {_wrote(client)}; {client.waiting:,} waiting in the Inbox, "
+            f"{client.forgotten:,} asked to forget]",
+        ]
+        st.markdown("\n\n".join(lines), width="stretch")
+        args = ("client writes", client.name)
+        st.button("What it wrote", key=f"writes-{number}", on_click=_open, args=args)
+        args = ("undoing client", client.name)
+        st.button(
+            "Undo all that it wrote …",
+            key=f"undo-all-{number}",
+            on_click=_open,
+            args=args,
+            disabled=not (client.memories or client.notes or client.waiting),
+        )
+
+
+def _wrote(client: Client) -> str:
+    held = ui.plural(client.memories, "memory", "memories")
+    return f"{held} and {ui.plural(client.notes, 'note')}"
+
+
+def _open(what: str, name: str) -> None:
+    st.session_state[what] = name
+
+
+def _close() -> None:
+    st.session_state.update({"client writes": None, "undoing client": None})
+
+
+# What one of them wrote
+
+
+@st.dialog("What it wrote", width="medium", on_dismiss=_close)
+def _writes(name: str) -> None:
+    st.markdown(f"**{ui.literal(name)}**, the latest first")
+    wrote = ui.person().clients.writes(name)
+    for write in reversed(wrote[-SHOWN:]):
+        st.markdown(f"{ui.moment(write.at)}: {_words(write)}")
+    if len(wrote) > SHOWN:
+        st.caption(f"And {len(wrote) - SHOWN:,} earlier.")
+    if not wrote:
+        st.write("Nothing that is still here.")
+
+
+def _words(write: ClientWrite) -> str:
+    """One thing that it wrote, as it is now."""
+    person = ui.person()
+    try:
+        if write.kind == "memory":
+            return f"stored {ui.named(person.memories.get(write.target_id))}"
+        if write.kind == "note":
+            note = person.notes.get(write.target_id)
+            return f"kept the note “{ui.literal(note.title or ui.shorten(note.text))}”"
+    except NotFound:
+        return f"stored a {write.kind} that is no longer here"
+    for status, said in (("pending", "it waits in the Inbox"), ("rejected", "you said no")):
+        for item in person.inbox.list(status=status):
+            if item.id == write.target_id:
+                return f"asked “{ui.literal(decisions.question(item))}”, {said}"
+    return "asked something that you said yes to, or that was undone"
+
+
+@st.dialog("Undo all that it wrote?", on_dismiss=_close)
+def _undo(client: Client) -> None:
+    st.write(
+        f"{_wrote(client)} of {ui.literal(client.name)} are deleted for good, and its proposals "
+        "leave the Inbox. What these memories had replaced holds again. What you changed or said "
+        "yourself stays, and what it asked to forget is asked still."
+    )
+    with st.container(horizontal=True):
+        sure = st.button("Delete all that it wrote", key="undo-client-yes", type="primary")
+        left = st.button("Cancel", key="undo-client-no")
+    if sure:
+        ui.attempt(lambda: _undone(client.name))
+    if sure or left:
+        _close()
+        st.rerun()
+
+
+def _undone(name: str) -> None:
+    done = ui.person().clients.undo(name)
+    back = f"; {len(done.back):,} are back" if done.back else ""
+    st.toast(f"Deleted {ui.plural(len(done.gone), 'memory', 'memories')}{back}.")
