@@ -13,7 +13,16 @@ from memchat.app.room import Room
 from memchat.assembly import Assembly
 from memchat.errors import InputError
 from memchat.store import apps, clients, use_counts
-from memchat.types import CLIENT_MODES, ClientMode, Note, Recalled, Scope, Written, one_line
+from memchat.types import (
+    CLIENT_MODES,
+    ClientMode,
+    Note,
+    Recalled,
+    Scope,
+    SessionQuote,
+    Written,
+    one_line,
+)
 
 if TYPE_CHECKING:
     from memchat.app.notes import Notes
@@ -54,11 +63,16 @@ class ClientAccess(Room):
         *,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        quote: SessionQuote | None = None,
     ) -> Written:
-        """Remember a fact, as the mode allows. Raises InputError for what cannot be kept,
-        SecretError for what looks like a secret."""
+        """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
+        of this scope, the checks that conversations go through decide instead of the mode.
+
+        Raises InputError for what cannot be kept, SecretError for what looks like a secret,
+        NotFound for a quote of a conversation outside the scope.
+        """
         with self._database.write() as tx:
-            done = self._facts(tx).remember(type, key, value, expires_at, starts_at)
+            done = self._facts(tx).remember(type, key, value, expires_at, starts_at, quote)
         self._catch_up()
         return done
 
@@ -130,7 +144,8 @@ class ClientAccess(Room):
         self._require_memory(tx)
         self._called(tx)
         ctx = self._context(tx, ensure=True)
-        return ClientFacts(ctx, self._settings, self.name, self.mode, self._assembly.embeds())
+        prompts, embeds = self._assembly.prompts, self._assembly.embeds()
+        return ClientFacts(ctx, self._settings, prompts, self.name, self.mode, embeds)
 
     def _require_memory(self, tx: Connection) -> None:
         switch = apps.memory_switch(tx, self._scope)
