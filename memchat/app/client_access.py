@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -17,6 +18,7 @@ from memchat.types import (
     CLIENT_MODES,
     ClientMode,
     Note,
+    Progress,
     Recalled,
     Scope,
     SessionQuote,
@@ -118,21 +120,46 @@ class ClientAccess(Room):
             self._called(tx)
 
     def index_memo(
-        self, memo_id: str, transcript: str, created_at: datetime, title: str | None = None
+        self,
+        memo_id: str,
+        transcript: str,
+        created_at: datetime,
+        title: str | None = None,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> Note | None:
         """Keep a note under the program's own id; the same id again replaces it. None for a text
-        without words. Raises InputError for what cannot be kept."""
+        without words. ``on_progress`` counts the parts that have a vector; where it raises, the
+        note is kept and a worker makes the rest. Raises InputError for what cannot be kept."""
         with self._database.write() as tx:
             client_id = self._called(tx)
         external_id = f"{self.name}/{one_line(memo_id, 'memoId', 200)}"
         note = self._notes.add(
-            transcript, title=title, external_id=external_id, created_at=created_at
+            transcript, title=title, external_id=external_id, created_at=created_at, wait=False
         )
-        if note is not None:
-            with self._database.write() as tx:
-                if not clients.owns_note(tx, client_id, note.id):
-                    clients.record_write(tx, client_id, "note", note.id, self._clock())
-        return note
+        if note is None:
+            return None
+        with self._database.write() as tx:
+            if not clients.owns_note(tx, client_id, note.id):
+                clients.record_write(tx, client_id, "note", note.id, self._clock())
+        self._make_vectors(note, on_progress)
+        return self._notes.get(note.id)
+
+    def _make_vectors(self, note: Note, on_progress: Callable[[Progress], None] | None) -> None:
+        began = monotonic()
+
+        def report(made: int) -> None:
+            if on_progress is not None:
+                done = min(made, note.chunks)  # a chunk may be cut anew for the model
+                on_progress(Progress(done, note.chunks, monotonic() - began))
+
+        report(0)
+        self._assembly.parts().worker.run(
+            user=self._scope.user,
+            kinds=("note",),
+            target_id=note.id,
+            on_progress=lambda result: report(result.embedded),
+        )
 
     def memo_id(self, external_id: object) -> str:
         """The id of a note as this program gave it; of another's note the id in the store."""

@@ -15,6 +15,7 @@ from mcp.types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import BaseModel, Field
 
 from memchat.errors import InputError, MemChatError
+from memchat.mcp.long_call import LongCall
 from memchat.mcp.results import (
     AnswerResult,
     Capabilities,
@@ -27,7 +28,7 @@ from memchat.mcp.results import (
     Source,
     WrittenResult,
 )
-from memchat.types import SessionQuote
+from memchat.types import Note, NoteSource, SessionQuote
 
 if TYPE_CHECKING:
     from memchat.app.client_access import ClientAccess
@@ -201,7 +202,7 @@ class Tools:
             block = self._user.context(message, max_tokens=max_tokens)
         return ContextResult(text=block.text, tokens=block.tokens, memory_off=block.memory_off)
 
-    def index_memo(
+    async def index_memo(
         self,
         call: Call,
         memoId: Annotated[str, Field(description="Unique memo identifier")],
@@ -211,8 +212,14 @@ class Tools:
     ) -> CallToolResult:
         """Keep a voice memo or a document as a note, so that it can be searched by meaning. Call
         this when the person wants a longer text kept. The same memoId again replaces the note."""
+        long = LongCall(call)
+
+        def work() -> Note | None:
+            access, at = self._who(call), _time(createdAt)
+            return access.index_memo(memoId, transcript, at, title, on_progress=long.report)
+
         with _plain_errors():
-            note = self._who(call).index_memo(memoId, transcript, _time(createdAt), title)
+            note = await long.run(work)
         count = 0 if note is None else note.chunks
         text = TextContent(type="text", text=f"Indexed {count} chunks")
         return CallToolResult(
@@ -247,25 +254,30 @@ class Tools:
         text = TextContent(type="text", text=json.dumps(plain, indent=2, ensure_ascii=False))
         return CallToolResult(content=[text], structured_content={"result": plain})
 
-    def ask(self, call: Call, question: Words, summary: bool = False) -> AnswerResult:
+    async def ask(self, call: Call, question: Words, summary: bool = False) -> AnswerResult:
         """Answer a question from the person's notes, with numbered sources. memchat's own model
         answers, which takes some seconds; to read the passages yourself call query_memory. With
         summary it reads everything on the subject."""
-        access = self._who(call)
-        with _plain_errors():
+        long, mode = LongCall(call), "summary" if summary else "answer"
+
+        def work() -> AnswerResult:
+            access = self._who(call)
             access.called()
-            answer = self._user.notes.ask(question, mode="summary" if summary else "answer")
-            text = answer.read()
-        sources = [
-            Source(
-                number=passage.number,
-                memoId=access.memo_id(self._user.notes.get(passage.note_id).external_id),
-                title=passage.title,
-                date=passage.created_at.isoformat(),
-            )
-            for passage in answer.cited
-        ]
-        return AnswerResult(answer=text, sources=sources)
+            answer = self._user.notes.ask(question, mode=mode, on_progress=long.report)
+            long.read(answer)
+            sources = [self._source(passage, access) for passage in answer.cited]
+            return AnswerResult(answer=answer.text, sources=sources)
+
+        with _plain_errors():
+            return await long.run(work)
+
+    def _source(self, passage: NoteSource, access: ClientAccess) -> Source:
+        return Source(
+            number=passage.number,
+            memoId=access.memo_id(self._user.notes.get(passage.note_id).external_id),
+            title=passage.title,
+            date=passage.created_at.isoformat(),
+        )
 
     def get_capabilities(self, call: Call) -> Capabilities:
         """What this memory server can do now: whether memory is on, whether what you remember is

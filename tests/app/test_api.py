@@ -79,8 +79,8 @@ ClientAccess
     called() -> None
     count_recall(found: Recalled) -> None
     forget(memory_id: int) -> Written
-    index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None) ->
-        Note | None
+    index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
+        on_progress: Callable[[Progress], None] | None = None) -> Note | None
     memo_id(external_id: object) -> str
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
