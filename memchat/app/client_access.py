@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import date, datetime
 from time import monotonic
@@ -12,7 +13,7 @@ from sqlalchemy import Connection
 from memchat.app.arguments import check_choice
 from memchat.app.room import Room
 from memchat.assembly import Assembly
-from memchat.errors import InputError
+from memchat.errors import InputError, StoreError
 from memchat.store import apps, clients, use_counts
 from memchat.types import (
     CLIENT_MODES,
@@ -29,6 +30,8 @@ from memchat.types import (
 if TYPE_CHECKING:
     from memchat.app.notes import Notes
     from memchat.memory.facts.client_facts import ClientFacts
+
+log = logging.getLogger(__name__)
 
 NAME_LIMIT = 60
 
@@ -108,16 +111,14 @@ class ClientAccess(Room):
             self._require_memory(tx)
 
     def count_recall(self, found: Recalled) -> None:
-        """Count a search and the memories that it gave to the program."""
+        """Count a search and the memories that it gave to the program, as ``called`` counts."""
         ids = [hit.id for hit in found.hits if hit.kind == "memory"]
-        with self._database.write() as tx:
-            self._called(tx)
-            use_counts.add(tx, matched=ids, read=ids)
+        self._count(lambda tx: use_counts.add(tx, matched=ids, read=ids))
 
     def called(self) -> None:
-        """Count a call that only reads."""
-        with self._database.write() as tx:
-            self._called(tx)
+        """Count a call that only reads. It waits for no writer and for no disk: where another
+        process is writing just then, the call is not counted."""
+        self._count(lambda _: None)
 
     def index_memo(
         self,
@@ -144,6 +145,14 @@ class ClientAccess(Room):
                 clients.record_write(tx, client_id, "note", note.id, self._clock())
         self._make_vectors(note, on_progress)
         return self._notes.get(note.id)
+
+    def _count(self, more: Callable[[Connection], None]) -> None:
+        try:
+            with self._database.write_if_free() as tx:
+                self._called(tx)
+                more(tx)
+        except StoreError as error:
+            log.debug("a call of a program was not counted: %s", error)
 
     def _make_vectors(self, note: Note, on_progress: Callable[[Progress], None] | None) -> None:
         began = monotonic()
