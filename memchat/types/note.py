@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 PROFILES = ("memo", "document")
 """How a note may be cut into chunks."""
@@ -14,6 +14,8 @@ TYPE_LIMIT = 40
 """Characters."""
 ID_LIMIT = 4_096
 """Characters of an external id: as long as a path can be."""
+EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+"""A note's time is one of these or between: every zone has a day for it."""
 ExternalId = int | str
 """The id of a note in the program that it comes from."""
 
