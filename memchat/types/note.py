@@ -14,8 +14,8 @@ TYPE_LIMIT = 40
 """Characters."""
 ID_LIMIT = 4_096
 """Characters of an external id: as long as a path can be."""
-EARLIEST, LATEST = datetime(1, 1, 2, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
-"""A note's time is one of these or between: every zone has a day for it."""
+EARLIEST, LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(8999, 12, 31, tzinfo=UTC)
+"""A note's time is one of these or between, as in exports: every zone has a day for it."""
 ExternalId = int | str
 """The id of a note in the program that it comes from."""
 

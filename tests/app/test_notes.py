@@ -65,6 +65,7 @@ def test_a_text_without_words_makes_no_note_and_writes_nothing(mc, text: str) ->
         {"created_at": datetime(2026, 5, 1)},
         {"created_at": datetime.min.replace(tzinfo=ZoneInfo("Asia/Tokyo"))},
         {"created_at": datetime.max.replace(tzinfo=UTC)},
+        {"created_at": datetime(960, 2, 3, tzinfo=UTC)},
         {"external_id": ""},
         {"external_id": "x" * 5_000},
         {"external_id": 2**70},
@@ -82,8 +83,7 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(mc, bad) -> None:
 
 
 def test_the_earliest_and_the_latest_day_are_kept_and_sorted_and_found(mc) -> None:
-    days = [datetime(9999, 12, 30, tzinfo=UTC), NOON, datetime(960, 2, 3, tzinfo=UTC)]
-    days.append(datetime(1, 1, 2, tzinfo=UTC))
+    days = [datetime(8999, 12, 31, tzinfo=UTC), NOON, datetime(1000, 1, 1, tzinfo=UTC)]
     for day in days:
         notes.add(mc, BUDGET, created_at=day)
     ana = mc.user("ana").notes
@@ -92,7 +92,7 @@ def test_the_earliest_and_the_latest_day_are_kept_and_sorted_and_found(mc) -> No
     every = {"since": datetime.min, "until": datetime.max}
     for zone in (UTC, ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")):
         period = {name: at.replace(tzinfo=zone) for name, at in every.items()}
-        assert len(ana.list(**period)) == len(ana.search("budget", **period).hits) == 4
+        assert len(ana.list(**period)) == len(ana.search("budget", **period).hits) == 3
         assert all(note.created_at.astimezone(zone) for note in ana.list())
 
 
