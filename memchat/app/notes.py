@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice, check_count
 from memchat.app.note_batches import NoteBatches
-from memchat.app.note_writing import NoteWriting, aware
+from memchat.app.note_writing import NoteWriting, bound
 from memchat.app.page import Page, note_cursor, note_place
 from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
@@ -158,7 +158,7 @@ class Notes(Room):
         """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
         note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
-        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        wanted = Filter(type=type, since=bound(since), until=bound(until))
         before = note_place(cursor)
         with self._database.read() as tx:
             found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
@@ -200,7 +200,7 @@ class Notes(Room):
             self._scope,
             recall.question(query),
             limit,
-            wanted=Filter(None, type, pair_id, parent_id, aware(since), aware(until)),
+            wanted=Filter(None, type, pair_id, parent_id, bound(since), bound(until)),
             ranking=mode,
             min_score=min_score,
             with_text=include_text,
@@ -231,7 +231,7 @@ class Notes(Room):
         """
         from memchat.app.note_questions import NoteQuestions
 
-        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        wanted = Filter(type=type, since=bound(since), until=bound(until))
         asked = NoteQuestions(self._assembly, self._scope)
         return asked.ask(question, mode, limit, wanted, on_progress)
 
