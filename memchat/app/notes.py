@@ -235,9 +235,11 @@ class Notes(Room):
         asked = NoteQuestions(self._assembly, self._scope)
         return asked.ask(question, mode, limit, wanted, on_progress)
 
-    def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
+    def update(
+        self, note_id: int, *, text: str | None = None, title: str | None = None, wait: bool = True
+    ) -> Note:
         """Change text or title of a note; what is not given stays, and an empty title takes the
-        title away. Only chunks whose text changed are embedded anew.
+        title away. Only chunks whose text changed are embedded anew. ``wait`` is that of ``add``.
 
         Raises NotFound outside the scope, InputError for a text without words.
         """
@@ -251,7 +253,7 @@ class Notes(Room):
                 before.external_id,
                 profile=before.profile,
             )
-            kept = self._keep(new, embed=True, instead_of=before)
+            kept = self._keep(new, embed=wait, instead_of=before)
         return kept
 
     def delete(self, note_id: int) -> Changed:

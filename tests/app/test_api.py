@@ -164,7 +164,8 @@ Notes
         parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =
         None) -> NotesFound
-    update(note_id: int, *, text: str | None = None, title: str | None = None) -> Note
+    update(note_id: int, *, text: str | None = None, title: str | None = None, wait: bool =
+        True) -> Note
     watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
         | None = None) -> None
 Inbox

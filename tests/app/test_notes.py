@@ -218,6 +218,15 @@ def test_notes_work_while_memory_is_off(mc) -> None:
     assert ana.delete(note.id).count == 1
 
 
+def test_an_update_that_does_not_wait_leaves_the_vectors_to_a_worker(mc) -> None:
+    ana = mc.user("ana").notes
+    note = notes.add(mc, BUDGET)
+    assert ana.update(note.id, text="The river rose.", wait=False).text == "The river rose."
+    assert ana.report().chunks_without_vector == 1
+    mc.jobs.run()
+    assert ana.report().chunks_without_vector == 0
+
+
 def test_a_note_never_becomes_a_fact(mc, extract_model) -> None:
     notes.add(mc, "I live in Lisbon. My name is Ana.")
     mc.jobs.run()
