@@ -113,6 +113,7 @@ if TYPE_CHECKING:
     from memchat.types import Service as Service
     from memchat.types import ServiceInfo as ServiceInfo
     from memchat.types import Session as Session
+    from memchat.types import SessionQuote as SessionQuote
     from memchat.types import Undone as Undone
     from memchat.types import Usage as Usage
     from memchat.types import UsageTotal as UsageTotal
@@ -156,8 +157,8 @@ _HOMES = {
         "InboxItem Insights Job Learned LongMessage Memory MemoryChanges MemorySwitch Message "
         "NewNote Note NoteCounts NoteHit NotePassage NoteSource NoteUse NotesAdded NotesFound "
         "NotesReport Place PluginInfo Progress Question ReadingPlan Recalled Refusal "
-        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session Undone Usage "
-        "UsageTotal Wanted Why Written"
+        "RefusedRecord ReplyParts RestorePlan Scope Service ServiceInfo Session SessionQuote "
+        "Undone Usage UsageTotal Wanted Why Written"
     ),
 }
 """The public names, by the module that defines them."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import date, datetime
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
@@ -11,13 +13,25 @@ from sqlalchemy import Connection
 from memchat.app.arguments import check_choice
 from memchat.app.room import Room
 from memchat.assembly import Assembly
-from memchat.errors import InputError
+from memchat.errors import InputError, StoreError
 from memchat.store import apps, clients, use_counts
-from memchat.types import CLIENT_MODES, ClientMode, Note, Recalled, Scope, Written, one_line
+from memchat.types import (
+    CLIENT_MODES,
+    ClientMode,
+    Note,
+    Progress,
+    Recalled,
+    Scope,
+    SessionQuote,
+    Written,
+    one_line,
+)
 
 if TYPE_CHECKING:
     from memchat.app.notes import Notes
     from memchat.memory.facts.client_facts import ClientFacts
+
+log = logging.getLogger(__name__)
 
 NAME_LIMIT = 60
 
@@ -54,11 +68,16 @@ class ClientAccess(Room):
         *,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        quote: SessionQuote | None = None,
     ) -> Written:
-        """Remember a fact, as the mode allows. Raises InputError for what cannot be kept,
-        SecretError for what looks like a secret."""
+        """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
+        of this scope, the checks that conversations go through decide instead of the mode.
+
+        Raises InputError for what cannot be kept, SecretError for what looks like a secret,
+        NotFound for a quote of a conversation outside the scope.
+        """
         with self._database.write() as tx:
-            done = self._facts(tx).remember(type, key, value, expires_at, starts_at)
+            done = self._facts(tx).remember(type, key, value, expires_at, starts_at, quote)
         self._catch_up()
         return done
 
@@ -92,33 +111,64 @@ class ClientAccess(Room):
             self._require_memory(tx)
 
     def count_recall(self, found: Recalled) -> None:
-        """Count a search and the memories that it gave to the program."""
+        """Count a search and the memories that it gave to the program, as ``called`` counts."""
         ids = [hit.id for hit in found.hits if hit.kind == "memory"]
-        with self._database.write() as tx:
-            self._called(tx)
-            use_counts.add(tx, matched=ids, read=ids)
+        self._count(lambda tx: use_counts.add(tx, matched=ids, read=ids))
 
     def called(self) -> None:
-        """Count a call that only reads."""
-        with self._database.write() as tx:
-            self._called(tx)
+        """Count a call that only reads. It waits for no writer and for no disk: where another
+        process is writing just then, the call is not counted."""
+        self._count(lambda _: None)
 
     def index_memo(
-        self, memo_id: str, transcript: str, created_at: datetime, title: str | None = None
+        self,
+        memo_id: str,
+        transcript: str,
+        created_at: datetime,
+        title: str | None = None,
+        *,
+        on_progress: Callable[[Progress], None] | None = None,
     ) -> Note | None:
         """Keep a note under the program's own id; the same id again replaces it. None for a text
-        without words. Raises InputError for what cannot be kept."""
+        without words. ``on_progress`` counts the parts that have a vector; where it raises, the
+        note is kept and a worker makes the rest. Raises InputError for what cannot be kept."""
         with self._database.write() as tx:
             client_id = self._called(tx)
         external_id = f"{self.name}/{one_line(memo_id, 'memoId', 200)}"
         note = self._notes.add(
-            transcript, title=title, external_id=external_id, created_at=created_at
+            transcript, title=title, external_id=external_id, created_at=created_at, wait=False
         )
-        if note is not None:
-            with self._database.write() as tx:
-                if not clients.owns_note(tx, client_id, note.id):
-                    clients.record_write(tx, client_id, "note", note.id, self._clock())
-        return note
+        if note is None:
+            return None
+        with self._database.write() as tx:
+            if not clients.owns_note(tx, client_id, note.id):
+                clients.record_write(tx, client_id, "note", note.id, self._clock())
+        self._make_vectors(note, on_progress)
+        return self._notes.get(note.id)
+
+    def _count(self, more: Callable[[Connection], None]) -> None:
+        try:
+            with self._database.write_if_free() as tx:
+                self._called(tx)
+                more(tx)
+        except StoreError as error:
+            log.debug("a call of a program was not counted: %s", error)
+
+    def _make_vectors(self, note: Note, on_progress: Callable[[Progress], None] | None) -> None:
+        began = monotonic()
+
+        def report(made: int) -> None:
+            if on_progress is not None:
+                done = min(made, note.chunks)  # a chunk may be cut anew for the model
+                on_progress(Progress(done, note.chunks, monotonic() - began))
+
+        report(0)
+        self._assembly.parts().worker.run(
+            user=self._scope.user,
+            kinds=("note",),
+            target_id=note.id,
+            on_progress=lambda result: report(result.embedded),
+        )
 
     def memo_id(self, external_id: object) -> str:
         """The id of a note as this program gave it; of another's note the id in the store."""
@@ -130,7 +180,8 @@ class ClientAccess(Room):
         self._require_memory(tx)
         self._called(tx)
         ctx = self._context(tx, ensure=True)
-        return ClientFacts(ctx, self._settings, self.name, self.mode, self._assembly.embeds())
+        prompts, embeds = self._assembly.prompts, self._assembly.embeds()
+        return ClientFacts(ctx, self._settings, prompts, self.name, self.mode, embeds)
 
     def _require_memory(self, tx: Connection) -> None:
         switch = apps.memory_switch(tx, self._scope)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import datetime
@@ -20,6 +21,7 @@ from memchat.notes.files.document import Document, short_title
 from memchat.notes.index import has_words
 from memchat.store import note_files, notes, usage
 from memchat.types import Note, Progress, Scope, clean_text
+from memchat.types.note import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from memchat.app.notes import Notes
@@ -115,7 +117,7 @@ class NoteFiles(Room):
         note = self._stored(found, note_files.TYPE, key_of(path), written_at)
         self._keep(note, written_at)
         # Thousands of them are held at once, and texts may be large.
-        return replace(note, created_at=written_at, text="")
+        return replace(note, created_at=written_at, missing=False, text="")
 
     def _read(self, name: str, data: bytes) -> Document:
         read = self._transcribed if formats.is_audio(name) else formats.read
@@ -123,6 +125,8 @@ class NoteFiles(Room):
         written_at = found.written_at
         if written_at is not None and written_at.tzinfo is None:
             written_at = written_at.replace(tzinfo=self._settings.zone)
+        if written_at is not None and not EARLIEST <= written_at <= LATEST:
+            written_at = None  # some programs write 0001-01-01 for no date
         title = found.title or short_title(Path(name).stem)
         return replace(found, title=title, written_at=written_at)
 
@@ -193,5 +197,7 @@ def _files(paths: Iterable[Path | str], failed: list[FileFailure]) -> list[Path]
         failed.append(FileFailure(path, reason))
 
     for path in map(folder.absolute, given):
-        files.update(dict.fromkeys(folder.files_in(path, fail) if path.is_dir() else [path]))
+        # Unlike Path.is_dir, this raises nothing: what is wrong is told when the file is read.
+        is_folder = os.path.isdir(path)
+        files.update(dict.fromkeys(folder.files_in(path, fail) if is_folder else [path]))
     return list(files)

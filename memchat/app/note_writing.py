@@ -17,7 +17,7 @@ from memchat.assembly import Assembly
 from memchat.errors import InputError, MemChatError
 from memchat.memory.context import Context
 from memchat.types import ExternalId, NewNote, clean_text, one_line
-from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
+from memchat.types.note import EARLIEST, ID_LIMIT, LATEST, PROFILES, TITLE_LIMIT, TYPE_LIMIT
 
 if TYPE_CHECKING:
     from memchat.jobs.embedding_run import EmbeddingResult
@@ -116,13 +116,26 @@ def checked(new: NewNote) -> NewNote:
         title=None if new.title is None else one_line(new.title, "title", TITLE_LIMIT),
         type=one_line(new.type, "type", TYPE_LIMIT),
         external_id=uuid4().hex if new.external_id is None else _external_id(new.external_id),
-        created_at=aware(new.created_at),
+        created_at=_written_at(new.created_at),
     )
 
 
-def aware(at: datetime | None) -> datetime | None:
-    """The time that was given. Raises InputError for one without a zone."""
-    if at is not None and at.utcoffset() is None:
+def bound(at: datetime | None) -> datetime | None:
+    """An end of a period, not beyond the times that notes can have. Raises InputError for a time
+    without a zone."""
+    return None if at is None else min(max(_aware(at), EARLIEST), LATEST)
+
+
+def _written_at(at: datetime | None) -> datetime | None:
+    if at is not None and not EARLIEST <= _aware(at) <= LATEST:
+        raise InputError(
+            f"a note cannot be of {at.date()}; give a day from {EARLIEST.date()} to {LATEST.date()}"
+        )
+    return at
+
+
+def _aware(at: datetime) -> datetime:
+    if at.utcoffset() is None:
         raise InputError(f"the time {at.isoformat()} has no zone; give an aware one")
     return at
 

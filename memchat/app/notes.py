@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice, check_count
 from memchat.app.note_batches import NoteBatches
-from memchat.app.note_writing import NoteWriting, aware
+from memchat.app.note_writing import NoteWriting, bound
 from memchat.app.page import Page, note_cursor, note_place
 from memchat.app.results import Changed, FileChange, FilesAdded
 from memchat.app.room import Room
@@ -158,7 +158,7 @@ class Notes(Room):
         """The notes without their texts, the newest first. ``since`` and ``until`` bound when a
         note was said; both ends count. ``cursor`` is that of the page before."""
         check_count(limit)
-        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        wanted = Filter(type=type, since=bound(since), until=bound(until))
         before = note_place(cursor)
         with self._database.read() as tx:
             found = notes.listed(tx, self._own(tx), wanted, limit=limit + 1, before=before)
@@ -200,7 +200,7 @@ class Notes(Room):
             self._scope,
             recall.question(query),
             limit,
-            wanted=Filter(None, type, pair_id, parent_id, aware(since), aware(until)),
+            wanted=Filter(None, type, pair_id, parent_id, bound(since), bound(until)),
             ranking=mode,
             min_score=min_score,
             with_text=include_text,
@@ -231,13 +231,15 @@ class Notes(Room):
         """
         from memchat.app.note_questions import NoteQuestions
 
-        wanted = Filter(type=type, since=aware(since), until=aware(until))
+        wanted = Filter(type=type, since=bound(since), until=bound(until))
         asked = NoteQuestions(self._assembly, self._scope)
         return asked.ask(question, mode, limit, wanted, on_progress)
 
-    def update(self, note_id: int, *, text: str | None = None, title: str | None = None) -> Note:
+    def update(
+        self, note_id: int, *, text: str | None = None, title: str | None = None, wait: bool = True
+    ) -> Note:
         """Change text or title of a note; what is not given stays, and an empty title takes the
-        title away. Only chunks whose text changed are embedded anew.
+        title away. Only chunks whose text changed are embedded anew. ``wait`` is that of ``add``.
 
         Raises NotFound outside the scope, InputError for a text without words.
         """
@@ -251,7 +253,7 @@ class Notes(Room):
                 before.external_id,
                 profile=before.profile,
             )
-            kept = self._keep(new, embed=True, instead_of=before)
+            kept = self._keep(new, embed=wait, instead_of=before)
         return kept
 
     def delete(self, note_id: int) -> Changed:

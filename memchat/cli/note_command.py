@@ -78,7 +78,8 @@ def _kept(person: Person, conversation: Chat, command: NoteCommand) -> Note:
         )
     if command.text:
         note = person.notes.add(command.text, title=command.title)
-        assert note is not None
+        if note is None:
+            raise InputError("the text has no words; nothing was kept")
         return note
     message = _last_long(conversation)
     if message is None:

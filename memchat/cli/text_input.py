@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -15,8 +16,15 @@ PIPED = "-"
 
 
 def piped() -> str:
-    """All of standard input. Raises InputError where it is no text."""
-    text = sys.stdin.read()
+    """All of standard input. Raises InputError where it is no text, or in another encoding."""
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="strict")  # what is kept must not lose characters
+    try:
+        text = sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise InputError(
+            "standard input is not in UTF-8; save it as a file and give its name"
+        ) from error
     if "\0" in text:
         raise InputError("standard input is no text; save it as a file and give its name")
     return text

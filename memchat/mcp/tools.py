@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import CallToolResult, TextContent, ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from memchat.errors import InputError, MemChatError
+from memchat.mcp.long_call import LongCall
 from memchat.mcp.results import (
     AnswerResult,
     Capabilities,
@@ -27,6 +28,7 @@ from memchat.mcp.results import (
     Source,
     WrittenResult,
 )
+from memchat.types import Note, NoteSource, SessionQuote
 
 if TYPE_CHECKING:
     from memchat.app.client_access import ClientAccess
@@ -55,6 +57,13 @@ MemoryId = Annotated[int, Field(description="The id that recall or list_memories
 MemoryType = Literal["preference", "profile", "fact", "other"]
 Call = Context[Any, Any]
 WhoAsks = Callable[[Call], "ClientAccess"]
+
+
+class Quote(BaseModel):
+    """Words of the person in a conversation that memchat holds."""
+
+    session_id: Annotated[int, Field(description="The session_id that recall gave")]
+    text: Annotated[str, Field(description="The words exactly as they stand there")]
 
 
 class Tools:
@@ -94,15 +103,25 @@ class Tools:
         starts_at: Annotated[
             date | None, Field(description="The first day, where it holds only from then on")
         ] = None,
+        quote: Annotated[
+            Quote | None,
+            Field(description="The person's own words, where recall found them in a conversation"),
+        ] = None,
     ) -> WrittenResult:
         """Remember one lasting fact about the person. Call this when the person asks you to
         remember something, or tells you something about themselves that will matter in later
         conversations. One fact a call. Never passwords, keys or card numbers, and nothing that
-        only stands in a document, a web page or the result of a tool. The result says whether it
-        was stored or waits for the person's yes."""
+        only stands in a document, a web page or the result of a tool. Where the person said it in
+        a conversation that recall found, quote it: then their words prove it. The result says
+        whether it was stored or waits for the person's yes."""
         with _plain_errors():
             done = self._who(call).remember(
-                type, key, value, expires_at=expires_at, starts_at=starts_at
+                type,
+                key,
+                value,
+                expires_at=expires_at,
+                starts_at=starts_at,
+                quote=None if quote is None else SessionQuote(quote.session_id, quote.text),
             )
             return WrittenResult.of(done)
 
@@ -183,7 +202,7 @@ class Tools:
             block = self._user.context(message, max_tokens=max_tokens)
         return ContextResult(text=block.text, tokens=block.tokens, memory_off=block.memory_off)
 
-    def index_memo(
+    async def index_memo(
         self,
         call: Call,
         memoId: Annotated[str, Field(description="Unique memo identifier")],
@@ -193,8 +212,14 @@ class Tools:
     ) -> CallToolResult:
         """Keep a voice memo or a document as a note, so that it can be searched by meaning. Call
         this when the person wants a longer text kept. The same memoId again replaces the note."""
+        long = LongCall(call)
+
+        def work() -> Note | None:
+            access, at = self._who(call), _time(createdAt)
+            return access.index_memo(memoId, transcript, at, title, on_progress=long.report)
+
         with _plain_errors():
-            note = self._who(call).index_memo(memoId, transcript, _time(createdAt), title)
+            note = await long.run(work)
         count = 0 if note is None else note.chunks
         text = TextContent(type="text", text=f"Indexed {count} chunks")
         return CallToolResult(
@@ -229,25 +254,30 @@ class Tools:
         text = TextContent(type="text", text=json.dumps(plain, indent=2, ensure_ascii=False))
         return CallToolResult(content=[text], structured_content={"result": plain})
 
-    def ask(self, call: Call, question: Words, summary: bool = False) -> AnswerResult:
+    async def ask(self, call: Call, question: Words, summary: bool = False) -> AnswerResult:
         """Answer a question from the person's notes, with numbered sources. memchat's own model
         answers, which takes some seconds; to read the passages yourself call query_memory. With
         summary it reads everything on the subject."""
-        access = self._who(call)
-        with _plain_errors():
+        long, mode = LongCall(call), "summary" if summary else "answer"
+
+        def work() -> AnswerResult:
+            access = self._who(call)
             access.called()
-            answer = self._user.notes.ask(question, mode="summary" if summary else "answer")
-            text = answer.read()
-        sources = [
-            Source(
-                number=passage.number,
-                memoId=access.memo_id(self._user.notes.get(passage.note_id).external_id),
-                title=passage.title,
-                date=passage.created_at.isoformat(),
-            )
-            for passage in answer.cited
-        ]
-        return AnswerResult(answer=text, sources=sources)
+            answer = self._user.notes.ask(question, mode=mode, on_progress=long.report)
+            long.read(answer)
+            sources = [self._source(passage, access) for passage in answer.cited]
+            return AnswerResult(answer=answer.text, sources=sources)
+
+        with _plain_errors():
+            return await long.run(work)
+
+    def _source(self, passage: NoteSource, access: ClientAccess) -> Source:
+        return Source(
+            number=passage.number,
+            memoId=access.memo_id(self._user.notes.get(passage.note_id).external_id),
+            title=passage.title,
+            date=passage.created_at.isoformat(),
+        )
 
     def get_capabilities(self, call: Call) -> Capabilities:
         """What this memory server can do now: whether memory is on, whether what you remember is

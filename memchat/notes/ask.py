@@ -52,7 +52,7 @@ class Asking:
         """An answer from these chunks, as far as they fit one call."""
         if relevant.nothing:
             self.days = relevant.days
-            text = f"No note is from {self.named_days()}." if self.days else NOTHING_FOUND
+            text = self._none_of_the_days() if self.days else NOTHING_FOUND
             return self.given(NotesAnswer((), self.free, relevant.degraded), said(text))
         if self.model.stand_in:
             return self.quoted(relevant, notes)
@@ -75,13 +75,13 @@ class Asking:
 
     def given(self, answer: NotesAnswer, pieces: Pieces) -> NotesAnswer:
         """The answer with what it is read from: these pieces, without citations of notes that it
-        was not given, and before them a word about the days asked for where no note is of them."""
+        was not given, and before them a word about the days asked for where all are of others."""
 
         def run() -> Pieces:
             known = {source.number for source in answer.sources}
             try:
                 if self.days is not None and answer.sources and not self.inside:
-                    yield f"No note is from {self.named_days()}. From other days:\n\n"
+                    yield f"{self._none_of_the_days()} From other days:\n\n"
                 blank = True
                 with closing(pieces):
                     for piece in citations.kept(pieces, known):
@@ -142,6 +142,13 @@ class Asking:
         assert self.days is not None
         start, end = self.days.start.isoformat(), self.days.end.isoformat()
         return start if start == end else f"{start} to {end}"
+
+    def _none_of_the_days(self) -> str:
+        """Said where nothing was found in the days that the question names."""
+        assert self.days is not None
+        if self.days.only:
+            return f"No note is from {self.named_days()}."
+        return f"No note from {self.named_days()} speaks of that."
 
     def room(self, prompt: str) -> int:
         """The tokens that passages may take in a call. Raises InputError where the question leaves

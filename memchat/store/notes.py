@@ -78,7 +78,6 @@ def put(
         return raw_sql.insert(tx, "sources", created_at=new.created_at or now, **row), False
     note_id, *before = found[0]
     reworded = before != [new.title, new.text]
-    values["missing"] = 0
     if reworded:
         values["updated_at"] = utc_text(now)
     if new.created_at is not None:

@@ -6,7 +6,15 @@ and the memory holds through that day.
 
 from memchat.types.audit import Audit, Finding, FindingKind
 from memchat.types.backup import Backup, RestorePlan
-from memchat.types.client import CLIENT_MODES, Client, ClientMode, ClientWrite, WriteKind, Written
+from memchat.types.client import (
+    CLIENT_MODES,
+    Client,
+    ClientMode,
+    ClientWrite,
+    SessionQuote,
+    WriteKind,
+    Written,
+)
 from memchat.types.cue_plan import CuePlan
 from memchat.types.event import Event
 from memchat.types.evidence import Evidence

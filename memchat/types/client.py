@@ -45,6 +45,14 @@ class ClientWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionQuote:
+    """Words of the person in one of their conversations that prove a fact."""
+
+    session_id: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Written:
     """What came of a request to remember, change or forget."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 
 PROFILES = ("memo", "document")
 """How a note may be cut into chunks."""
@@ -14,6 +14,8 @@ TYPE_LIMIT = 40
 """Characters."""
 ID_LIMIT = 4_096
 """Characters of an external id: as long as a path can be."""
+EARLIEST, LATEST = datetime(1000, 1, 1, tzinfo=UTC), datetime(8999, 12, 31, tzinfo=UTC)
+"""A note's time is one of these or between, as in exports: every zone has a day for it."""
 ExternalId = int | str
 """The id of a note in the program that it comes from."""
 

@@ -24,9 +24,6 @@ from memchat import disk
 from memchat.errors import StoreError
 from memchat.vectors.selection import EVERYTHING, Selection
 
-# More threads gain nothing on a quiet machine and cost whole time slices on a busy one.
-faiss.omp_set_num_threads(1)
-
 Vectors = NDArray[np.float32]
 _FORMAT = 4
 _FEW = 1_000
@@ -129,6 +126,7 @@ class Shard:
         known = ids if len(ids) > _FEW else [i for i in ids if self._vector(i) is not None]
         if len(self) and known:
             self._index.remove_ids(np.asarray(known, np.int64))
+        _use_one_thread()
         for start in range(0, len(found), _BATCH):  # without a second copy of all
             some = slice(start, start + _BATCH)
             self._index.add_with_ids(
@@ -180,6 +178,7 @@ class Shard:
         asked = query.reshape(1, -1)
         if self.largest is not None:  # the length of the query does not change the order
             asked = _bytes(asked, float(abs(query).max()))
+        _use_one_thread()
         scores, ids = self._index.search(asked, limit, params=parameters)
         pairs = zip(ids[0].tolist(), scores[0].tolist(), strict=True)
         return [(i, score) for i, score in pairs if i >= 0]
@@ -194,6 +193,7 @@ class Shard:
         """The cosine of those of ``ids`` that are in the shard."""
         if not len(self) or not len(ids):
             return {}
+        _use_one_thread()
         try:
             vectors = self._index.reconstruct_batch(np.asarray(ids, np.int64))
         except RuntimeError:  # one of them has no vector
@@ -253,6 +253,12 @@ class Shard:
         except (OSError, ValueError, KeyError, TypeError, RuntimeError) as error:
             raise StoreError(f"{path} cannot be read; it is rebuilt from the rows") from error
         return shard
+
+
+def _use_one_thread() -> None:
+    """Let FAISS use no further threads: they gain nothing on a quiet machine and cost whole time
+    slices on a busy one. OpenMP keeps this for each thread that calls, so it is said each time."""
+    faiss.omp_set_num_threads(1)
 
 
 def _selector(selection: Selection) -> Any:

@@ -25,8 +25,8 @@ MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource 
 NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
-Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User Wanted
-Why Written
+SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User
+Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -79,12 +79,12 @@ ClientAccess
     called() -> None
     count_recall(found: Recalled) -> None
     forget(memory_id: int) -> Written
-    index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None) ->
-        Note | None
+    index_memo(memo_id: str, transcript: str, created_at: datetime, title: str | None = None, *,
+        on_progress: Callable[[Progress], None] | None = None) -> Note | None
     memo_id(external_id: object) -> str
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
-        | None = None) -> Written
+        | None = None, quote: SessionQuote | None = None) -> Written
     require_memory() -> None
     update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
 Clients
@@ -164,7 +164,8 @@ Notes
         parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =
         None) -> NotesFound
-    update(note_id: int, *, text: str | None = None, title: str | None = None) -> Note
+    update(note_id: int, *, text: str | None = None, title: str | None = None, wait: bool =
+        True) -> Note
     watch(folder: Path | str, *, on_change: Callable[[FileChange], None], stop: threading.Event
         | None = None) -> None
 Inbox

@@ -70,8 +70,22 @@ def test_where_no_note_is_of_these_days_the_answer_says_so_and_goes_by_others(st
     memo(store, "The marketing budget may be 30,000.", 60, "First round")
     model.replies.append("In March you said 30,000 [1].")
     answer = ask(store, "What did I say about the marketing budget last week?")
-    assert answer.text.startswith("No note is from 2026-04-20 to 2026-04-26. From other days:\n\n")
+    assert answer.text.startswith(
+        "No note from 2026-04-20 to 2026-04-26 speaks of that. From other days:\n\n"
+    )
     assert [source.title for source in answer.cited] == ["First round"]
+
+
+def test_notes_of_these_days_that_do_not_speak_of_it_are_not_denied(open_store, clock) -> None:
+    settings = open_store().settings.with_(embed_model="none")
+    with MemChat(settings=settings, clock=clock) as offline:
+        memo(offline, "The fern is yellow.", 8)
+        question = "What did I say about the marketing budget last week?"
+        nothing = "No note from 2026-04-20 to 2026-04-26 speaks of that."
+        assert ask(offline, question).text == nothing
+        memo(offline, "The marketing budget may be 30,000.", 60)
+        assert ask(offline, question).text.startswith(f"{nothing} From other days:\n\n")
+        assert "yellow" in ask(offline, "What did I say last week?").text
 
 
 def test_a_question_for_a_time_alone_reads_all_of_that_time_and_nothing_else(store, model) -> None:

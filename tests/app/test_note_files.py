@@ -146,6 +146,31 @@ def test_one_bad_file_never_stops_the_rest_and_is_named_with_the_reason(
     assert not any(word in said for word in ("milk", "good", "bad.txt", "gone"))
 
 
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "~nobody-of-this-name/a.txt", "\udcff"])
+def test_a_name_that_no_file_can_have_does_not_stop_the_rest(
+    ana: User, tmp_path: Path, name: str
+) -> None:
+    good = written(tmp_path / "good.txt", "Buy milk for Zoe.")
+
+    added = ana.notes.add_files([name, good])
+
+    assert [note.title for note in added.added] == ["good"] and len(added.failed) == 1
+
+
+def test_a_date_that_cannot_be_is_no_reason_to_refuse_a_file(ana: User, tmp_path: Path) -> None:
+    no_date = written(tmp_path / "a.md", "---\ndate: 0001-01-01T00:00:00Z\n---\nBuy milk for Zoe.")
+    far = written(tmp_path / "b.txt", "Buy bread for Ben.")
+    try:
+        os.utime(far, (1e12, 1e12))
+    except OSError:
+        pytest.skip("this file system has no dates so late")
+
+    added = ana.notes.add_files([no_date, far])
+
+    assert [note.created_at.year for note in added.added] == [OLD.year, 8999]
+    assert ana.notes.add_files([no_date, far]).failed == ()
+
+
 def test_a_name_that_is_no_utf_8_is_one_note(ana: User, tmp_path: Path) -> None:
     written(Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt")), "Coffee.")
 

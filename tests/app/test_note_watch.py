@@ -79,6 +79,7 @@ def test_the_notes_follow_their_files(ana: User, place: Path, watching: Watching
     (note,) = ana.notes.list()
     assert (note.id, note.external_id) == (apollo.id, str(place / "deep" / "b.md"))
     assert note.missing
+    assert ana.notes.update(note.id, title="Apollo 11").missing  # an edit brings no file back
     assert ana.notes.search("6,000 euros").hits[0].note_id == note.id
     (place / "deep" / "b.md").write_text("# Apollo\n\nIt is back.")
     assert watching.next() == ("changed", "b.md")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -62,6 +63,9 @@ def test_a_text_without_words_makes_no_note_and_writes_nothing(mc, text: str) ->
         {"type": ""},
         {"type": "x" * 41},
         {"created_at": datetime(2026, 5, 1)},
+        {"created_at": datetime.min.replace(tzinfo=ZoneInfo("Asia/Tokyo"))},
+        {"created_at": datetime.max.replace(tzinfo=UTC)},
+        {"created_at": datetime(960, 2, 3, tzinfo=UTC)},
         {"external_id": ""},
         {"external_id": "x" * 5_000},
         {"external_id": 2**70},
@@ -76,6 +80,20 @@ def test_what_cannot_be_kept_is_refused_and_leaves_nothing(mc, bad) -> None:
     with pytest.raises(InputError):
         mc.user("ana").notes.add(BUDGET, **bad)
     assert notes.count(mc, "sources") == 0
+
+
+def test_the_earliest_and_the_latest_day_are_kept_and_sorted_and_found(mc) -> None:
+    days = [datetime(8999, 12, 31, tzinfo=UTC), NOON, datetime(1000, 1, 1, tzinfo=UTC)]
+    for day in days:
+        notes.add(mc, BUDGET, created_at=day)
+    ana = mc.user("ana").notes
+
+    assert [note.created_at for note in ana.list()] == days
+    every = {"since": datetime.min, "until": datetime.max}
+    for zone in (UTC, ZoneInfo("Asia/Tokyo"), ZoneInfo("America/New_York")):
+        period = {name: at.replace(tzinfo=zone) for name, at in every.items()}
+        assert len(ana.list(**period)) == len(ana.search("budget", **period).hits) == 3
+        assert all(note.created_at.astimezone(zone) for note in ana.list())
 
 
 def test_numbers_and_texts_are_different_external_ids(mc) -> None:
@@ -198,6 +216,15 @@ def test_notes_work_while_memory_is_off(mc) -> None:
     assert [h.note_id for h in ana.search("budget").hits] == [note.id]
     ana.update(note.id, title="New")
     assert ana.delete(note.id).count == 1
+
+
+def test_an_update_that_does_not_wait_leaves_the_vectors_to_a_worker(mc) -> None:
+    ana = mc.user("ana").notes
+    note = notes.add(mc, BUDGET)
+    assert ana.update(note.id, text="The river rose.", wait=False).text == "The river rose."
+    assert ana.report().chunks_without_vector == 1
+    mc.jobs.run()
+    assert ana.report().chunks_without_vector == 0
 
 
 def test_a_note_never_becomes_a_fact(mc, extract_model) -> None:

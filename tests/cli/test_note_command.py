@@ -53,6 +53,11 @@ def test_a_text_behind_it_is_kept_and_is_no_message_of_the_chat(talk, home, run:
     assert run("memories", "list", "--json").json == []
 
 
+def test_a_text_without_words_is_no_note_and_the_chat_goes_on(talk, home) -> None:
+    assert "the text has no words" in talk("/note !!!", "/note Buy milk.")
+    assert kept(home) == [(None, "Buy milk.")]
+
+
 def test_without_a_long_message_it_is_said_how_to_give_a_text(talk, home) -> None:
     assert "write the text behind /note" in talk("Hello.", "/note")
     assert kept(home) == []

@@ -73,6 +73,16 @@ def test_what_is_no_text_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, t
     assert run("notes", "list", "--json").json == []
 
 
+def test_standard_input_in_another_encoding_is_refused_and_loses_no_character(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = io.TextIOWrapper(io.BytesIO("Café".encode("latin-1")), encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", given)
+    done = run("notes", "add", "-")
+    assert done.code == 1 and "save it as a file" in done.err
+    assert run("notes", "list", "--json").json == []
+
+
 @pytest.mark.parametrize(
     "args",
     [

@@ -61,8 +61,13 @@ def server(tmp_path_factory) -> Iterator[Running]:
     assert b"Traceback" not in rest
 
 
-def post(server: Running, **headers: str) -> int:
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+
+def send(
+    server: Running, body: dict[str, Any], place: str = "/mcp", **headers: str
+) -> http.client.HTTPResponse:
+    """The answer to a request, read."""
     given = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
@@ -70,8 +75,14 @@ def post(server: Running, **headers: str) -> int:
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
     with closing(http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)) as line:
-        line.request("POST", "/mcp", json.dumps(body), given)
-        return line.getresponse().status
+        line.request("POST", place, json.dumps(body), given)
+        answer = line.getresponse()
+        answer.read()
+        return answer
+
+
+def post(server: Running, **headers: str) -> int:
+    return send(server, LIST, **headers).status
 
 
 def ask(server: Running, token: str, tool: str, **arguments: Any) -> Any:
@@ -90,6 +101,45 @@ def test_without_a_token_that_the_person_made_nothing_is_answered(server) -> Non
     assert post(server, Authorization="") == 401
     assert post(server, Authorization="Bearer wrong") == 401
     assert post(server, Authorization=f"Basic {server.asks}") == 401
+
+
+def test_a_token_counts_in_the_header_alone(server) -> None:
+    for place in (f"/mcp?token={server.asks}", f"/mcp?access_token={server.asks}"):
+        assert send(server, LIST, place, Authorization="").status == 401
+
+
+def test_many_wrong_tokens_lock_nobody_out(server) -> None:
+    wrong = {post(server, Authorization=f"Bearer wrong-{n}") for n in range(100)}
+    assert wrong == {401} and post(server) not in (401, 429)
+
+
+def test_the_older_transport_is_not_offered(server) -> None:
+    assert {send(server, LIST, place).status for place in ("/sse", "/messages/")} == {404}
+
+
+def test_a_request_of_more_than_four_megabytes_is_refused_and_the_next_is_answered(server) -> None:
+    assert send(server, {**LIST, "params": {"more": "x" * 4_200_000}}).status == 413
+    assert post(server) != 413
+
+
+def test_a_session_of_one_token_writes_as_the_token_of_each_request(server) -> None:
+    hello = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "x", "version": "1"},
+    }
+    begun = send(server, {**LIST, "method": "initialize", "params": hello})
+    number = begun.headers["Mcp-Session-Id"]
+    fact = {"type": "fact", "key": "borrowed", "value": "a borrowed session"}
+    asked = {**LIST, "method": "tools/call", "params": {"name": "remember", "arguments": fact}}
+    send(server, asked, Authorization=f"Bearer {server.trusted}", **{"Mcp-Session-Id": number})
+    with MemChat(server.home) as mc:
+        ana = mc.user("ana")
+        calls = {one.name: one.waiting for one in ana.clients.list()}
+        waiting = [item.value for item in ana.inbox.list()]
+        kept = [one.value for one in ana.memories.list()]
+    assert calls.get("Web", 0) == 0 and "a borrowed session" not in waiting
+    assert number and "a borrowed session" in kept
 
 
 def test_a_page_of_another_name_or_origin_is_refused(server) -> None:

@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from mcp.shared.exceptions import MCPError
 
+from tests.support.answers import answer
 from tests.support.mcp import ask, call, text
 
 MEMORY_TOOLS = {
@@ -96,6 +97,16 @@ def test_in_the_mode_ask_the_result_says_that_the_person_decides(mc, ana) -> Non
     result = call(mc, ana, "remember", as_mode="ask", type="fact", key="pet", value="a dog")
     assert result.structured_content["status"] == "waiting" and "inbox" in text(result)
     assert list(ana.memories.list()) == [] and len(ana.inbox.list()) == 1
+
+
+def test_the_persons_own_words_are_quoted_as_recall_gives_them(mc, ana, extract_model) -> None:
+    extract_model.replies.append(answer())
+    ana.add("I live in Porto.", wait=False)
+    (hit,) = call(mc, ana, "recall", query="live in Porto").structured_content["found"]
+    quote = {"session_id": hit["session_id"], "text": "I live in Porto"}
+    fact = {"type": "profile", "key": "home_city", "value": "Porto", "quote": quote}
+    done = call(mc, ana, "remember", as_mode="ask", **fact).structured_content
+    assert (done["status"], done["memory"]["created_by"]) == ("stored", "auto")
 
 
 def test_forget_and_update_through_the_tools(mc, ana) -> None:

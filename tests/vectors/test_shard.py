@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import faiss
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -144,6 +147,21 @@ def test_an_older_snapshot_takes_nothing_from_those_who_are_further(store: Datab
         further = private.shards(index)["memories", own[0]]
         assert index.search(old, own, vector("tea"), 5) == before
         assert private.shards(index)["memories", own[0]] is further
+
+
+def test_faiss_uses_no_further_threads_whichever_thread_searches() -> None:
+    shard = Shard(DIMENSIONS)
+    shard.replace([], [1], vector("tea").reshape(1, -1))
+
+    def search() -> int:
+        assert faiss.omp_get_max_threads() > 1, "a new thread begins with all cores"
+        shard.search(vector("tea"), 1)
+        return faiss.omp_get_max_threads()
+
+    if (os.cpu_count() or 1) == 1:
+        pytest.skip("this machine has one core")
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(search).result() == 1
 
 
 def test_replacing_takes_out_changes_and_adds() -> None:

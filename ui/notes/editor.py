@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import streamlit as st
 
-from memchat.errors import InputError
+from memchat.errors import InputError, NotFound
 from memchat.types import Note
 from ui import components as ui
-from ui.desk import Task
 from ui.notes import place, row, search
 from ui.notes.place import LIST, Place
 
 HEIGHT = 280
 TITLE_LIMIT = 200
 KINDS = ("memo", "document")
-SAVED_SECONDS = 0.5
-"""How long saving is waited for; the vectors of a long text take longer, and are made meanwhile."""
+_EDITED = "edited note"
+"""The note as it was when its form was opened."""
 ERRORS = "note-form"
 """The place of errors about what was written."""
 
@@ -42,13 +41,27 @@ def add_form() -> None:
         st.rerun()
 
 
+def edited(note_id: int) -> Note | None:
+    """The note as it was when it was opened for editing, if that is what this tab edits."""
+    before: Note | None = st.session_state.get(_EDITED)
+    here = before is not None and (before.id, before.app) == (note_id, ui.app_name())
+    return before if here else None
+
+
+def leave() -> None:
+    """Edit no note any more."""
+    st.session_state.pop(_EDITED, None)
+
+
 def edit_form(note: Note) -> None:
     """Title and text of a note, to be changed."""
+    before = edited(note.id) or note
+    st.session_state[_EDITED] = before
     with st.form("note-form", border=False):
-        title, text = _fields(str(note.id), note.title or "", note.text)
+        title, text = _fields(str(note.id), before.title or "", before.text)
         ui.show_problem(ERRORS)
         saved, left = _buttons("Save")
-    if saved and ui.attempt(lambda: _update(note, title, text), at=ERRORS):
+    if saved and ui.attempt(lambda: _update(before, note, title.strip(), text), at=ERRORS):
         search.forget_found()
         place.go(Place(note.id))
     if left:
@@ -80,9 +93,26 @@ def _add(title: str, text: str, kind: str) -> None:
     ui.desk().wake()
 
 
-def _update(note: Note, title: str, text: str) -> None:
-    """Save what was changed. Raises InputError for what cannot be kept."""
+def _update(before: Note, now: Note, title: str, text: str) -> None:
+    """Save what was changed since ``before``, where the note is still so ``now``.
+
+    Raises InputError for what cannot be kept.
+    """
     notes = ui.person().notes
-    task = Task("Saving", 0, lambda progress: notes.update(note.id, text=text, title=title.strip()))
-    if task.wait(SAVED_SECONDS) and task.error is not None:
-        raise InputError(task.error)
+    words = None if text == before.text else text
+    name = None if title == (before.title or "") else title
+    replaced = words is not None and now.text not in (before.text, words)
+    if replaced or (name is not None and now.title not in (before.title, name or None)):
+        st.session_state[_EDITED] = now
+        raise InputError(
+            "this note was changed elsewhere since you opened it; Save again puts your words in "
+            "the place of the new ones, Cancel shows them"
+        )
+    if words is None and name is None:
+        return
+    try:
+        # Its vectors may take long, and are made meanwhile.
+        notes.update(before.id, text=words, title=name, wait=False)
+    except NotFound as error:
+        raise InputError("this note was deleted elsewhere; copy your words to a new one") from error
+    ui.desk().wake()

@@ -10,16 +10,20 @@ from memchat.errors import NotFound
 from memchat.types import Note
 from ui import components as ui
 from ui import embedding_job, old_backups
-from ui.notes import editor, place, row, search, waiting
+from ui.notes import answer, editor, place, row, search, waiting
 from ui.notes.note_text import note_html, window
 from ui.notes.place import LIST, Place
 
 
 def find(note_id: int) -> Note | None:
-    """The note, or None where it is not in this space; then the page says so."""
+    """The note, or None where it is not in this space; then the page says so. One that was deleted
+    while this tab edits it is as it was, so that what was written is not lost."""
     try:
         return ui.person().notes.get(note_id)
     except NotFound:
+        edited = editor.edited(note_id)
+        if edited is not None and place.here().editor == "edit":
+            return edited
         ui.problem(
             f"this note is not in the space “{ui.app_name()}”; it was deleted, or is another's"
         )
@@ -78,6 +82,7 @@ def _delete(note: Note) -> None:
             if ui.attempt(lambda: ui.person().notes.delete(note.id)):
                 old_backups.look()
                 search.forget_found()
+                answer.leave()  # it may quote the note
                 place.go(LIST)
             _ask()
             st.rerun()

@@ -51,7 +51,10 @@
   document.addEventListener("click", event => {
     if (event.target.closest?.(".st-key-save-note")) saving = [...boxes()].map(place);
     else if (event.target.closest?.(".st-key-leave-note")) forget([...boxes()].map(place));
-    else if (event.target.closest?.(".st-key-wipe-yes")) forget([...drafts.keys()]);
+    else if (event.target.closest?.(".st-key-delete-note-yes")) {
+      const note = new URLSearchParams(location.search).get("note");
+      forget(["title", "text"].map(box => `draft-${box}-${note} ${space()}`));
+    } else if (event.target.closest?.(".st-key-wipe-yes")) forget([...drafts.keys()]);
     else saving = []; // another page may be on its way, and the form was not saved
   }, true);
   addEventListener("popstate", () => { saving = []; });

@@ -6,6 +6,8 @@ from functools import partial
 
 import streamlit as st
 
+from memchat.app import Page
+from memchat.types import Note
 from ui import components as ui
 from ui.notes import answer, editor, place, reading, row, search, upload, waiting
 from ui.notes.place import Place
@@ -17,6 +19,8 @@ PAGE = 12
 def page() -> None:
     """One run."""
     here = place.here()
+    if here.editor != "edit":
+        editor.leave()
     note = reading.find(here.note_id) if here.note_id is not None else None
     if note is not None:
         reading.show(note)
@@ -65,13 +69,10 @@ def _list(chosen: Filters) -> None:
     view = (chosen, ui.app_name())
     if state.get("notes view") != view:
         state.update({"notes view": view, "notes pages": [None]})
-    found = ui.person().notes.list(
-        type=chosen.type,
-        since=chosen.since,
-        until=chosen.until,
-        limit=PAGE,
-        cursor=state["notes pages"][-1],
-    )
+    found = _listed(chosen)
+    while not found and len(state["notes pages"]) > 1:
+        _newer()  # the last notes of this page were deleted
+        found = _listed(chosen)
     jobs = waiting.jobs()
     for note in found:
         row.show(note, jobs.get(note.id))
@@ -79,6 +80,16 @@ def _list(chosen: Filters) -> None:
         ui.empty("Nothing fits", "Choose another type or other days.", "notes")
     _pages(found.cursor)
     waiting.watch([note.id for note in found], jobs)
+
+
+def _listed(chosen: Filters) -> Page[Note]:
+    return ui.person().notes.list(
+        type=chosen.type,
+        since=chosen.since,
+        until=chosen.until,
+        limit=PAGE,
+        cursor=st.session_state["notes pages"][-1],
+    )
 
 
 def _pages(following: str | None) -> None:

@@ -2,7 +2,8 @@
 
 No message of the person proves it. Of a program that they trust it is stored, with what the
 program said as its proof, so that it is undone with that; it never replaces what the person
-entered. Of any other, and where it reads as an order, it waits in the inbox.
+entered. Of any other, and where it reads as an order, it waits in the inbox. With a quote of the
+person from a stored conversation, the gate decides whatever the program.
 """
 
 from __future__ import annotations
@@ -13,23 +14,26 @@ from datetime import date, datetime, timedelta
 from memchat.config import Settings
 from memchat.errors import InputError
 from memchat.memory.context import Context
-from memchat.memory.extraction.candidate import Relation
+from memchat.memory.extraction.candidate import Candidate, Quote, Relation
+from memchat.memory.extraction.quoted_proposal import QuotedProposal
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import Fact, inbox_entry, search_text
-from memchat.memory.facts.ingest import Source, ingest, queue_embedding
+from memchat.memory.facts.ingest import Ingested, Source, ingest, queue_embedding
 from memchat.memory.facts.manual import checked_fact, is_secret
 from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
+from memchat.prompts import Prompts
 from memchat.store import clients, inbox, memories, messages, sessions
 from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
-from memchat.types import ClientMode, InboxItem, Memory, WriteKind, Written
+from memchat.types import ClientMode, InboxItem, Memory, SessionQuote, WriteKind, Written
 
 FORGETS_AN_HOUR = 10
 """Memories that a program can put out of use within an hour; further ones stay in use until the
 person decides."""
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact about you"
+_CHANGES_OWN = "it would change what you entered or had forgotten"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class ClientFacts:
 
     ctx: Context
     settings: Settings
+    prompts: Prompts
     name: str
     mode: ClientMode
     embeds: bool
@@ -50,11 +55,13 @@ class ClientFacts:
         value: str,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        quote: SessionQuote | None = None,
     ) -> Written:
         """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
-        SecretError for a secret."""
+        SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
         kind, name, words = checked_fact(memory_type, key, value)
-        return self._take(self._fact(kind, name, words, expires_at, starts_at))
+        fact = self._fact(kind, name, words, expires_at, starts_at)
+        return self._take(fact) if quote is None else self._take_quoted(fact, quote)
 
     def change(self, memory: Memory, value: str, expires_at: date | None) -> Written:
         """Replace the value of a memory. Raises as ``remember``, and where it is not in use."""
@@ -95,7 +102,33 @@ class ClientFacts:
             return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
         if self.mode == "ask":
             return self._ask(fact, f"{self.name} asks to keep it")
-        return self._store(fact)
+        return Written("refused", reason=REFUSED) if self._rejected(fact) else self._store(fact)
+
+    def _take_quoted(self, fact: Fact, quote: SessionQuote) -> Written:
+        if not quote.text.strip():
+            raise InputError("the quote is empty; give the person's own words")
+        item = Candidate(
+            quotes=(Quote(text=quote.text),),
+            type=fact.memory_type,
+            key=fact.key,
+            value=fact.value,
+            many=fact.many,
+            cues=fact.cues,
+        )
+        instructions = "\n".join(self.prompts.text(name) for name in ("chat", "tools"))
+        said = QuotedProposal.read(self.ctx, item, quote.session_id, instructions)
+        said = said.on_days(fact.starts_at, fact.expires_at)
+        if said.outcome == "refuse":
+            return Written("refused", reason=said.reason)
+        if said.outcome == "review":
+            return self._queue(said.inbox_entry())
+        if self._rejected(fact):
+            return Written("refused", reason=REFUSED)
+        source = Source("model", f"quoted by {self.name}", quote.session_id)
+        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
+        if done.changes[0].kind == "review":
+            return self._asked(self._waiting(fact), _CHANGES_OWN, None)
+        return self._stored(done)
 
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
@@ -107,15 +140,18 @@ class ClientFacts:
         done = ingest(
             self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
         )
-        change = done.changes[0]
-        if self.embeds:
-            queue_embedding(self.ctx, done.written)
-        if change.kind == "review":
+        if done.changes[0].kind == "review":
             item = inbox.of_message(self.ctx.tx, message_id)
             if item is not None:
                 inbox.set_reason(self.ctx.tx, item, f"{self.name} asks to keep it")
             messages.remove(self.ctx.tx, [message_id])  # what waits is no word of the person
-            return self._asked(item, "it would change what you entered or had forgotten", None)
+            return self._asked(item, _CHANGES_OWN, None)
+        return self._stored(done)
+
+    def _stored(self, done: Ingested) -> Written:
+        change = done.changes[0]
+        if self.embeds:
+            queue_embedding(self.ctx, done.written)
         if change.memory is None:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)
@@ -126,10 +162,24 @@ class ClientFacts:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
-        status, item = self._add_item(inbox_entry(fact, reason, target))
+        return self._queue(inbox_entry(fact, reason, target))
+
+    def _queue(self, entry: NewInboxItem) -> Written:
+        status, item = self._add_item(entry)
         if status == "rejected":
             return Written("refused", reason=REFUSED)
-        return self._asked(item, reason, None)
+        return self._asked(item, entry.reason, None)
+
+    def _rejected(self, fact: Fact) -> bool:
+        """Whether the person said no to this."""
+        no = {"key": fact.key, "value": fact.value, "status": "rejected"}
+        return inbox.holds(self.ctx.tx, self._own, no)
+
+    def _waiting(self, fact: Fact) -> int | None:
+        """The inbox item that asks for this."""
+        waiting = inbox.listed(self.ctx.tx, self._own, "pending")
+        same = [i.id for i in waiting if (i.key, i.value) == (fact.key, fact.value)]
+        return same[-1] if same else None
 
     def _was_refused(self, memory: Memory, relation: str) -> bool:
         """Whether the person said no when a program asked the same before."""

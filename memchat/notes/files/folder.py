@@ -11,6 +11,7 @@ from pathlib import Path
 
 from memchat.errors import InputError
 from memchat.notes.files import formats
+from memchat.types.note import EARLIEST, LATEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class FileContent:
 
 def absolute(path: Path | str) -> Path:
     """The path from the root, without ``..``; links in it stay."""
-    return Path(os.path.abspath(Path(path).expanduser()))
+    return Path(os.path.abspath(os.path.expanduser(path)))
 
 
 def files_in(folder: Path, on_error: Callable[[Path, str], None]) -> Iterator[Path]:
@@ -53,6 +54,8 @@ def modified_at(path: Path) -> datetime:
         about = path.stat()
     except OSError as error:
         raise _unreadable(error) from error
+    except ValueError as error:
+        raise InputError("no file can have such a name") from error
     return _time(about)
 
 
@@ -72,7 +75,8 @@ def content(path: Path) -> FileContent:
 def _time(about: os.stat_result) -> datetime:
     if not stat.S_ISREG(about.st_mode):
         raise InputError("it is no file")
-    return datetime.fromtimestamp(about.st_mtime, UTC)
+    at = min(max(about.st_mtime, EARLIEST.timestamp()), LATEST.timestamp())
+    return datetime.fromtimestamp(at, UTC)
 
 
 def _unreadable(error: OSError) -> InputError:

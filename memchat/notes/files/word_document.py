@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Iterator
+from typing import Any
 
 import docx
 from docx.document import Document as WordDocument
 from docx.oxml.ns import qn
-from docx.table import Table
+from docx.oxml.xmlchemy import BaseOxmlElement
 from docx.text.paragraph import Paragraph
 
 from memchat.errors import InputError
@@ -22,7 +23,12 @@ MOST_UNPACKED = 300_000_000
 _OLD_WORD = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 """Begins documents of Word before 2007, and encrypted ones."""
 _MARKS = {qn("w:tab"): "\t", qn("w:br"): "\n", qn("w:cr"): "\n", qn("w:noBreakHyphen"): "-"}
-_TEXT = qn("w:t")
+_TEXT, _PARAGRAPH, _TABLE = qn("w:t"), qn("w:p"), qn("w:tbl")
+_AROUND = {qn("w:sdt"), qn("w:sdtContent"), qn("w:customXml")}
+"""Content controls may stand around paragraphs, tables, rows and cells."""
+_COMPATIBILITY = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_LEFT_OUT = {qn("w:pPr"), qn("w:del"), qn("w:moveFrom"), f"{_COMPATIBILITY}Fallback"}
+"""Properties, what was deleted or is moved elsewhere, and the second form of a text box."""
 
 
 def read(data: bytes) -> Document:
@@ -41,8 +47,9 @@ def read(data: bytes) -> Document:
 
 def _blocks(document: WordDocument) -> Iterator[str]:
     items: list[str] = []
-    for block in document.iter_inner_content():
-        text = _table(block) if isinstance(block, Table) else _paragraph(block)
+    for block in _inner(document.element.body, _PARAGRAPH, _TABLE):
+        is_table = block.tag == _TABLE
+        text = _table(block) if is_table else _paragraph(Paragraph(block, document))
         if text.startswith("- "):
             items.append(text)
             continue
@@ -55,13 +62,25 @@ def _blocks(document: WordDocument) -> Iterator[str]:
         yield "\n".join(items)
 
 
-def _table(table: Table) -> str:
-    rows = ([" ".join(cell.text.split()) for cell in row.cells] for row in table.rows)
+def _inner(element: BaseOxmlElement, *tags: str) -> Iterator[Any]:
+    """The elements of these names that are directly in another, or in a content control there."""
+    for inner in element:
+        if inner.tag in tags:
+            yield inner
+        elif inner.tag in _AROUND:
+            yield from _inner(inner, *tags)
+
+
+def _table(table: BaseOxmlElement) -> str:
+    rows = (
+        [" ".join(_text(cell).split()) for cell in _inner(row, qn("w:tc"))]
+        for row in _inner(table, qn("w:tr"))
+    )
     return "\n".join(f"| {' | '.join(cells)} |" for cells in rows if any(cells))
 
 
 def _paragraph(paragraph: Paragraph) -> str:
-    text = _text(paragraph).strip()
+    text = _text(paragraph._p).strip()
     style = (paragraph.style.name if paragraph.style is not None else None) or ""
     name, _, level = style.rpartition(" ")
     if not text:
@@ -73,12 +92,22 @@ def _paragraph(paragraph: Paragraph) -> str:
     return f"- {text}" if style.startswith("List") else text
 
 
-def _text(paragraph: Paragraph) -> str:
-    """The text as it stands: with what was inserted and links, without what was deleted."""
-    return "".join(
-        (node.text or "") if node.tag == _TEXT else _MARKS.get(node.tag, "")
-        for node in paragraph._p.iter()
-    )
+def _text(element: BaseOxmlElement) -> str:
+    """The text as it stands: with what was inserted and links, without what was deleted. Each
+    paragraph of a cell or a text box is a line."""
+    return "".join(_pieces(element))
+
+
+def _pieces(element: BaseOxmlElement) -> Iterator[str]:
+    for node in element:
+        if node.tag == _TEXT:
+            yield node.text or ""
+        elif node.tag in _MARKS:
+            yield _MARKS[node.tag]
+        elif node.tag not in _LEFT_OUT:
+            yield from _pieces(node)
+            if node.tag == _PARAGRAPH:
+                yield "\n"
 
 
 def _first_heading(text: str) -> str | None:

@@ -35,7 +35,8 @@ class UtcTime(TypeDecorator[datetime]):
 @functools.lru_cache(maxsize=16)
 def utc_text(value: datetime) -> str:
     """The stored form of an aware datetime."""
-    return value.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    # No strftime: on Linux it writes the years before 1000 without their zeros.
+    return f"{value.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
 def id_column() -> Column[int]:

@@ -53,6 +53,42 @@ def test_a_word_document_keeps_its_headings_lists_and_tables() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("xml", "words"),
+    [
+        (
+            "<w:p><w:moveFrom><w:r><w:t>Moved.</w:t></w:r></w:moveFrom></w:p>"
+            "<w:p><w:moveTo><w:r><w:t>Moved.</w:t></w:r></w:moveTo></w:p>",
+            "Moved.",
+        ),
+        (
+            '<w:p><w:r><mc:AlternateContent xmlns:mc="http://schemas.openxmlformats.org/'
+            'markup-compatibility/2006"><mc:Choice><w:txbxContent><w:p><w:r><w:t>Box.</w:t></w:r>'
+            "</w:p></w:txbxContent></mc:Choice><mc:Fallback><w:txbxContent><w:p><w:r><w:t>Box."
+            "</w:t></w:r></w:p></w:txbxContent></mc:Fallback></mc:AlternateContent></w:r>"
+            "<w:r><w:t>Below.</w:t></w:r></w:p>",
+            "Box.\nBelow.",
+        ),
+        (
+            "<w:sdt><w:sdtContent><w:p><w:r><w:t>Controlled.</w:t></w:r></w:p></w:sdtContent>"
+            "</w:sdt>",
+            "Controlled.",
+        ),
+        (
+            "<w:tbl><w:tr><w:tc><w:tcPr><w:gridSpan w:val='2'/></w:tcPr><w:p><w:ins><w:r><w:t>Put"
+            "</w:t></w:r></w:ins></w:p><w:p><w:r><w:t>in</w:t></w:r></w:p><w:tbl><w:tr><w:tc><w:p>"
+            "<w:r><w:t>deep</w:t></w:r></w:p></w:tc></w:tr></w:tbl></w:tc></w:tr></w:tbl>",
+            "| Put in deep |",
+        ),
+    ],
+    ids=["moved", "text box", "content control", "table"],
+)
+def test_each_word_of_a_word_document_is_read_once(xml: str, words: str) -> None:
+    document = documents.with_body(documents.word(), xml.encode())
+
+    assert formats.read("a.docx", document).text == words
+
+
 def test_what_cannot_be_read_is_refused_with_the_reason() -> None:
     old_word = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600)
 
