@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.notes.passages import WHOLE, Passages, sources
+from memchat.notes.relevant import Relevant
 from memchat.tokens import estimate_tokens
 from memchat.types import Note, NoteHit
 
@@ -34,6 +35,13 @@ def test_notes_are_numbered_in_the_order_of_their_best_hit() -> None:
     found = sources(hits, {1: note(), 2: note(number=2)})
     assert [(one.number, one.note_id) for one in found] == [(1, 2), (2, 1)]
     assert found[0].chunk_ids == (0, 60)
+
+
+def test_notes_that_were_deleted_since_the_search_are_not_read() -> None:
+    found = Relevant(hits=[hit(0, 50, 1), hit(0, 50, 2)], others=[hit(60, 90, 3)])
+    left = found.of({2: note(number=2)})
+    assert ([one.note_id for one in left.hits], left.others) == ([2], [])
+    assert found.of({}).nothing
 
 
 @given(
