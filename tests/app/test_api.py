@@ -25,8 +25,8 @@ MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource 
 NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
-SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User
-Wanted Why Written
+SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts
+User Wanted Why Written
 """
 VERBS = """
 MemChat
