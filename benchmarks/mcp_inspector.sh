@@ -68,7 +68,7 @@ export MEMCHAT_HOME="$HOME_DIR/http"
 TOKEN=$(memchat mcp token Inspector --mode trust)
 memchat mcp --http --port "$PORT" 2>/dev/null &
 SERVER=$!
-trap 'kill -INT "$SERVER" 2>/dev/null; rm -rf "$HOME_DIR"' EXIT
+trap 'kill "$SERVER" 2>/dev/null; rm -rf "$HOME_DIR"' EXIT
 until curl -s -o "$HOME_DIR/seen" "http://127.0.0.1:$PORT/mcp"; do sleep 1; done
 server() { inspect "http://127.0.0.1:$PORT/mcp" --transport http --header "Authorization: Bearer $TOKEN" "$@"; }
 everything "black tea"
