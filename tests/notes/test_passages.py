@@ -72,6 +72,16 @@ def test_of_a_short_note_all_is_given() -> None:
     assert found.text == text
 
 
+def test_no_part_of_a_long_secret_is_given() -> None:
+    part = "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+    token = f"eyJhbGciOiJIUzI1NiJ9.eyJ{part * 80}.{part * 8}"
+    text = f"{LONG}\n\n{token}\n\n{LONG}"
+    listing = Passages({1: note(text)}, ZONE)
+    for start in range(text.index(token), text.index(token) + len(token) - 300, 300):
+        (source,) = sources([hit(start, start + 300)], {1: note(text)})
+        assert part not in listing.block(source)
+
+
 def test_a_secret_is_hidden_also_where_only_words_before_the_passage_tell_that_it_is_one() -> None:
     text = f"{LONG} The password for the shed is 99tulips. {LONG}"
     at = text.index("99tulips")
