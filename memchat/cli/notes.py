@@ -91,7 +91,8 @@ def list_notes(
         if as_json:
             tables.print_json([note_details.without_text(note) for note in found])
             return
-        jobs, zone = note_details.unfinished(mc, user), mc.settings.zone
+        jobs = note_details.unfinished(mc, user, [note.id for note in found])
+        zone = mc.settings.zone
         tables.print_table(
             note_details.HEADINGS,
             [note_details.row(notes, note, jobs.get(note.id), zone) for note in found],
@@ -110,7 +111,7 @@ def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = Fal
         if as_json:
             tables.print_json(to_json(note))
         else:
-            job = note_details.unfinished(mc, user).get(note_id)
+            job = note_details.unfinished(mc, user, [note_id]).get(note_id)
             shown = note_details.whole(note, job, mc.settings.zone)
             tables.page(shown, shutil.get_terminal_size().lines)
 

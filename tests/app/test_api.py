@@ -219,8 +219,8 @@ Jobs
     dead_holders(*, user: str | None = None) -> Sequence[DeadHolder]
     due(*, user: str) -> bool
     embed(*, remote: bool = False) -> Changed
-    list(*, user: str | None = None, status: str | None = None, limit: int = 100) ->
-        Sequence[Job]
+    list(*, user: str | None = None, status: str | None = None, note_ids: Sequence[int] | None =
+        None, limit: int = 100) -> Sequence[Job]
     retry(*, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed
     run(*, user: str | None = None, kinds: Sequence[str] | None = None, timeout: float | None =
         None) -> JobsDone
