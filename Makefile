@@ -8,13 +8,14 @@
 # make bench-recall  how much of what was said is found again (DATA=DIR)    make bench-answers  and what a model makes of it
 # make bench-speed  how fast, beside other stores (ARGS="--sizes 10k/100")
 # make bench-notes  how fast many memos are indexed, and what a kill -9 costs (ARGS="--memos 2000")
+# make bench-mcp  what the MCP server costs: start, search, memory, many clients (ARGS="--seconds 10")
 # make bench-queue  jobs under kill -9, pace of a backfill
 # make bench-ui  how quick each action of the app is in a real browser
 # make lock    writes the lock files anew from pyproject.toml; with UPGRADE=--upgrade to the newest versions
 
 .DEFAULT_GOAL := demo
 .DELETE_ON_ERROR:
-.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-queue bench-ui lint lock clean
+.PHONY: demo chat ui test bench-beside bench-switch bench-crash bench-cost lifecycle bench-extract bench-learn bench-recall bench-answers bench-speed bench-notes bench-mcp bench-queue bench-ui lint lock clean
 
 PY ?= python3
 BIN := .venv/bin
@@ -81,6 +82,9 @@ bench-speed: $(READY)
 
 bench-notes: $(READY)
 	@$(BIN)/python -m benchmarks.indexing $(ARGS)
+
+bench-mcp: $(READY)
+	@$(BIN)/python -m benchmarks.mcp $(ARGS)
 
 bench-queue: $(READY)
 	@$(BIN)/python -m benchmarks.queue $(ARGS)

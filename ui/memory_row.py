@@ -100,12 +100,13 @@ def _choose(memory_id: int) -> None:
 def _restorable(memory: Memory, search: str) -> None:
     """A memory that is forgotten and not purged yet."""
     with st.container(key=f"row-{memory.id}", horizontal=True, vertical_alignment="top"):
-        words = marked(f"{memory.key.replace('_', ' ')}: {memory.value}", search)
+        name = marked(f"{memory.key.replace('_', ' ')}: {memory.value}", search)
+        words = f":gray[{name}]"
         asked = decisions.asked_to_forget(memory.id)
         if asked is not None:
             about = f"{asked.reason}. It is out of use until you decide in the Inbox."
-            words += f"\n\n:small[{ui.literal(about)}]"
-        st.markdown(f":gray[{words}]", width="stretch")
+            words += f"\n\n:small[:gray[{ui.literal(about)}]]"
+        st.markdown(words, width="stretch")
         st.button(
             "Restore",
             key=f"restore-{memory.id}",

@@ -96,7 +96,7 @@ def _line(line: Given, session_id: int, n: int) -> None:
             _actions(line, session_id, n)
         elif hit.kind == "note" and st.button("Open the note", key=f"open-{n}", type="tertiary"):
             _close()
-            place.lead_to_words(hit.id, hit.text)
+            place.lead_to_passage(hit.id, hit.text)
 
 
 def _also(why: Why) -> None:

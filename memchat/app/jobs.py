@@ -38,14 +38,23 @@ class Jobs:
         self._clock = assembly.clock
 
     def list(
-        self, *, user: str | None = None, status: str | None = None, limit: int = 100
+        self,
+        *,
+        user: str | None = None,
+        status: str | None = None,
+        note_ids: Sequence[int] | None = None,
+        limit: int = 100,
     ) -> Sequence[Job]:
-        """The jobs, the latest first. ``status`` is pending, running, completed or failed."""
+        """The jobs, the latest first. ``status`` is pending, running, completed or failed;
+        ``note_ids`` limits them to those of these notes."""
         if status is not None and status not in job_lists.STATUSES:
             raise InputError(f"{status!r} is no status; use {', '.join(job_lists.STATUSES)}")
         check_count(limit)
         with self._database.read() as tx:
-            return job_lists.listed(tx, user=user, status=status, now=self._clock(), limit=limit)
+            now = self._clock()
+            return job_lists.listed(
+                tx, user=user, status=status, note_ids=note_ids, now=now, limit=limit
+            )
 
     def count(self, *, user: str | None = None) -> Mapping[str, int]:
         """How many jobs there are of each status."""

@@ -49,6 +49,7 @@ class NoteQuestions(Room):
         finder = Finder(recall, self._scope, recall.question(text), wanted, now, zone)
         relevant = finder.all() if mode == "summary" else finder.best(limit)
         found = self._notes(relevant)
+        relevant = relevant.of(found)
         passages = Passages(found, zone)
         local = now.astimezone(zone)
         asking = Asking(text, assembly.chat_model(), assembly.prompts, passages, local, self._keep)

@@ -33,17 +33,18 @@ class NoteWatch(NoteFiles):
 
     def _follow(self, changes: Changes) -> Iterator[FileChange]:
         for path in changes.gone:
-            if (note_id := self._note_id(path)) is not None:
+            note = self._known(path)
+            if note is not None and not note.missing:
                 with self._database.write() as tx:
-                    notes.mark_missing(tx, [note_id], True)
-                yield FileChange(path, "missing", replace(self._room.get(note_id), text=""))
+                    notes.mark_missing(tx, [note.id], True)
+                yield FileChange(path, "missing", replace(note, missing=True, text=""))
         for before, path in changes.moved:
             yield from self._move(before, path)
         for path in changes.changed:
             yield from self._read_again(path)
 
     def _read_again(self, path: Path) -> Iterator[FileChange]:
-        known = self._note_id(path) is not None
+        known = self._known(path) is not None
         try:
             note = self.add_file(path)
         except UNREADABLE as error:
@@ -54,21 +55,16 @@ class NoteWatch(NoteFiles):
 
     def _move(self, before: Path, path: Path) -> Iterator[FileChange]:
         """Have the note of a file follow it to another path."""
-        note_id, other = self._note_id(before), self._note_id(path)
-        if note_id is None or other is not None:
+        note = self._known(before)
+        if note is None or self._known(path) is not None:
             # It could not be read before, or takes the place of another: its note is a new one.
             yield from self._follow(Changes(changed=(path,), gone=(before,)))
             return
         with self._database.write() as tx:
-            note_files.move(tx, note_id, key_of(path))
-        note = self._room.get(note_id)
+            note_files.move(tx, note.id, key_of(path))
         if note.title == short_title(before.stem):
-            note = self._room.update(note_id, title=short_title(path.stem))
-        yield FileChange(path, "moved", replace(note, text=""))
-
-    def _note_id(self, path: Path) -> int | None:
-        note = self._known(path)
-        return None if note is None else note.id
+            note = self._room.update(note.id, title=short_title(path.stem))
+        yield FileChange(path, "moved", replace(note, external_id=key_of(path), text=""))
 
     def _notes_below(self, path: Path) -> dict[str, int]:
         with self._database.read() as tx:

@@ -12,7 +12,7 @@ from memchat.app.page import Page, session_cursor, session_place
 from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.language.secrets import mask
-from memchat.store import apps, copies, jobs, messages, muted, prompts, receipts, sessions
+from memchat.store import apps, copies, jobs, messages, muted, notes, prompts, receipts, sessions
 from memchat.types import (
     Change,
     Hit,
@@ -26,6 +26,7 @@ from memchat.types import (
     Why,
     one_line,
 )
+from memchat.types import note as note_types
 
 TITLE_LIMIT = 80
 NOTE_TITLE = 60
@@ -165,22 +166,30 @@ class Sessions(Room):
 
         The message stays in its conversation, but from now on it is found as the note alone, and
         nothing is learned from it; what was learned before stays. Without ``title`` the note is
-        named by the message's first words. Keeping it again replaces the note. Raises NotFound
-        outside the scope, InputError for a bad title.
+        named by the message's first words. A message that is kept already leaves its note as it
+        is, and gives it the ``title`` if there is one. Raises NotFound outside the scope,
+        InputError for a bad title.
         """
         from memchat.app.notes import Notes
 
         with self._database.read() as tx:
             message = self._found_message(tx, message_id)
-        first_id = message.copied_from or message.id
-        note = Notes(self._assembly, self._scope).add(
-            message.content,
-            title=title or _first_words(message.content),
-            type="paste",
-            external_id=f"message {first_id}",
-            created_at=message.created_at,
-            profile="document",
-        )
+            first_id, own = message.copied_from or message.id, self._ids(tx).own
+            assert own is not None  # the message is there
+            external_id = f"message {first_id}"
+            note = notes.by_external_id(tx, own, "paste", external_id)
+        room = Notes(self._assembly, self._scope)
+        if note is None:
+            note = room.add(
+                message.content,
+                title=title or _first_words(message.content),
+                type="paste",
+                external_id=external_id,
+                created_at=message.created_at,
+                profile="document",
+            )
+        elif title:
+            note = room.update(note.id, title=one_line(title, "title", note_types.TITLE_LIMIT))
         assert note is not None  # no message is blank
         with self._database.write() as tx:
             messages.exclude(tx, [first_id, message.id])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from memchat.cli import tables
@@ -22,8 +22,6 @@ HEADINGS = ("id", "date", "type", "title", "state")
 UNTITLED = "Untitled"
 OPENING = 60
 """Characters of its text that stand for the title of a note that has none."""
-JOBS = 1_000
-"""Jobs of one state that are looked through."""
 EXCERPT = 320
 """Characters of a passage that a terminal shows: four lines."""
 _LEAST = 3
@@ -32,13 +30,12 @@ _MADE_UP = re.compile(r"[0-9a-f]{32}")
 """An external id that memchat gave itself, as there was none."""
 
 
-def unfinished(mc: MemChat, user: str) -> Mapping[int, Job]:
-    """The job of each note whose vectors are still to be made, or could not be made."""
+def unfinished(mc: MemChat, user: str, note_ids: Sequence[int]) -> Mapping[int, Job]:
+    """The job of each of these notes whose vectors are still to be made, or could not be made."""
     return {
         job.target_id: job
         for status in ("failed", "running", "pending")
-        for job in mc.jobs.list(user=user, status=status, limit=JOBS)
-        if job.kind == "note"
+        for job in mc.jobs.list(user=user, status=status, note_ids=note_ids, limit=len(note_ids))
     }
 
 

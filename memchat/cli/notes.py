@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import date, datetime, time
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypedDict
 
 import typer
 
@@ -31,6 +31,14 @@ if TYPE_CHECKING:
 
 MANY_CALLS = 5
 """Calls of a model beyond which a person is asked before an answer is made."""
+
+
+class _Period(TypedDict):
+    """The ends of a period, as the verbs on notes take them."""
+
+    since: datetime | None
+    until: datetime | None
+
 
 app = group("Keep memos and documents, search them, and ask them questions.")
 
@@ -83,7 +91,8 @@ def list_notes(
         if as_json:
             tables.print_json([note_details.without_text(note) for note in found])
             return
-        jobs, zone = note_details.unfinished(mc, user), mc.settings.zone
+        jobs = note_details.unfinished(mc, user, [note.id for note in found])
+        zone = mc.settings.zone
         tables.print_table(
             note_details.HEADINGS,
             [note_details.row(notes, note, jobs.get(note.id), zone) for note in found],
@@ -102,7 +111,7 @@ def show_note(note_id: Id, user: User, app: App = "default", as_json: Json = Fal
         if as_json:
             tables.print_json(to_json(note))
         else:
-            job = note_details.unfinished(mc, user).get(note_id)
+            job = note_details.unfinished(mc, user, [note_id]).get(note_id)
             shown = note_details.whole(note, job, mc.settings.zone)
             tables.page(shown, shutil.get_terminal_size().lines)
 
@@ -132,8 +141,7 @@ def search(
             query,
             limit=limit,
             type=note_type,
-            since=_begin(since, zone),
-            until=_end(until, zone),
+            **_period(since, until, zone),
             include_text=True,
         )
         if found.degraded:
@@ -176,8 +184,7 @@ def ask(
             question,
             mode="summary" if summary else "answer",
             type=note_type,
-            since=_begin(since, zone),
-            until=_end(until, zone),
+            **_period(since, until, zone),
             on_progress=line.update,
         )
         for told in (answer.degraded, *mc.address_notices()):
@@ -288,12 +295,14 @@ def report(
             note_details.print_report(found)
 
 
-def _begin(day: date | None, zone: ZoneInfo) -> datetime | None:
-    return None if day is None else datetime.combine(day, time.min, zone)
-
-
-def _end(day: date | None, zone: ZoneInfo) -> datetime | None:
-    return None if day is None else datetime.combine(day, time.max, zone)
+def _period(since: date | None, until: date | None, zone: ZoneInfo) -> _Period:
+    """The moments between these days, both included."""
+    if since is not None and until is not None and since > until:
+        raise typer.BadParameter("the day of --since is after that of --until")
+    return {
+        "since": None if since is None else datetime.combine(since, time.min, zone),
+        "until": None if until is None else datetime.combine(until, time.max, zone),
+    }
 
 
 def _stream(answer: NotesAnswer, line: ProgressLine) -> None:

@@ -30,7 +30,7 @@ PERSONAL = frozenset({"e-mail", "phone"})
 
 
 _WINDOW = 32_000
-_MARGIN = 4_000
+MARGIN = 4_000
 """Characters: a long text is searched in windows, each with this much before and after it, so that
 it takes little memory. The longest secrets, key files, are shorter than the margin."""
 _ASKED = 80
@@ -168,8 +168,8 @@ def find_in_document(text: str) -> list[Secret]:
     """The same for a text of any length, which is not cached."""
     found: list[Secret] = []
     for start in range(0, len(text), _WINDOW):
-        at = max(0, start - _MARGIN)
-        piece = text[at : start + _WINDOW + _MARGIN]
+        at = max(0, start - MARGIN)
+        piece = text[at : start + _WINDOW + MARGIN]
         for one in _search(piece, fold.__wrapped__(piece)):
             found.append(Secret(one.kind, one.start + at, one.end + at))
     return _apart(found)

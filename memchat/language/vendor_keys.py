@@ -19,7 +19,7 @@ _ALPHABETS = {
     "base64": r"[A-Za-z0-9+/=%_-]",
     "any": r"[^\s\"',]",
 }
-_LONGEST = 2_000
+_LONGEST = 3_500
 """The most characters of a part that is followed by another. The last part ends where its alphabet
 does."""
 _LONG_ENOUGH = re.compile(r"\S{11}")

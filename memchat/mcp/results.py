@@ -176,7 +176,7 @@ def _said(done: Written) -> str:
     return {
         "stored": f"Remembered {named}.",
         "known": f"That was known already: {named}.",
-        "waiting": f"Not stored yet: {done.reason}. It waits in the person's inbox in memchat.",
+        "waiting": f"Not done yet: {done.reason}. It waits in the person's inbox in memchat.",
         "hidden": f"{named} is out of use: {done.reason}.",
-        "refused": f"Not stored: {done.reason}.",
+        "refused": f"Not done: {done.reason}.",
     }[done.status]

@@ -89,7 +89,8 @@ class Tools:
         changes = (self.update_memory, self.forget)
         for hints, tools in ((_READS, reads), (_ADDS, adds), (_CHANGES, changes)):
             for tool in tools:
-                server.add_tool(tool, annotations=hints)
+                said = " ".join((tool.__doc__ or "").split())
+                server.add_tool(tool, description=said, annotations=hints)
 
     def remember(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from zoneinfo import ZoneInfo
 
-from memchat.language.secrets import find_secrets
+from memchat.language.secrets import MARGIN, find_secrets
 from memchat.memory.recall import render
 from memchat.notes.chunking import chunks as cut
 from memchat.notes.profile import SMALLEST, Profile
@@ -18,8 +18,6 @@ WHOLE = 2_000
 about."""
 _GAP = 4
 """The most characters between two chunks that are neighbours: white space."""
-_NEARBY = 400
-"""Characters around a passage that may tell that something in it is a secret."""
 
 
 def sources(
@@ -111,10 +109,10 @@ class Passages:
 
 def _masked(text: str, start: int, end: int) -> str:
     """A part of a text with each secret replaced by its kind. The text around it is read as well:
-    it may tell that something is a secret."""
-    before = max(start - _NEARBY, 0)
+    it may tell that something is a secret, or have the beginning of a long one."""
+    before = max(start - MARGIN, 0)
     out, at = [], start
-    for secret in find_secrets(text[before : end + _NEARBY]):
+    for secret in find_secrets(text[before : end + MARGIN]):
         first, last = before + secret.start, before + secret.end
         if last > start and first < end:
             out.append(f"{text[at : max(first, at)]}[{secret.kind}]")

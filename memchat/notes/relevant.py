@@ -9,7 +9,7 @@ first. They are never the only ones, as the days may be those of the thing and n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
@@ -47,6 +47,14 @@ class Relevant:
     def nothing(self) -> bool:
         """Whether no note speaks of what is asked."""
         return not self.hits and not self.others
+
+    def of(self, note_ids: Container[int]) -> Relevant:
+        """What is of these notes: others were deleted since they were found."""
+        return replace(
+            self,
+            hits=[hit for hit in self.hits if hit.note_id in note_ids],
+            others=[hit for hit in self.others if hit.note_id in note_ids],
+        )
 
 
 @dataclass

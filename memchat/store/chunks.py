@@ -147,15 +147,6 @@ def record_change(tx: Connection, app_id: int, note_id: int) -> None:
     index_changes.record(tx, app_id, "chunks", [row[0] for row in rows])
 
 
-def of_notes(tx: Connection, note_ids: Iterable[int]) -> dict[int, list[tuple[int, str]]]:
-    """The ids and hashes of the chunks of these notes."""
-    sql = f"SELECT source_id, id, hash FROM chunks WHERE source_id {_IN} ORDER BY id"
-    found: dict[int, list[tuple[int, str]]] = {}
-    for note_id, chunk_id, hashed in raw_sql.rows(tx, sql, raw_sql.json_list(note_ids)):
-        found.setdefault(note_id, []).append((chunk_id, hashed))
-    return found
-
-
 def set_counts(tx: Connection, note_id: int, counts: Mapping[str, Sequence[int]]) -> None:
     """Store how often chunks of a note were found and read, by hash; unknown hashes are left
     out."""

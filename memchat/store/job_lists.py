@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, case, func, select
+from sqlalchemy import Connection, Row, Select, and_, case, func, select
 
 from memchat.store.jobs import UNFINISHED, is_free, unfinished
 from memchat.store.records import from_row
@@ -19,12 +20,21 @@ STATUSES = ("pending", "running", "completed", "failed")
 
 
 def listed(
-    tx: Connection, *, user: str | None, status: str | None, now: datetime, limit: int
+    tx: Connection,
+    *,
+    user: str | None,
+    status: str | None,
+    note_ids: Sequence[int] | None = None,
+    now: datetime,
+    limit: int,
 ) -> list[Job]:
-    """The jobs of a user, or of all, with a status, or with any; the newest first."""
+    """The jobs of a user, or of all, with a status, or with any, and of these notes where they are
+    named; the newest first."""
     query = select(jobs, apps.c.user, apps.c.name.label("app")).join(apps, apps.c.id == _j.app_id)
     if user is not None:
         query = query.where(apps.c.user == user)
+    if note_ids is not None:
+        query = query.where(_j.kind == "note", _j.source_id.in_(_values(note_ids)))
     conditions = {
         "pending": and_(unfinished, is_free(now)),
         "running": and_(unfinished, _j.lease_until >= now),
@@ -34,6 +44,11 @@ def listed(
     if status is not None:
         query = query.where(conditions[status])
     return [_job(row, now) for row in tx.execute(query.order_by(_j.id.desc()).limit(limit))]
+
+
+def _values(ids: Sequence[int]) -> Select[tuple[int]]:
+    """Ids as one parameter, however many they are."""
+    return select(func.json_each(json.dumps([*ids])).table_valued("value").c.value)
 
 
 def counted(tx: Connection, *, user: str | None, now: datetime) -> dict[str, int]:

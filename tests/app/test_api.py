@@ -25,8 +25,8 @@ MigrationResult NewNote NotFound Note NoteCounts NoteHit NotePassage NoteSource 
 NotesAdded NotesAnswer NotesFound NotesReport Page Place PluginInfo Progress PromptContext
 ProviderError Question ReadingPlan Recalled Refusal RefusedRecord Reply ReplyParts RestorePlan
 SchemaError Scope ScopeError SecretError Service ServiceError ServiceInfo Services Session
-SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts User
-Wanted Why Written
+SessionQuote Sessions Settings StoreError StoreFull ToolCall Undone Usage UsageTotal UseCounts
+User Wanted Why Written
 """
 VERBS = """
 MemChat
@@ -219,8 +219,8 @@ Jobs
     dead_holders(*, user: str | None = None) -> Sequence[DeadHolder]
     due(*, user: str) -> bool
     embed(*, remote: bool = False) -> Changed
-    list(*, user: str | None = None, status: str | None = None, limit: int = 100) ->
-        Sequence[Job]
+    list(*, user: str | None = None, status: str | None = None, note_ids: Sequence[int] | None =
+        None, limit: int = 100) -> Sequence[Job]
     retry(*, user: str, job_id: int | None = None, failed_only: bool = False) -> Changed
     run(*, user: str | None = None, kinds: Sequence[str] | None = None, timeout: float | None =
         None) -> JobsDone

@@ -126,7 +126,12 @@ def test_what_happened_while_nobody_watched_is_caught_up(ana: User, place: Path)
     watching = Watching(ana, place)
 
     assert [watching.next(), watching.next()] == [("missing", "a.txt"), ("changed", "b.txt")]
-    assert watching.end() == 0
+    assert watching.last.note is not None and watching.end() == 0
+
+    (place / "d.txt").write_text("Not what is known to be missing, but this is news.")
+    again = Watching(ana, place)
+    assert again.next() == ("added", "d.txt")
+    assert again.end() == 0
 
 
 def test_a_file_that_is_renamed_gives_its_note_its_name(

@@ -86,3 +86,10 @@ def test_a_tool_of_another_server_is_called(run, home) -> None:
     assert (done.code, done.out) == (0, "green tea\n")
     assert run("mcp", "call", "faulty", "echo", "--args", "[]").code == 1
     assert run("mcp", "call", "nobody").code == 1
+
+
+def test_a_token_file_that_others_may_read_keeps_the_server_from_starting(run, home) -> None:
+    run("mcp", "token", "Web app")
+    (home / client_tokens.FILE).chmod(0o644)
+    done = run("mcp", "--http", "--port", "8799")
+    assert done.code == 1 and "may be read" in done.err and "Traceback" not in done.err

@@ -92,6 +92,7 @@ def test_standard_input_in_another_encoding_is_refused_and_loses_no_character(
         ("add", "--text", "Trip", "--date", "yesterday"),
         ("add", "--text", "Trip", "--date", "2026-11-17T21:30+01:00"),
         ("search", "x", "--since", "2026-13-01"),
+        ("search", "x", "--since", "2026-11-20", "--until", "2026-11-10"),
         ("list", "--limit", "0"),
         ("edit", "1"),
         ("show", "one"),

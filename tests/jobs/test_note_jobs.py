@@ -182,6 +182,18 @@ def test_a_model_that_cannot_be_used_costs_no_note_and_the_job_tells_why(open_st
     assert job.target_id == note.id and "services migrate" in (job.error_message or "")
 
 
+def test_the_jobs_of_some_notes_are_listed_however_many_others_wait(mc) -> None:
+    old, *_, new = (
+        mc.user("ana").notes.add_many([NewNote(words(n + 1)) for n in range(4)], wait=False).ids
+    )
+    listed = mc.jobs.list(user="ana", status="pending", note_ids=[old], limit=1)
+    assert [job.target_id for job in listed] == [old]
+    both = mc.jobs.list(note_ids=[old, new])
+    assert [job.target_id for job in both] == [new, old]
+    assert mc.jobs.list(note_ids=[]) == []
+    assert len(mc.jobs.list(note_ids=range(100_000))) == 4
+
+
 def test_a_tokenizer_that_cannot_be_read_fails_the_job_and_not_the_worker(open_store) -> None:
     class Damaged(Reads):
         def count_tokens(self, text: str) -> int:

@@ -9,7 +9,7 @@ SENTENCE = "The parcel went to the shelf in the hall, and nobody was at home. "
 
 
 def test_a_long_text_gives_what_it_gives_in_one_piece_wherever_a_window_ends() -> None:
-    window, margin = secrets._WINDOW, secrets._MARGIN
+    window, margin = secrets._WINDOW, secrets.MARGIN
     text = SENTENCE * (3 * window // len(SENTENCE))
     for at in (10, window - 20, window + margin - 20, 2 * window - margin - 5, 2 * window - 20):
         text = f"{text[:at]} my key {KEY} there, {text[at:]}"

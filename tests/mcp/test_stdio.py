@@ -40,6 +40,8 @@ class Raw:
     """The process, spoken to line by line, as a client of any kind would."""
 
     def __init__(self, home: Path, *more: str) -> None:
+        self.home = home
+        self.hello: dict[str, Any] = {}
         start = command(home, *more)
         self.process = subprocess.Popen(
             [start.command, *start.args],
@@ -69,16 +71,25 @@ class Raw:
     def tool(self, number: int, name: str, **arguments: Any) -> dict[str, Any]:
         return self.ask(number, "tools/call", {"name": name, "arguments": arguments})
 
-    def begin(self) -> dict[str, Any]:
+    def begin(self) -> None:
         self.send(HELLO)
-        said = self.answer(1)
+        self.hello = self.answer(1)
         self.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-        return said
 
 
 @pytest.fixture
 def raw(home):
     server = Raw(home)
+    yield server
+    server.process.kill()
+    server.process.communicate()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """A server for several tests, that has been greeted; its store is in ``home``."""
+    server = Raw(empty_store.place(tmp_path_factory.mktemp("shared") / "store"))
+    server.begin()
     yield server
     server.process.kill()
     server.process.communicate()
@@ -97,22 +108,21 @@ def test_the_sdks_client_remembers_and_recalls_in_a_process_of_its_own(home) -> 
     assert "drinks: green tea" in text(found)
 
 
-def test_a_client_of_the_older_protocol_is_told_name_and_tools(raw) -> None:
-    said = raw.begin()["result"]
+def test_a_client_of_the_older_protocol_is_told_name_and_tools(shared) -> None:
+    said = shared.hello["result"]
     assert said["serverInfo"]["name"] == "memchat" and said["serverInfo"]["version"]
     assert "tools" in said["capabilities"]
     assert said["protocolVersion"] == "2025-06-18"
 
 
-def test_a_client_is_who_the_person_said_not_who_it_says_it_is(home, raw) -> None:
-    raw.begin()
-    raw.tool(2, "remember", type="fact", key="pet", value="a dog")
-    with MemChat(home) as mc:
+def test_a_client_is_who_the_person_said_not_who_it_says_it_is(shared) -> None:
+    shared.tool(2, "remember", type="fact", key="pet", value="a dog")
+    with MemChat(shared.home) as mc:
         assert [one.name for one in mc.user("ana").clients.list()] == [CLIENT]
 
 
-def test_whatever_comes_in_the_server_lives_on_and_prints_only_protocol(raw) -> None:
-    raw.begin()
+def test_whatever_comes_in_the_server_lives_on_and_prints_only_protocol(shared) -> None:
+    raw = shared
     for junk in (
         b"",
         b"not json",
@@ -126,7 +136,7 @@ def test_whatever_comes_in_the_server_lives_on_and_prints_only_protocol(raw) -> 
         raw.send(junk)
     big = raw.tool(8, "remember", type="fact", key="k", value="y" * 1_000_000)
     assert big["result"]["isError"]
-    memo = "The garden. " * 90_000
+    memo = "The garden. " * 9_000
     done = raw.tool(9, "index_memo", memoId="m", transcript=memo, createdAt="2026-05-01")
     assert "Indexed" in done["result"]["content"][0]["text"]
     assert raw.tool(10, "get_capabilities")["result"]["structuredContent"]["client"] == CLIENT
@@ -140,8 +150,12 @@ def test_a_closed_pipe_ends_it_without_a_traceback(raw) -> None:
     assert raw.process.returncode == 0 and b"Traceback" not in said
 
 
-def test_ctrl_c_ends_it_without_a_traceback(raw) -> None:
+def test_ctrl_c_ends_it_without_a_traceback_in_the_middle_of_a_call(raw) -> None:
     raw.begin()
+    memo = {"memoId": "m", "transcript": "The garden is wet. " * 1_000, "createdAt": "2026-05-01"}
+    params = {"name": "index_memo", "arguments": memo}
+    raw.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+    raw.tool(3, "get_capabilities")  # the call before is under way
     raw.process.send_signal(signal.SIGINT)
     _, said = raw.process.communicate(timeout=PATIENCE)
     assert raw.process.returncode == 130 and b"Traceback" not in said

@@ -34,7 +34,7 @@ def test_each_tool_says_when_to_call_it_and_what_it_does_to_the_store(mc, ana) -
     found = tools(mc, ana)
     assert found.keys() == MEMORY_TOOLS | OTHERS
     for name, tool in found.items():
-        assert len(tool.description) > 60, name
+        assert len(tool.description) > 60 and "\n" not in tool.description, name
         Draft202012Validator.check_schema(tool.input_schema)
         assert tool.annotations.read_only_hint == (name in READS), name
         destructive = name in {"forget", "update_memory"}

@@ -22,7 +22,23 @@ def test_it_is_a_note_with_the_words_and_the_time_of_the_message(mc: MemChat) ->
         assert (note.text, note.title, note.created_at) == (PASTE, "Minutes", said.created_at)
         again = ana.sessions.keep_as_note(said.id)
         assert (again.id, len(ana.notes.list())) == (note.id, 1)
-        assert again.title == "Minutes of Monday. Otto moved to Porto. The lease of the wa…"
+        assert again.title == "Minutes"
+        assert ana.sessions.keep_as_note(said.id, title="Monday").title == "Monday"
+        chat.send(PASTE).read()
+        other = ana.sessions.keep_as_note(chat.turns[2].id)
+        assert other.title == "Minutes of Monday. Otto moved to Porto. The lease of the wa…"
+
+
+def test_keeping_it_again_leaves_what_was_changed_in_the_note(mc: MemChat) -> None:
+    ana = mc.user("ana")
+    with ana.chat() as chat:
+        chat.send(PASTE).read()
+        note = ana.sessions.keep_as_note(chat.turns[0].id)
+        changed = ana.notes.update(note.id, text="Only this matters.", title="Short")
+        assert ana.sessions.keep_as_note(chat.turns[0].id) == changed
+        with pytest.raises(InputError, match="title"):
+            ana.sessions.keep_as_note(chat.turns[0].id, title=" ")
+        assert ana.notes.get(note.id) == changed
 
 
 def test_nothing_is_learned_from_it_and_the_rest_is(mc: MemChat, extract_model) -> None:

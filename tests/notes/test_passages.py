@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memchat.notes.passages import WHOLE, Passages, sources
+from memchat.notes.relevant import Relevant
 from memchat.tokens import estimate_tokens
 from memchat.types import Note, NoteHit
 
@@ -34,6 +35,13 @@ def test_notes_are_numbered_in_the_order_of_their_best_hit() -> None:
     found = sources(hits, {1: note(), 2: note(number=2)})
     assert [(one.number, one.note_id) for one in found] == [(1, 2), (2, 1)]
     assert found[0].chunk_ids == (0, 60)
+
+
+def test_notes_that_were_deleted_since_the_search_are_not_read() -> None:
+    found = Relevant(hits=[hit(0, 50, 1), hit(0, 50, 2)], others=[hit(60, 90, 3)])
+    left = found.of({2: note(number=2)})
+    assert ([one.note_id for one in left.hits], left.others) == ([2], [])
+    assert found.of({}).nothing
 
 
 @given(
@@ -62,6 +70,16 @@ def test_of_a_short_note_all_is_given() -> None:
     text = "x " * (WHOLE // 2)
     (found,) = sources([hit(10, 20)], {1: note(text)})
     assert found.text == text
+
+
+def test_no_part_of_a_long_secret_is_given() -> None:
+    part = "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+    token = f"eyJhbGciOiJIUzI1NiJ9.eyJ{part * 80}.{part * 8}"
+    text = f"{LONG}\n\n{token}\n\n{LONG}"
+    listing = Passages({1: note(text)}, ZONE)
+    for start in range(text.index(token), text.index(token) + len(token) - 300, 300):
+        (source,) = sources([hit(start, start + 300)], {1: note(text)})
+        assert part not in listing.block(source)
 
 
 def test_a_secret_is_hidden_also_where_only_words_before_the_passage_tell_that_it_is_one() -> None:

@@ -9,6 +9,7 @@ import pytest
 from memchat.store import apps, chunks, keywords, notes, repair
 from memchat.store.chunks import NewChunk, NoteOf
 from memchat.types import NewNote, Scope
+from tests.support.notes import chunk_ids
 from tests.support.rows import ANA
 from tests.support.store import NOON
 
@@ -48,6 +49,9 @@ def test_a_note_is_changed_and_its_file_is_missing_or_not(tx, own) -> None:
     new = NewNote("fifty", "Budget", "memo", "a.md", profile="document")
     assert notes.put(tx, own, new, LATER, sized_for="a model") == (note_id, True)
     found = notes.get(tx, [own], note_id)
+    assert found is not None and found.missing  # other words bring no file back
+    notes.mark_missing(tx, [note_id], False)
+    found = notes.get(tx, [own], note_id)
     assert found is not None and not found.missing
     assert (found.text, found.title, found.updated_at) == ("fifty", "Budget", LATER)
 
@@ -59,7 +63,7 @@ def test_the_counts_of_chunks_are_stored_by_their_hash(tx, own) -> None:
         tx,
         {
             chunk_id: {"score": 1.0, "cosine": None, "bm25": None, "confident": True}
-            for chunk_id, _ in chunks.of_notes(tx, [note_id])[note_id]
+            for chunk_id in chunk_ids(tx, note_id)
         },
         with_text=False,
     )
@@ -83,8 +87,7 @@ def test_chunks_that_do_not_fit_their_note_are_found_and_strays_removed(tx, own)
     assert repair.notes_with_wrong_chunks(tx) == repair.chunks_without_note(tx) == []
     tx.exec_driver_sql("UPDATE chunks SET size = 3 WHERE source_id = ?", (wrong,))
     assert repair.notes_with_wrong_chunks(tx) == [wrong]
-    (chunk_id, _) = chunks.of_notes(tx, [right])[right][0]
-    repair.remove_chunks(tx, [chunk_id])
+    repair.remove_chunks(tx, chunk_ids(tx, right)[:1])
     assert repair.notes_with_wrong_chunks(tx) == [right, wrong]
     assert keywords.count(tx, "chunks") == 1
     notes.size_for(tx, [right], "a model")

@@ -12,6 +12,7 @@ from memchat.store.chunks import NewChunk, NoteOf
 from memchat.store.database import Database
 from memchat.store.notes import Filter
 from memchat.types import NewNote, NoteCounts, NoteUse, Service
+from tests.support.notes import chunk_ids
 from tests.support.rows import ANA, BO
 from tests.support.store import NOON
 
@@ -53,10 +54,10 @@ def test_a_note_is_put_read_replaced_and_removed(store: Database) -> None:
         assert notes.put(tx, own, new, later, sized_for=None) == (note_id, True)
         again = notes.get(tx, [own], note_id)
         assert again is not None and (again.created_at, again.updated_at) == (NOON, later)
-        assert (again.title, again.profile, again.missing) == (None, "document", False)
+        assert (again.title, again.profile, again.missing) == (None, "document", True)
         notes.remove(tx, own, again, NOON)
         assert notes.get(tx, [own], note_id) is None and notes.app_id_of(tx, note_id) is None
-        assert chunks.of_notes(tx, [note_id]) == {}
+        assert chunk_ids(tx, note_id) == []
 
 
 def test_what_a_model_reads_whole_is_noted(store: Database) -> None:
@@ -77,7 +78,7 @@ def test_chunks_are_stored_with_their_words_and_found_by_every_filter(store: Dat
         note_id = keep(tx, own)
         assert chunks.parts(tx, note_id) == PARTS
         assert chunks.texts(tx, note_id) == ["The boat is blue.", "The key is [place]."]
-        (boat, key) = [row[0] for row in chunks.of_notes(tx, [note_id])[note_id]]
+        boat, key = chunk_ids(tx, note_id)
         assert notes.of(notes.listed(tx, [own], limit=1)[0], own).id == note_id
         assert notes.chunk_ids(tx, [own], Filter()) == [boat, key]
         for one in (Filter(note_ids=[note_id]), Filter(type="memo"), Filter(pair_id=3)):
@@ -118,7 +119,7 @@ def test_matches_and_reads_are_counted_in_their_scope(store: Database) -> None:
         own, _ = apps.ensure(tx, ANA, NOON)
         other, _ = apps.ensure(tx, BO, NOON)
         note_id = keep(tx, own)
-        boat, key = [row[0] for row in chunks.of_notes(tx, [note_id])[note_id]]
+        boat, key = chunk_ids(tx, note_id)
         chunks.count_matches(tx, [boat, key, 99])
         assert note_counts.unread(tx, own, 5) == [NoteUse(note_id, "memo", "Notes", 2, 0)]
         assert chunks.count_reads(tx, [other], [boat]) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sqlalchemy import Connection
+
 from memchat import MemChat
 from memchat.types import Note
 from tests.support import private
@@ -32,6 +34,12 @@ def add(mc: MemChat, text: str, user: str = "ana", app: str = "default", **more)
 def count(mc: MemChat, table: str) -> int:
     with private.database(mc).read() as tx:
         return tx.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()
+
+
+def chunk_ids(tx: Connection, note_id: int) -> list[int]:
+    """The chunks of one note, in their order."""
+    sql = "SELECT id FROM chunks WHERE source_id = ? ORDER BY position"
+    return list(tx.exec_driver_sql(sql, (note_id,)).scalars())
 
 
 def chunks(mc: MemChat) -> list[tuple[str, int, int, str, str | None]]:

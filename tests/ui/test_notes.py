@@ -14,7 +14,7 @@ from tests.support import private
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
 from ui.desk import Desk
 from ui.notes import upload
-from ui.notes.note_text import LONG, note_html, window
+from ui.notes.note_text import LONG, note_html, place_of, window
 from ui.notes.place import Place
 from ui.notes.upload import File
 
@@ -279,3 +279,24 @@ def test_what_came_of_an_upload_is_shown_until_it_is_put_away(mc: MemChat) -> No
     )
     press(at, "put-away")
     assert "was not kept" not in text(at) and len(buttons(at, "note-")) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("“A ”, title”, 2026-11-22: Mind the ‹b›door‹/b›.", "Mind the <b>door</b>."),
+        (
+            "“Kiln”, 2026-11-22: The code is [password] now. And …",
+            "The code is 4711 now.\r\n\r\nAnd",
+        ),
+        ("more", "more"),
+        ("“Kiln”, 2026-11-22: Nothing of it.", None),
+        ("“Kiln”, 2026-11-22: …", None),
+    ],
+)
+def test_a_passage_that_a_prompt_was_given_is_found_in_the_note(
+    given: str, found: str | None
+) -> None:
+    said = "Mind the <b>door</b>.\tThe code is 4711 now.\r\n\r\nAnd more (or not)."
+    place = place_of(said, given)
+    assert (said[place[0] : sum(place)] if place else None) == found

@@ -92,6 +92,22 @@ def test_an_answer_is_put_away_with_a_note_that_is_deleted(mc: MemChat) -> None:
     assert "The kiln is hot." not in text(at)
 
 
+def test_nothing_of_an_answer_is_left_after_everything_is_wiped(mc: MemChat) -> None:
+    keep(mc, "The kiln is hot.", "Kiln")
+    at = app("notes")
+    at.text_input(key="notes-words").set_value("kiln")
+    press(at, "ask-notes")
+    assert "The kiln is hot." in text(at)
+    at.switch_page("views/settings.py").run()
+    press(at, "wipe")
+    at.text_input(key="wipe-name").set_value("ana").run()
+    press(at, "wipe-yes")
+    keep(mc, "Another.")
+    at.switch_page("views/notes.py").run()
+    assert "Another." in [button.label.replace("\\", "") for button in at.button]
+    assert "The kiln is hot." not in text(at) and not at.text_input(key="notes-words").value
+
+
 def test_the_page_before_is_shown_when_all_notes_of_the_last_one_are_deleted(mc: MemChat) -> None:
     begun = datetime(2024, 5, 1, 12, tzinfo=UTC)
     for n in range(13):

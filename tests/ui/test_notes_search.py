@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from memchat import MemChat
 from tests.support.ui.tab import ANA, app, buttons, press, text, until
-from tests.support.wire import Fail, OpenAIServer, Pieces, Say
+from tests.support.wire import Cut, Fail, OpenAIServer, Pieces, Say
 from ui.notes import answer
 
 
@@ -121,6 +121,18 @@ class TestWithAModel:
         assert "You want to call John" not in text(at)
         assert not mc.user(**ANA).sessions.list(), "an answer is no chat"
 
+    @pytest.mark.parametrize("step", [Fail(401), Cut("Half of it [1] and")])
+    def test_an_answer_that_fails_is_not_announced_as_complete(
+        self, mc: MemChat, service: OpenAIServer, step: Fail | Cut
+    ) -> None:
+        keep(mc, "Call John back about the gravel.")
+        service.script(step)
+        at = app("notes")
+        ask(at, "Whom do I call about the gravel?")
+        until(at, lambda: buttons(at, "close-answer"))
+        assert "The answer could not be completed" in text(at)
+        assert "Answer complete" not in text(at)
+
     def test_that_no_note_speaks_of_it_is_said_without_asking_the_model(
         self, mc: MemChat, service: OpenAIServer
     ) -> None:
@@ -167,6 +179,7 @@ class TestWithAModel:
         until(at, lambda: "John has gravel" in text(at))
         press(at, "stop-notes")
         assert "John has gravel" in text(at) and "Stopped before its end." in text(at)
+        assert "Answer stopped" in text(at)
 
     def test_a_summary_that_is_stopped_makes_no_further_call(
         self, mc: MemChat, service: OpenAIServer, monkeypatch: pytest.MonkeyPatch

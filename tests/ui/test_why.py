@@ -37,12 +37,16 @@ def test_a_fact_is_forgotten_from_the_receipt_and_brought_back(mc: MemChat) -> N
 
 
 def test_a_passage_of_a_note_is_shown_as_such_and_offers_no_change(mc: MemChat) -> None:
-    mc.user(**ANA).notes.add("The tiler wants 89 for the grey slate.", title="Kitchen floor")
+    words = "Mind the <b>door</b>.\n\nThe tiler  wants 89\nfor the grey slate."
+    padding = "The river rose in the night and fell in the morning. " * 40
+    mc.user(**ANA).notes.add(f"{padding}\n\n{words}\n\n{padding}", title="Kitchen floor")
     at = app()
     say(at, "What does the tiler want for the grey slate?")
     assert "Your note “Kitchen floor”" in text(at)
     press(at, buttons(at, "why-")[0])
     assert "The tiler wants 89" in text(at) and "from your notes" in text(at)
     press(at, "open-0")
-    assert at.query_params["note"] and "The tiler wants 89 for the grey slate." in text(at)
+    (body,) = [h.proto.body for h in at.get("html") if 'class="memchat-note"' in h.proto.body]
+    lit = body[body.index("<mark") : body.index("</mark>")]
+    assert at.query_params["note"] and lit.endswith("The tiler  wants 89\nfor the grey slate.")
     assert buttons(at, "mute-") == buttons(at, "forget-") == []

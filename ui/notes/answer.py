@@ -155,8 +155,14 @@ def show(asked: Asked) -> None:
         elif asked.waits and asked.answer is not None:
             _before_many_calls(asked, asked.answer)
         else:
-            ui.announce("Answer complete")
+            ui.announce(_ended(asked))
             _whole(asked)
+
+
+def _ended(asked: Asked) -> str:
+    if asked.error is not None or (asked.answer is not None and asked.answer.cut):
+        return "The answer could not be completed"
+    return "Answer stopped" if asked.stopped else "Answer complete"
 
 
 def _coming(asked: Asked) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 from unicodedata import is_normalized
 
@@ -16,6 +17,10 @@ DRAWN = 24_000
 REACH = 200
 """Characters in which the end of a word or line is looked for."""
 Span = tuple[int, int]
+_HEAD = re.compile(r"“.*?”, \d{4}-\d\d-\d\d: ")
+"""What a prompt has before a passage: title and day."""
+_CHANGED = re.compile(r"(\s+)|([‹›ʼ])|(\[[^\[\]]{1,40}\])")
+"""What a prompt may have for other characters: spaces, marks, and the names of secrets."""
 
 
 def window(text: str, passage: Span | None) -> Span:
@@ -37,6 +42,19 @@ def note_html(text: str, span: Span, passage: Span | None, words: str = "") -> s
     part = passage is not None and passage[1] < len(text)
     body = escape(text[start:lit]) + _lit(text[lit:dark], words, part) + escape(text[dark:end])
     return f'<div class="memchat-note" dir="auto">{body}</div>'
+
+
+def place_of(text: str, given: str) -> Span | None:
+    """Where a text has a passage that a prompt was given, as offset and size; None if nowhere."""
+    head = _HEAD.match(given)
+    words = given[head.end() if head else 0 :].strip(" …")
+    parts, at = [], 0
+    for one in _CHANGED.finditer(words):
+        instead = r"\s+" if one[1] else "." if one[2] else ".{1,400}?"
+        parts += [re.escape(words[at : one.start()]), instead]
+        at = one.end()
+    found = re.search("".join([*parts, re.escape(words[at:])]), text, re.DOTALL)
+    return (found.start(), found.end() - found.start()) if found and words else None
 
 
 def _lit(text: str, words: str, part: bool) -> str:

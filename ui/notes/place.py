@@ -14,6 +14,7 @@ import streamlit as st
 from memchat.errors import NotFound
 from ui import components as ui
 from ui import sidebar
+from ui.notes.note_text import place_of
 
 PAGE = "views/notes.py"
 EDITORS = ("add", "upload", "edit")
@@ -63,15 +64,13 @@ def go(place: Place = LIST) -> None:
     st.session_state[_COMING] = place
 
 
-def lead_to_words(note_id: int, words: str) -> NoReturn:
-    """From another page, or a dialog of it: open a note where it has these words."""
+def lead_to_passage(note_id: int, given: str) -> NoReturn:
+    """From another page, or a dialog of it: open a note at a passage that a prompt was given."""
     try:
         text = ui.person().notes.get(note_id).text
     except NotFound:
         text = ""  # the page says that it is gone
-    words = words.strip(" …")
-    offset = text.find(words)
-    go(Place(note_id, (offset, len(words)) if offset >= 0 else None))
+    go(Place(note_id, place_of(text, given)))
     st.rerun()
 
 

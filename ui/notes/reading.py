@@ -37,7 +37,7 @@ def show(note: Note) -> None:
         st.subheader("Edit this note", anchor=False)
         editor.edit_form(note)
         return
-    jobs = waiting.jobs()
+    jobs = waiting.jobs([note.id])
     job = jobs.get(note.id)
     st.subheader(ui.literal(row.title_of(note)), anchor=False)
     size = ui.plural(len(note.text), "character")

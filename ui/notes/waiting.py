@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import streamlit as st
 
@@ -11,18 +11,17 @@ from ui import components as ui
 
 SECONDS = 1.0
 """How often it is looked whether a note is indexed."""
-MOST = 1_000
-"""Jobs of one state that are looked through."""
 
 
-def jobs() -> dict[int, Job]:
-    """The unfinished or failed job of each note of this person that has one."""
+def jobs(note_ids: Sequence[int]) -> dict[int, Job]:
+    """The unfinished or failed job of each of these notes that has one."""
     desk = ui.desk()
     return {
         job.target_id: job
         for status in ("failed", "running", "pending")
-        for job in desk.mc.jobs.list(user=desk.user, status=status, limit=MOST)
-        if job.kind == "note"
+        for job in desk.mc.jobs.list(
+            user=desk.user, status=status, note_ids=note_ids, limit=len(note_ids)
+        )
     }
 
 
@@ -34,7 +33,7 @@ def watch(note_ids: Iterable[int], now: Mapping[int, Job]) -> None:
 
 
 def _look(mine: frozenset[int], before: set[tuple[int, str | None]]) -> None:
-    if _states(jobs(), mine) != before:
+    if _states(jobs([*mine]), mine) != before:
         st.rerun()
 
 

@@ -6,6 +6,7 @@ import streamlit as st
 
 from ui import components as ui
 from ui import old_backups, sidebar
+from ui.notes import answer, editor, search
 
 
 def show() -> None:
@@ -41,7 +42,17 @@ def _confirm() -> None:
         ui.desk().drop_all()
         if ui.attempt(lambda: ui.person().delete_all()):
             st.session_state.update(talk=None, here=None, taught=None, audited=None)
+            _leave_notes()
             sidebar.go(None)
             old_backups.look()
             st.toast("Everything is gone.")
         st.rerun()
+
+
+def _leave_notes() -> None:
+    """Show nothing any more that this tab has of notes."""
+    answer.leave()
+    editor.leave()
+    search.forget_found()
+    search.leave()
+    st.session_state.pop("kept as notes", None)

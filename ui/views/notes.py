@@ -73,7 +73,7 @@ def _list(chosen: Filters) -> None:
     while not found and len(state["notes pages"]) > 1:
         _newer()  # the last notes of this page were deleted
         found = _listed(chosen)
-    jobs = waiting.jobs()
+    jobs = waiting.jobs([note.id for note in found])
     for note in found:
         row.show(note, jobs.get(note.id))
     if not found:
