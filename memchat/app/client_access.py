@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,11 +15,12 @@ from memchat.app.arguments import check_choice
 from memchat.app.room import Room
 from memchat.assembly import Assembly
 from memchat.errors import InputError, StoreError
-from memchat.store import apps, clients, notes, use_counts
+from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
     ClientMode,
     Note,
+    NoteHit,
     Progress,
     Recalled,
     Scope,
@@ -152,6 +154,14 @@ class ClientAccess(Room):
             clients.record_note(tx, client_id, note.id, self._clock())
         self._make_vectors(note, on_progress)
         return self._notes.get(note.id)
+
+    def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
+        """Passages of notes with their texts as a model may read them: without what looks like a
+        secret."""
+        found = [*hits]
+        with self._database.read() as tx:
+            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
+        return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
 
     def _count(self, more: Callable[[Connection], None]) -> None:
         try:
