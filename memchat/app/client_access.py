@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -14,11 +15,12 @@ from memchat.app.arguments import check_choice
 from memchat.app.room import Room
 from memchat.assembly import Assembly
 from memchat.errors import InputError, StoreError
-from memchat.store import apps, clients, use_counts
+from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
     ClientMode,
     Note,
+    NoteHit,
     Progress,
     Recalled,
     Scope,
@@ -34,6 +36,12 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME_LIMIT = 60
+
+
+def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
+    """Whether a note was changed after the program last stored it."""
+    changed = note.updated_at
+    return changed is not None and written_at is not None and changed > written_at
 
 
 class ClientAccess(Room):
@@ -129,22 +137,31 @@ class ClientAccess(Room):
         *,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> Note | None:
-        """Keep a note under the program's own id; the same id again replaces it. None for a text
-        without words. ``on_progress`` counts the parts that have a vector; where it raises, the
-        note is kept and a worker makes the rest. Raises InputError for what cannot be kept."""
+        """Keep a note under the program's own id; the same id again replaces it, unless the person
+        changed it since. None for a text without words. ``on_progress`` counts the parts that have
+        a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
+        for what cannot be kept."""
+        external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
         with self._database.write() as tx:
             client_id = self._called(tx)
-        external_id = f"{self.name}/{one_line(memo_id, 'memoId', 200)}"
+            self._check_unchanged(tx, client_id, external_id)
         note = self._notes.add(
             transcript, title=title, external_id=external_id, created_at=created_at, wait=False
         )
         if note is None:
             return None
         with self._database.write() as tx:
-            if not clients.owns_note(tx, client_id, note.id):
-                clients.record_write(tx, client_id, "note", note.id, self._clock())
+            clients.record_note(tx, client_id, note.id, self._clock())
         self._make_vectors(note, on_progress)
         return self._notes.get(note.id)
+
+    def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
+        """Passages of notes with their texts as a model may read them: without what looks like a
+        secret."""
+        found = [*hits]
+        with self._database.read() as tx:
+            texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
+        return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
 
     def _count(self, more: Callable[[Connection], None]) -> None:
         try:
@@ -172,7 +189,20 @@ class ClientAccess(Room):
 
     def memo_id(self, external_id: object) -> str:
         """The id of a note as this program gave it; of another's note the id in the store."""
-        return str(external_id).removeprefix(f"{self.name}/")
+        return str(external_id).removeprefix(self._prefix)
+
+    @property
+    def _prefix(self) -> str:
+        """What the ids of its notes begin with, and those of no other program's."""
+        return f"{self.name.replace('%', '%25').replace('/', '%2F')}/"
+
+    def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
+        own = self._ids(tx).own
+        note = None if own is None else notes.by_external_id(tx, own, "memo", external_id)
+        if note is None:
+            return
+        if changed_by_hand(note, clients.note_written_at(tx, client_id, note.id)):
+            raise InputError("the person changed this note; keep yours under another memoId")
 
     def _facts(self, tx: Connection) -> ClientFacts:
         from memchat.memory.facts.client_facts import ClientFacts
@@ -186,7 +216,7 @@ class ClientAccess(Room):
     def _require_memory(self, tx: Connection) -> None:
         switch = apps.memory_switch(tx, self._scope)
         if not switch.on:
-            raise InputError(f"memory is off: {switch.reason}")
+            raise InputError(switch.reason)
 
     def _called(self, tx: Connection) -> int:
         ctx = self._context(tx, ensure=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Connection
 
+from memchat.app.client_access import changed_by_hand
 from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import clients, inbox, memories, messages, notes
@@ -37,7 +38,8 @@ class Clients(Room):
         """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
         its notes and its proposals are deleted. What it asked to forget is asked still.
 
-        Memories that the person said too, or changed by hand, stay. Raises NotFound for a program
+        Memories that the person or another program said too, and what the person changed by hand,
+        stay. Raises NotFound for a program
         that never called.
         """
         from memchat.memory.forgetting import purge
@@ -52,15 +54,17 @@ class Clients(Room):
             if session_id is not None:
                 done, stale = take_back(ctx, messages.of_session(tx, session_id))
                 stale |= purge.forget_session(ctx, session_id)
-            asked = [w.target_id for w in clients.writes(tx, client_id, kind="inbox")]
-            inbox.remove(tx, asked)
+            inbox.remove(tx, clients.asked_alone(tx, client_id))
+            kept = []
             for write in clients.writes(tx, client_id, kind="note"):
                 note = notes.get(tx, ctx.scope.ids, write.target_id)
                 app_id = notes.app_id_of(tx, write.target_id)
-                if note is not None and app_id is not None:
+                if note is not None and changed_by_hand(note, write.at):
+                    kept.append(note.id)
+                elif note is not None and app_id is not None:
                     notes.remove(tx, app_id, note, ctx.now)
                     stale.add(app_id)
-            clients.remove_writes(tx, client_id)
+            clients.remove_writes(tx, client_id, but_notes=kept)
             self._assembly.drop_vectors(tx, stale)
             purge.request_scrub(tx)
         purge.scrub(self._database)

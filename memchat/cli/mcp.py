@@ -223,7 +223,8 @@ def call(
     if not isinstance(given, dict):
         raise InputError('--args is no JSON object; give one like {"query": "tea"}')
     answer = client.call(tool, given)
-    print(json.dumps(answer.structured, ensure_ascii=False) if as_json else answer.text)
+    # Another program wrote it: nothing of it may steer the terminal.
+    print(json.dumps(answer.structured) if as_json else tables.plain(answer.text))
 
 
 def _memories(number: int) -> str:

@@ -7,7 +7,6 @@ program, so it is in a file that only this account may read.
 from __future__ import annotations
 
 import hmac
-import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,7 +64,7 @@ def remove(home: Path, name: str) -> None:
 
 def _write(home: Path, tokens: Mapping[str, ClientToken]) -> None:
     lines = [
-        f"{json.dumps(one.name)} = {json.dumps(f'{one.mode}:{one.token}')}"
+        f"{private_files.quoted(one.name)} = {private_files.quoted(f'{one.mode}:{one.token}')}"
         for one in tokens.values()
     ]
     private_files.write_text(home / FILE, "\n".join([f"# {_HEADING}", *lines]) + "\n")

@@ -71,9 +71,14 @@ def parsed(path: Path, text: str) -> dict[str, object]:
         raise ConfigError(f'{path} is not TOML{where}; write each line as NAME = "value"') from None
 
 
+def quoted(text: str) -> str:
+    """A text as TOML writes it. JSON would write an emoji as two halves, which are no TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def write(path: Path, values: Mapping[str, str], heading: str) -> None:
     """Replace the file by these names and values, as ``write_text`` does."""
-    lines = [f"# {heading}", *(f"{name} = {json.dumps(values[name])}" for name in sorted(values))]
+    lines = [f"# {heading}", *(f"{name} = {quoted(values[name])}" for name in sorted(values))]
     write_text(path, "\n".join(lines) + "\n")
 
 

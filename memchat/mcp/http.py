@@ -6,6 +6,7 @@ name; ``RequireToken`` refuses everything without a token that the person made.
 
 from __future__ import annotations
 
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,7 +18,10 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memchat.config.client_tokens import ClientToken, find
+from memchat.errors import ConfigError
 from memchat.mcp.server import Server
+
+log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
 _BEARER = "bearer "
@@ -43,15 +47,23 @@ class RequireToken:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        if program_of(Request(scope).headers, self._tokens) is None:
-            refused = JSONResponse(
-                {"error": "a bearer token is needed; memchat mcp token makes one"},
-                status_code=401,
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-            await refused(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+        refused = self._refusal(Request(scope))
+        await (refused or self._app)(scope, receive, send)
+
+    def _refusal(self, request: Request) -> ASGIApp | None:
+        try:
+            if program_of(request.headers, self._tokens) is not None:
+                return None
+        except ConfigError as error:
+            # Who has no token is not told where the file is.
+            log.error("nobody can be let in: %s", error)
+            said = "the tokens cannot be read; the log of memchat says why"
+            return JSONResponse({"error": said}, status_code=503)
+        return JSONResponse(
+            {"error": "a bearer token is needed; memchat mcp token makes one"},
+            status_code=401,
+            headers={"WWW-Authenticate": "Bearer"},
+        )
 
 
 def app_of(server: Server, port: int, tokens: Tokens) -> ASGIApp:

@@ -22,12 +22,20 @@ _OF_MEMORIES = """
     WHERE s.memory_id IN (SELECT value FROM json_each(?)) AND m.created_by = 'mcp'
     ORDER BY s.message_id
 """
+_ASKED_ALONE = """
+    SELECT DISTINCT i.id FROM client_writes w JOIN inbox i ON i.id = w.target_id
+    WHERE w.client_id = ? AND w.kind = 'inbox' AND i.status = 'pending' AND i.created_at = w.at
+    AND NOT EXISTS (SELECT 1 FROM client_writes o WHERE o.client_id <> w.client_id
+        AND o.kind = 'inbox' AND o.target_id = i.id AND o.at >= i.created_at)
+"""
+"""The id of an answered item may be given to a new one, which is younger than what was written."""
 _LISTED = """
     SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN memories m
             ON m.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'memory'),
-        (SELECT count(*) FROM client_writes w JOIN inbox i ON i.id = w.target_id
-            WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'),
+        (SELECT count(DISTINCT i.id) FROM client_writes w JOIN inbox i ON i.id = w.target_id
+            WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
+            AND i.created_at <= w.at),
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN sources s
             ON s.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'note'),
         (SELECT count(*) FROM client_writes w WHERE w.client_id = c.id AND w.kind = 'forget')
@@ -85,15 +93,37 @@ def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, str]:
     return dict(raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)))
 
 
-def owns_note(tx: Connection, client_id: int, note_id: int) -> bool:
-    """Whether a program stored this note."""
-    sql = "SELECT 1 FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
-    return bool(raw_sql.rows(tx, sql, client_id, note_id))
+def asked_alone(tx: Connection, client_id: int) -> list[int]:
+    """The inbox items that wait because this program asked, and nobody else did."""
+    return [int(row[0]) for row in raw_sql.rows(tx, _ASKED_ALONE, client_id)]
 
 
-def remove_writes(tx: Connection, client_id: int) -> None:
-    """Forget what a program wrote, once it was undone."""
-    raw_sql.rows(tx, "DELETE FROM client_writes WHERE client_id = ?", client_id)
+def record_note(tx: Connection, client_id: int, note_id: int, now: datetime) -> None:
+    """Note that a program stored this note, or replaced what it had stored."""
+    sql = "SELECT id FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
+    found = raw_sql.rows(tx, sql, client_id, note_id)
+    if found:
+        sql = "UPDATE client_writes SET at = ? WHERE id = ?"
+        raw_sql.rows(tx, sql, utc_text(now), found[0][0])
+    else:
+        record_write(tx, client_id, "note", note_id, now)
+
+
+def note_written_at(tx: Connection, client_id: int, note_id: int) -> datetime | None:
+    """When a program last stored this note; None where it did not."""
+    sql = "SELECT at FROM client_writes WHERE client_id = ? AND kind = 'note' AND target_id = ?"
+    found = raw_sql.rows(tx, sql, client_id, note_id)
+    return raw_sql.parse_time(found[0][0]) if found else None
+
+
+def remove_writes(tx: Connection, client_id: int, *, but_notes: Sequence[int] = ()) -> None:
+    """Forget what a program wrote, once it was undone. What it asked to forget is asked still, and
+    stays here, as do these notes."""
+    sql = (
+        "DELETE FROM client_writes WHERE client_id = ? AND kind <> 'forget' AND NOT"
+        " (kind = 'note' AND target_id IN (SELECT value FROM json_each(?)))"
+    )
+    raw_sql.rows(tx, sql, client_id, raw_sql.json_list(but_notes))
 
 
 def listed(tx: Connection, app_ids: Sequence[int]) -> list[Client]:

@@ -84,6 +84,10 @@ def test_a_tool_of_another_server_is_called(run, home) -> None:
     assert "echo: Gives back" in run("mcp", "call", "faulty").out
     done = run("mcp", "call", "faulty", "echo", "--args", '{"words": "green tea"}')
     assert (done.code, done.out) == (0, "green tea\n")
+    words = json.dumps({"words": "\x1b[2J\x9b2J\u202etea"})
+    for more in ([], ["--json"]):  # nothing of it steers the terminal
+        said = run("mcp", "call", "faulty", "echo", "--args", words, *more).out
+        assert "tea" in said and not {"\x1b", "\x9b", "\u202e"} & set(said)
     assert run("mcp", "call", "faulty", "echo", "--args", "[]").code == 1
     assert run("mcp", "call", "nobody").code == 1
 

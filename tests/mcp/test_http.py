@@ -176,6 +176,26 @@ def test_the_tokens_are_in_a_file_that_only_this_account_may_read(server) -> Non
         path.chmod(0o600)
 
 
+def test_while_the_tokens_cannot_be_read_nobody_gets_in_and_afterwards_all_is_well(server) -> None:
+    path = server.home / client_tokens.FILE
+    there = path.read_bytes()
+    path.chmod(0o644)
+    assert post(server) == 503
+    path.chmod(0o600)
+    path.write_text("broken =")
+    assert post(server) == 503
+    path.write_bytes(there)
+    assert post(server) not in (401, 500, 503)
+
+
+@pytest.mark.parametrize("name", ["Web 🦊", "网络", "a\x7fb", 'q"u\\o', "a.b = 1", "\u202eabc"])
+def test_whatever_a_program_is_called_its_token_and_the_others_can_be_read(tmp_path, name) -> None:
+    client_tokens.create(tmp_path, "First", "ask")
+    made = client_tokens.create(tmp_path, name, "trust")
+    found = client_tokens.read(tmp_path)
+    assert found.keys() == {"First", name} and found[name] == made
+
+
 def test_a_deleted_token_is_refused_at_once(server) -> None:
     token = client_tokens.create(server.home, "Passing", "ask").token
     assert post(server, Authorization=f"Bearer {token}") != 401

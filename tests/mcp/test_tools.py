@@ -171,7 +171,7 @@ def test_while_memory_is_off_no_tool_of_memory_is_offered(mc, ana) -> None:
         ("get_context", {"message": "a", "max_tokens": 0}, "max_tokens"),
     ],
 )
-def test_a_bad_call_is_an_error_in_plain_words_and_the_server_lives_on(
+def test_a_bad_call_is_an_error_in_one_plain_line_and_the_server_lives_on(
     mc, ana, tool, arguments, says
 ) -> None:
     async def both(client):
@@ -180,6 +180,7 @@ def test_a_bad_call_is_an_error_in_plain_words_and_the_server_lives_on(
 
     failed, after = ask(mc, ana, both)
     assert failed.is_error and says in text(failed) and "Traceback" not in text(failed)
+    assert "\n" not in text(failed) and "pydantic" not in text(failed)
     assert not after.is_error
     assert list(ana.memories.list()) == [] and list(ana.notes.list()) == []
 
@@ -215,3 +216,51 @@ def test_a_resource_of_someone_else_is_not_there(mc, ana) -> None:
                 await client.read_resource(f"memchat://{place}")
 
         ask(mc, ana, read)
+
+
+def test_arguments_that_do_not_fit_are_not_repeated(mc, ana) -> None:
+    for arguments in ({"memory_id": "hunter2abc"}, {"memory_id": 1.5}, {}):
+        failed = call(mc, ana, "forget", **arguments)
+        said = text(failed)
+        assert failed.is_error and said.startswith("forget cannot be called so; memory_id: ")
+        assert "hunter2abc" not in said and "\n" not in said
+
+
+def test_a_passage_that_is_cut_says_so_and_is_whole_in_its_resource(mc, ana) -> None:
+    said = "The garden budget is four hundred euros, and a tree. " * 30
+    call(mc, ana, "index_memo", transcript=said, **MEMO)
+    cut = json.loads(text(call(mc, ana, "query_memory", question="garden", max_chars=200)))
+    assert sum(len(one["content"]) for one in cut) <= 200 and cut[-1]["cut"]
+    (place,) = {one["resource"] for one in cut}
+    whole = ask(mc, ana, lambda client: client.read_resource(place)).contents[0].text
+    assert json.loads(whole)["text"].strip() == said.strip()
+    brief = call(mc, ana, "index_memo", **{**MEMO, "memoId": "m2"}, transcript="A roof leaks.")
+    assert not brief.is_error
+    assert not json.loads(text(call(mc, ana, "query_memory", question="roof")))[0]["cut"]
+
+
+def test_what_looks_like_a_secret_in_a_note_goes_to_no_program(mc, ana) -> None:
+    note = ana.notes.add(
+        "The bank. My password is hunter2-Tr0ub4dor, and the card is 4111 1111 1111 1111.",
+        title="PIN is 4829",
+    )
+    found = text(call(mc, ana, "query_memory", question="bank password"))
+    place = f"memchat://notes/{note.id}"
+    whole = ask(mc, ana, lambda client: client.read_resource(place)).contents[0].text
+    for said in (found, whole):
+        assert "[password]" in said and "The bank." in said
+        assert not any(secret in said for secret in ("hunter2", "4111", "4829"))
+
+
+def test_while_memory_is_off_no_resource_and_no_prompt_gives_a_memory(mc, ana) -> None:
+    memory = ana.memories.add("profile", "city", "Porto")
+    ana.set_memory(False)
+
+    async def read(client):
+        with pytest.raises(MCPError, match="memory is off"):
+            await client.read_resource(f"memchat://memories/{memory.id}")
+        profile = (await client.read_resource("memchat://profile")).contents[0].text
+        return profile + (await client.get_prompt("profile")).messages[0].content.text
+
+    said = ask(mc, ana, read)
+    assert "Porto" not in said and "memory is off" in said

@@ -32,12 +32,23 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
     ]  # fmt: skip
     assert [one.target_id for one in clients.writes(tx, mine, kind="memory")] == [city]
     assert [one.target_id for one in clients.writes(tx, mine, since=LATER)] == [7]
-    assert clients.owns_note(tx, mine, 7) and not clients.owns_note(tx, mine, 8)
+    assert (clients.note_written_at(tx, mine, 7), clients.note_written_at(tx, mine, 8)) == (
+        LATER,
+        None,
+    )
+    clients.record_note(tx, mine, 7, NOON)
+    clients.record_note(tx, mine, 8, LATER)
+    assert [(one.target_id, one.at) for one in clients.writes(tx, mine, kind="note")] == [
+        (7, NOON), (8, LATER)
+    ]  # fmt: skip
     (listed,) = clients.listed(tx, [own])
     assert (listed.name, listed.mode, listed.calls, listed.memories) == ("Claude", "trust", 2, 1)
     assert (listed.first_call_at, listed.last_call_at) == (NOON, LATER)
-    clients.remove_writes(tx, mine)
-    assert clients.writes(tx, mine) == []
+    clients.record_write(tx, mine, "forget", city, LATER)
+    clients.remove_writes(tx, mine, but_notes=[8])
+    assert [(one.kind, one.target_id) for one in clients.writes(tx, mine)] == [
+        ("note", 8), ("forget", city)
+    ]  # fmt: skip
 
 
 def test_the_conversation_of_a_program_is_no_chat_of_the_person(tx, own) -> None:

@@ -101,7 +101,7 @@ class ClientFacts:
         if reads_as_instruction(fact.value) or reads_as_instruction(fact.key):
             return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
         if self.mode == "ask":
-            return self._ask(fact, f"{self.name} asks to keep it")
+            return self._ask(fact, self._wish(fact))
         return Written("refused", reason=REFUSED) if self._rejected(fact) else self._store(fact)
 
     def _take_quoted(self, fact: Fact, quote: SessionQuote) -> Written:
@@ -143,7 +143,7 @@ class ClientFacts:
         if done.changes[0].kind == "review":
             item = inbox.of_message(self.ctx.tx, message_id)
             if item is not None:
-                inbox.set_reason(self.ctx.tx, item, f"{self.name} asks to keep it")
+                inbox.set_reason(self.ctx.tx, item, self._wish(fact))
             messages.remove(self.ctx.tx, [message_id])  # what waits is no word of the person
             return self._asked(item, _CHANGES_OWN, None)
         return self._stored(done)
@@ -163,6 +163,10 @@ class ClientFacts:
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
         return self._queue(inbox_entry(fact, reason, target))
+
+    def _wish(self, fact: Fact) -> str:
+        until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""
+        return f"{self.name} asks to keep it{until}"
 
     def _queue(self, entry: NewInboxItem) -> Written:
         status, item = self._add_item(entry)

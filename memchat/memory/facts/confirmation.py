@@ -51,6 +51,15 @@ class Confirmation:
         reason = f"You said “{words}”. Does {in_words(known)} hold {since}?"
         return self._ask(inbox_entry(fact, reason, target), Change("review", known, fact.quotes))
 
+    def of_program(self, fact: Fact, known: Memory) -> Change | None:
+        """The question before a program, by repeating it, gives a memory that is the user's own
+        another last day or brings it back: what they entered holds as long as they said."""
+        if fact.created_by != "mcp" or not self.is_user_owned(fact, known):
+            return None
+        asked = replace(fact, relation="new", target_id=None)
+        entry = inbox_entry(asked, "a program asks to keep it", None)
+        return self._ask(entry, Change("review", known, fact.quotes))
+
     def of_forgotten(self, fact: Fact, target: Memory | None) -> Change | None:
         """A fact that was forgotten is refused; said again later, it is a question."""
         if fact.created_by == "manual":

@@ -83,7 +83,7 @@ class Consolidation:
         if waits is not None:
             return waits
         if known is not None:
-            return self._reactivate(fact, known, target)
+            return self._confirm.of_program(fact, known) or self._reactivate(fact, known, target)
         if fact.relation == "same" and target is not None:
             return self._merge_restatement(fact, target)
         return self._insert(fact, target)
@@ -131,6 +131,8 @@ class Consolidation:
         asked = self._confirm.of_change(fact, target) if moves or updates else None
         if asked is None and moves:
             asked = self._confirm.of_start(fact, known, target if updates else None)
+        if asked is None and self._changes_last_day(fact, known):
+            asked = self._confirm.of_program(fact, known)
         if asked is not None:
             return asked
         scope = self._scope_of(known)
@@ -141,8 +143,8 @@ class Consolidation:
             memory_changes.count_repeat(
                 self.ctx.tx, known, scope, fact.said_at, self.cause, starts_at=start
             )
-        if fact.said_at >= known.said_at and not self._is_protected_in_every_app(fact, known):
-            self._update_expiry(fact, known, scope)
+        if self._changes_last_day(fact, known):
+            memory_changes.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
         evidence.add(self.ctx.tx, known.id, fact.proofs)
         before = self._reschedule(fact, known, target, scope)
         kind = "repeated" if before is None else "superseded"
@@ -206,13 +208,14 @@ class Consolidation:
         )
         return Change("merged", self._reload(new.id), fact.quotes, before=known.value)
 
-    def _update_expiry(self, fact: Fact, known: Memory, scope: int) -> None:
-        """Take over a new last day. A fact without one removes a last day that has passed; one that
-        the user entered removes any."""
+    def _changes_last_day(self, fact: Fact, known: Memory) -> bool:
+        """Whether a known memory gets the last day of a fact. A fact without one removes a last day
+        that has passed; one that the user entered removes any."""
+        if fact.said_at < known.said_at or self._is_protected_in_every_app(fact, known):
+            return False
         over = known.expires_at is not None and known.expires_at < self._day(fact.said_at)
         changes = fact.expires_at is not None or fact.created_by == "manual" or over
-        if changes and fact.expires_at != known.expires_at:
-            memory_changes.set_expiry(self.ctx.tx, known, scope, fact.expires_at, self.cause)
+        return changes and fact.expires_at != known.expires_at
 
     def _reactivate(self, fact: Fact, known: Memory, target: Memory | None) -> Change:
         winner = self._active_successor(known)

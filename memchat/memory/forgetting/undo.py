@@ -228,7 +228,8 @@ class ConversationUndo:
 
     def _other_proofs(self, memory_id: int) -> list[Evidence]:
         proofs = evidence.of_memory(self.ctx.tx, memory_id)
-        return [p for p in proofs if p.role == "user" and p.message_id not in self.message_ids]
+        left = [p for p in proofs if p.message_id not in self.message_ids]
+        return [p for p in left if p.role == "user" or p.client is not None]
 
     def _proved_since(self, memory_id: int) -> bool:
         """Whether it was said again after these messages. A copy has a higher id than what was said
