@@ -104,6 +104,28 @@ def test_forgetting_hides_at_once_and_is_final_only_after_the_persons_yes(mc, an
     assert not rows_with(mc, "Portosanto") and not files_with(mc, "Portosanto")
 
 
+@pytest.mark.parametrize("purged", [False, True])
+def test_what_was_forgotten_is_not_kept_when_a_program_says_it_again(
+    mc, ana, trusted, purged
+) -> None:
+    trusted.forget(ana.memories.add("profile", "city", "Portosanto").id)
+    (item,) = ana.inbox.list()
+    if purged:
+        ana.inbox.accept(item.id)
+        mc.jobs.run()
+    assert trusted.remember("profile", "city", "Portosanto").status == "refused"
+    if not purged:
+        ana.inbox.accept(item.id)
+        mc.jobs.run()
+    assert not rows_with(mc, "Portosanto") and not files_with(mc, "Portosanto")
+
+
+def test_what_is_refused_is_not_kept(mc, ana, trusted) -> None:
+    days = {"starts_at": date(2030, 1, 1), "expires_at": date(2029, 1, 1)}
+    assert trusted.remember("fact", "trip", "Portosanto", **days).status == "refused"
+    assert not rows_with(mc, "Portosanto") and not files_with(mc, "Portosanto")
+
+
 def test_a_no_brings_back_what_a_program_asked_to_forget(ana, trusted) -> None:
     kept = ana.memories.add("profile", "city", "Porto")
     trusted.forget(kept.id)
