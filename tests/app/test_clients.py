@@ -219,3 +219,21 @@ def test_a_name_or_mode_that_cannot_be_is_refused(ana) -> None:
             ana.client(name, mode)
     with pytest.raises(NotFound):
         ana.clients.undo("nobody")
+
+
+def test_an_export_with_what_programs_wrote_comes_back_whole(ana, trusted, tmp_path) -> None:
+    trusted.remember("profile", "employer", "Acme")
+    new = trusted.remember("profile", "employer", "Bolt").memory
+    trusted.promote(new.id)
+    trusted.forget(ana.memories.add("fact", "pet", "a dog").id)
+    trusted.forget(trusted.remember("fact", "rule", "a rule").memory.id)
+    ana.client("Stranger").remember("fact", "car", "a red van")
+    trusted.index_memo("m1", "The roof leaks.", SPRING)
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    ana.delete_all()
+    done = ana.import_file(file)
+    assert done.refused == ()
+    assert values(ana) == ["Bolt"] and len(list(ana.notes.list())) == 1
+    (bolt,) = ana.memories.list()
+    (event, *_) = ana.memories.history(bolt.id)
+    assert (event.actor, event.cause) == ("client", APP)
