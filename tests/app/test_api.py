@@ -87,6 +87,7 @@ ClientAccess
         | None = None, quote: SessionQuote | None = None) -> Written
     require_memory() -> None
     update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
+    with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]
     of_memories(memory_ids: Iterable[int]) -> Mapping[int, str]
