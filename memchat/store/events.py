@@ -22,7 +22,7 @@ class Cause:
 
     at: datetime
     actor: str
-    """user, model or system."""
+    """user, model, system, or client: a program over MCP."""
     cause: str = ""
     session_id: int | None = None
     message_id: int | None = None

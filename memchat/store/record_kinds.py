@@ -142,6 +142,7 @@ INBOX_ITEM = _kind(
     f"id app message_id status reason {_PROPOSED} quote start sentence masked unchecked"
     " memory_id related_id created_at",
     "message_id:message memory_id:memory related_id:memory target_id:memory",
+    schema.inbox.c.memory_id.is_(None) | schema.inbox.c.memory_id.in_(_visible_ids),
 )
 REFUSAL = _kind(
     "refusal",

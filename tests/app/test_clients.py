@@ -104,6 +104,28 @@ def test_forgetting_hides_at_once_and_is_final_only_after_the_persons_yes(mc, an
     assert not rows_with(mc, "Portosanto") and not files_with(mc, "Portosanto")
 
 
+@pytest.mark.parametrize("purged", [False, True])
+def test_what_was_forgotten_is_not_kept_when_a_program_says_it_again(
+    mc, ana, trusted, purged
+) -> None:
+    trusted.forget(ana.memories.add("profile", "city", "Portosanto").id)
+    (item,) = ana.inbox.list()
+    if purged:
+        ana.inbox.accept(item.id)
+        mc.jobs.run()
+    assert trusted.remember("profile", "city", "Portosanto").status == "refused"
+    if not purged:
+        ana.inbox.accept(item.id)
+        mc.jobs.run()
+    assert not rows_with(mc, "Portosanto") and not files_with(mc, "Portosanto")
+
+
+def test_what_is_refused_is_not_kept(mc, ana, trusted) -> None:
+    days = {"starts_at": date(2030, 1, 1), "expires_at": date(2029, 1, 1)}
+    assert trusted.remember("fact", "trip", "Portosanto", **days).status == "refused"
+    assert not rows_with(mc, "Portosanto") and not files_with(mc, "Portosanto")
+
+
 def test_a_no_brings_back_what_a_program_asked_to_forget(ana, trusted) -> None:
     kept = ana.memories.add("profile", "city", "Porto")
     trusted.forget(kept.id)
@@ -197,3 +219,21 @@ def test_a_name_or_mode_that_cannot_be_is_refused(ana) -> None:
             ana.client(name, mode)
     with pytest.raises(NotFound):
         ana.clients.undo("nobody")
+
+
+def test_an_export_with_what_programs_wrote_comes_back_whole(ana, trusted, tmp_path) -> None:
+    trusted.remember("profile", "employer", "Acme")
+    new = trusted.remember("profile", "employer", "Bolt").memory
+    trusted.promote(new.id)
+    trusted.forget(ana.memories.add("fact", "pet", "a dog").id)
+    trusted.forget(trusted.remember("fact", "rule", "a rule").memory.id)
+    ana.client("Stranger").remember("fact", "car", "a red van")
+    trusted.index_memo("m1", "The roof leaks.", SPRING)
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    ana.delete_all()
+    done = ana.import_file(file)
+    assert done.refused == ()
+    assert values(ana) == ["Bolt"] and len(list(ana.notes.list())) == 1
+    (bolt,) = ana.memories.list()
+    (event, *_) = ana.memories.history(bolt.id)
+    assert (event.actor, event.cause) == ("client", APP)

@@ -140,11 +140,13 @@ class ClientFacts:
         done = ingest(
             self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
         )
-        if done.changes[0].kind == "review":
-            item = inbox.of_message(self.ctx.tx, message_id)
-            if item is not None:
-                inbox.set_reason(self.ctx.tx, item, self._wish(fact))
-            messages.remove(self.ctx.tx, [message_id])  # what waits is no word of the person
+        kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
+        if item is not None:
+            inbox.set_reason(self.ctx.tx, item, self._wish(fact))
+        if kind in ("review", "refused"):
+            # Nothing was stored that it could prove, and it may be words that were forgotten.
+            messages.remove(self.ctx.tx, [message_id])
+        if kind == "review":
             return self._asked(item, _CHANGES_OWN, None)
         return self._stored(done)
 

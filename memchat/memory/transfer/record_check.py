@@ -15,6 +15,7 @@ from typing import Any
 from memchat.errors import InputError
 from memchat.memory.facts import manual
 from memchat.store import record_kinds
+from memchat.store.inbox import FORGET, PROMOTE
 from memchat.store.record_kinds import EXTERNAL_IDS, RecordKind
 from memchat.types import EVERY_APP, MEMORY_TYPES, clean_text, one_line
 from memchat.types.note import ID_LIMIT, PROFILES, TITLE_LIMIT, TYPE_LIMIT
@@ -37,10 +38,10 @@ _CHOICES: Mapping[tuple[str, str], tuple[str | None, ...]] = {
     ("memory", "created_by"): ("manual", "auto", "import", "mcp"),
     ("memory", "inactive_reason"): (None, "superseded", "merged", "expired", "ended"),
     ("event", "kind"): _EVENTS,
-    ("event", "actor"): ("user", "model", "system"),
+    ("event", "actor"): ("user", "model", "system", "client"),
     ("inbox_item", "status"): ("pending", "rejected"),
     ("inbox_item", "memory_type"): (None, *MEMORY_TYPES),
-    ("inbox_item", "relation"): _RELATIONS,
+    ("inbox_item", "relation"): (*_RELATIONS, FORGET, PROMOTE),
     ("refusal", "memory_type"): (None, *MEMORY_TYPES),
     ("refusal", "relation"): _RELATIONS,
     ("receipt", "kind"): ("memory", "message", "note"),
