@@ -92,3 +92,14 @@ def test_an_item_that_a_program_proposes_quotes_no_message(tx, own) -> None:
     (item,) = inbox.listed(tx, own, "pending")
     assert (item.reason, item.message_id, item.quote) == ("Claude asks to keep it", None, None)
     assert inbox.of_message(tx, said) is None
+
+
+def test_what_two_programs_asked_for_is_not_asked_by_one_alone(tx, own) -> None:
+    mine, other = (clients.record_call(tx, own, name, "ask", NOON) for name in ("A", "B"))
+    for value in ("Lisbon", "Porto"):
+        inbox.add(tx, own, NewInboxItem("why", None, "profile", "city", value), NOON)
+    first, second = (item.id for item in inbox.listed(tx, own, "pending"))
+    clients.record_write(tx, mine, "inbox", first, NOON)
+    clients.record_write(tx, mine, "inbox", second, NOON)
+    clients.record_write(tx, other, "inbox", second, NOON)
+    assert clients.asked_alone(tx, mine) == [first]
