@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
@@ -96,8 +97,10 @@ class MCPClient:
             with anyio.fail_after(self._timeout):
                 return await self._with_client(ask)
 
+        # In a thread of its own: the caller's may have an event loop, and keeps it.
+        pool = ThreadPoolExecutor(1)
         try:
-            return anyio.run(limited)
+            return pool.submit(anyio.run, limited).result()
         except TimeoutError:
             raise ProviderError(
                 f"the MCP server {self._server.name!r} did not answer within {self._timeout:g} s",
@@ -107,6 +110,8 @@ class MCPClient:
             raise self._failure(_first(group)) from group
         except (OSError, RuntimeError) as error:
             raise self._failure(error) from error
+        finally:
+            pool.shutdown(wait=False)
 
     async def _with_client(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         from mcp import Client

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -160,9 +161,9 @@ def test_a_name_that_no_file_can_have_does_not_stop_the_rest(
 def test_a_date_that_cannot_be_is_no_reason_to_refuse_a_file(ana: User, tmp_path: Path) -> None:
     no_date = written(tmp_path / "a.md", "---\ndate: 0001-01-01T00:00:00Z\n---\nBuy milk for Zoe.")
     far = written(tmp_path / "b.txt", "Buy bread for Ben.")
-    try:
+    with suppress(OSError):
         os.utime(far, (1e12, 1e12))
-    except OSError:
+    if far.stat().st_mtime < 1e12:
         pytest.skip("this file system has no dates so late")
 
     added = ana.notes.add_files([no_date, far])

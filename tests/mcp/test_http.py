@@ -13,7 +13,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anyio
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
@@ -24,7 +23,7 @@ from memchat.config import client_tokens
 from memchat.errors import ConfigError, InputError, NotFound, ProviderError
 from memchat.mcp_client import MCPClient, McpServer
 from tests.support import empty_store
-from tests.support.mcp import command
+from tests.support.mcp import command, run
 
 PATIENCE = 60
 
@@ -86,7 +85,7 @@ def post(server: Running, **headers: str) -> int:
 
 
 def ask(server: Running, token: str, tool: str, **arguments: Any) -> Any:
-    async def run() -> Any:
+    async def talk() -> Any:
         headers = {"Authorization": f"Bearer {token}"}
         async with (
             create_mcp_http_client(headers=headers) as web,
@@ -94,7 +93,7 @@ def ask(server: Running, token: str, tool: str, **arguments: Any) -> Any:
         ):
             return await client.call_tool(tool, arguments)
 
-    return anyio.run(run)
+    return run(talk)
 
 
 def test_without_a_token_that_the_person_made_nothing_is_answered(server) -> None:

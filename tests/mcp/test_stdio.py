@@ -10,13 +10,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from mcp import Client
 
 from memchat import MemChat
 from tests.support import empty_store
-from tests.support.mcp import CLIENT, command, text
+from tests.support.mcp import CLIENT, command, run, text
 
 PATIENCE = 60
 HELLO = {
@@ -103,7 +102,7 @@ def test_the_sdks_client_remembers_and_recalls_in_a_process_of_its_own(home) -> 
             )
             return kept, await client.call_tool("recall", {"query": "green tea"})
 
-    kept, found = anyio.run(both)
+    kept, found = run(both)
     assert kept.structured_content["status"] == "stored"
     assert "drinks: green tea" in text(found)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +20,22 @@ CLIENT = "Claude Desktop"
 Ask = Callable[[Client], Awaitable[Any]]
 
 
+def run(what: Callable[[], Awaitable[Any]]) -> Any:
+    """Run an asynchronous function in a thread of its own: a loop that ends in this one would drop
+    the event loop that litellm may have left in it."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(anyio.run, what).result()
+
+
 def ask(mc: MemChat, user: User, what: Ask, *, mode: Any = "trust") -> Any:
     """What a client gets from a server in this process."""
     server = Server(mc, user, lambda _call: user.client(CLIENT, mode))
 
-    async def run() -> Any:
+    async def talk() -> Any:
         async with Client(server) as client:
             return await what(client)
 
-    return anyio.run(run)
+    return run(talk)
 
 
 def call(mc: MemChat, user: User, tool: str, /, as_mode: str = "trust", **arguments: Any) -> Any:
