@@ -306,6 +306,7 @@ def test_what_has_the_keyboard_is_not_under_the_line_that_undoes(page: Any, serv
 
 def test_the_next_page_of_the_list_begins_at_its_top(page: Any, server: Server) -> None:
     opened(page, server.url + "memories")
+    becomes(page, "window.memchatFocus")  # a click before that is not seen by the script
     page.get_by_role("button", name="Next").click()
     page.get_by_text("Page 2 of 3").wait_for()
     settled(page)
