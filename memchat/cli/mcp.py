@@ -77,17 +77,11 @@ def serve(
         def tokens() -> Any:
             return client_tokens.read(home)
 
-        def who(call: Any) -> Any:
-            token = over_http.program_of(call.headers, tokens)
-            if token is None:
-                raise InputError("a bearer token is needed; memchat mcp token makes one")
-            return person.client(token.name, token.mode)
-
         if not tokens():
             tables.error("no program has a token yet; memchat mcp token NAME makes one")
         try:
             over_http.serve(
-                Server(mc, person, who),
+                Server(mc, person, over_http.access_by_token(person, tokens)),
                 port,
                 tokens,
                 lambda: tables.notice(f"http://127.0.0.1:{port}/mcp; Ctrl-C ends it"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -18,12 +18,18 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from memchat.config.client_tokens import ClientToken, find
-from memchat.errors import ConfigError
+from memchat.errors import ConfigError, InputError
 from memchat.mcp.server import Server
+from memchat.mcp.tools import Call, WhoAsks
+
+if TYPE_CHECKING:
+    from memchat.app.client_access import ClientAccess
+    from memchat.app.user import User
 
 log = logging.getLogger(__name__)
 
 HOST = "127.0.0.1"
+NO_TOKEN = "a bearer token is needed; memchat mcp token makes one"
 _BEARER = "bearer "
 Tokens = Callable[[], Mapping[str, ClientToken]]
 
@@ -34,6 +40,19 @@ def program_of(headers: Mapping[str, str] | None, tokens: Tokens) -> ClientToken
     if not given.lower().startswith(_BEARER):
         return None
     return find(tokens(), given[len(_BEARER) :].strip())
+
+
+def access_by_token(user: User, tokens: Tokens) -> WhoAsks:
+    """Gives the program of a call by the token of its request. Raises InputError where the token
+    was deleted since the request came."""
+
+    def who(call: Call) -> ClientAccess:
+        token = program_of(call.headers, tokens)
+        if token is None:
+            raise InputError(NO_TOKEN)
+        return user.client(token.name, token.mode)
+
+    return who
 
 
 class RequireToken:
@@ -60,7 +79,7 @@ class RequireToken:
             said = "the tokens cannot be read; the log of memchat says why"
             return JSONResponse({"error": said}, status_code=503)
         return JSONResponse(
-            {"error": "a bearer token is needed; memchat mcp token makes one"},
+            {"error": NO_TOKEN},
             status_code=401,
             headers={"WWW-Authenticate": "Bearer"},
         )

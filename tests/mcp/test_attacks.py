@@ -7,6 +7,7 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from mcp.shared.exceptions import MCPError
 
 from tests.support.mcp import ask, call, text
 
@@ -81,7 +82,7 @@ def test_no_address_of_a_resource_leads_elsewhere(mc, ana, place) -> None:
     async def read(client):
         try:
             return str(await client.read_resource(place))
-        except Exception as error:
+        except MCPError as error:
             return str(error)
 
     said = ask(mc, ana, read)
