@@ -69,3 +69,5 @@ class Written:
     inbox_id: int | None = None
     reason: str = ""
     """Why it waits or was refused, in plain words."""
+    superseded: str | None = None
+    """The value that it replaced, which stays in the history."""

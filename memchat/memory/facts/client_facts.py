@@ -175,7 +175,8 @@ class ClientFacts:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)
         known = change.kind == "repeated"
-        return Written("known" if known else "stored", change.memory)
+        before = change.before if change.kind == "superseded" else None
+        return Written("known" if known else "stored", change.memory, superseded=before)
 
     def _ask(self, fact: Fact, reason: str) -> Written:
         target = None
