@@ -181,27 +181,30 @@ class Database:
         from memchat.store import migrate
 
         migrate.check_known(found, self.path)
-        if found is None:
-            self._upgrade(found)
-            return
-        self.backup = migrate.back_up(self.path, found)
         try:
-            self._upgrade(found)
+            with self.write() as tx:
+                self._upgrade(tx)
         except StoreError as error:
+            if self.backup is None:  # not begun, as for another process that upgrades it
+                raise
             raise StoreError(
                 f"{error}; so it was not brought up to date, and nothing in it was changed. Go on "
                 f"with the version of memchat that you had; {self.backup} is a copy of the store; "
                 f"memchat restore {self.backup.name} would put it in the store's place"
             ) from error
 
-    def _upgrade(self, found: str | None) -> None:
+    def _upgrade(self, tx: Connection) -> None:
+        """Make a backup and migrate, in one transaction: another process that opens the store
+        meanwhile waits, and finds it done."""
         from memchat.store import migrate
 
-        with self.write() as tx:
-            # Another process may have migrated the file while this one waited for the write lock.
-            if _revision(tx) != schema.HEAD:
-                migrate.upgrade(tx)
-                log.info("store migrated from %s to %s", found, schema.HEAD)
+        found = _revision(tx)
+        if found == schema.HEAD:
+            return
+        if found is not None:
+            self.backup = migrate.back_up(self.path, found)
+        migrate.upgrade(tx)
+        log.info("store migrated from %s to %s", found, schema.HEAD)
 
 
 def has_our_tables(connection: sqlite3.Connection, path: Path) -> bool:
@@ -304,7 +307,10 @@ def _advice(error: BaseException | None, path: Path) -> str:
     if "readonly" in text or "read-only" in text or "unable to open" in text:
         return f"{path} cannot be written; make its folder writable or set MEMCHAT_HOME to another"
     if "locked" in text or "busy" in text:
-        return f"another process kept {path} for over {BUSY_SECONDS} s; try again, or end it"
+        return (
+            f"another process kept {path} for over {BUSY_SECONDS} s, as when it brings an older "
+            "store up to date; wait and try again, or end that process"
+        )
     if "malformed" in text or "not a database" in text:
         return (
             f"{path} is damaged or no database; memchat backup list shows the backups, and memchat "
