@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from memchat.app import MemChat
     from memchat.app.user import User
 
+log = logging.getLogger(__name__)
+
 INSTRUCTIONS = (
     "memchat holds what this person wants to have remembered across assistants: facts, past "
     "conversations and notes. Read with get_context or recall before you answer about the person; "
@@ -37,12 +39,25 @@ class Server(MCPServer[Any]):
         # The SDK would print the log on standard error, where memchat has a log of its own.
         logging.getLogger().addHandler(logging.NullHandler())
         super().__init__(
-            _NAME, version=version("memchat"), instructions=INSTRUCTIONS, log_level="WARNING"
+            _NAME,
+            version=version("memchat"),
+            instructions=INSTRUCTIONS,
+            log_level="WARNING",
+            # Nothing tells this process that another one switches memory on or off, so changes of
+            # the list of tools are not announced.
+            subscriptions=False,
         )
         self._user = user
         Tools(user, memchat.models_line, who).register(self)
         self._offer_resources()
         self._offer_prompt()
+
+    def serve_stdio(self) -> None:
+        """Answer over standard input and output until the client closes one of them."""
+        try:
+            self.run()
+        except* BrokenPipeError:
+            log.info("the client no longer reads; the server ends")
 
     async def list_tools(self) -> list[Tool]:
         """The tools; none of memory's while memory is off."""
