@@ -18,6 +18,7 @@ from memchat.errors import InputError, StoreError
 from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
     ClientMode,
     Note,
     NoteHit,
@@ -26,6 +27,7 @@ from memchat.types import (
     Scope,
     SessionQuote,
     Written,
+    note_prefix,
     one_line,
 )
 
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from memchat.memory.facts.client_facts import ClientFacts
 
 log = logging.getLogger(__name__)
-
-NAME_LIMIT = 60
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
@@ -65,7 +65,7 @@ class ClientAccess(Room):
         check_choice(mode, CLIENT_MODES, "mode")
         self._notes = notes
         self._catch_up = catch_up
-        self.name = one_line(name, "name of the client", NAME_LIMIT)
+        self.name = one_line(name, "name of the client", CLIENT_NAME_LIMIT)
         self.mode: ClientMode = "trust" if mode == "trust" else "ask"
 
     def remember(
@@ -193,8 +193,7 @@ class ClientAccess(Room):
 
     @property
     def _prefix(self) -> str:
-        """What the ids of its notes begin with, and those of no other program's."""
-        return f"{self.name.replace('%', '%25').replace('/', '%2F')}/"
+        return note_prefix(self.name)
 
     def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
         own = self._ids(tx).own
