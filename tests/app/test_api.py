@@ -154,13 +154,14 @@ Notes
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
         datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
         None] | None = None) -> NotesAnswer
-    delete(note_id: int) -> Changed
+    delete(note_id: int, *, hold: float = 0.0) -> Changed
     get(note_id: int) -> Note
     list(*, type: str | None = None, since: datetime | None = None, until: datetime | None =
         None, limit: int = 50, cursor: str | None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
+    restore(note_id: int) -> Note
     search(query: str, *, limit: int = 10, type: str | None = None, pair_id: int | None = None,
         parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =
