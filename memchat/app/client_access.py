@@ -77,23 +77,36 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
-        of this scope, the checks that conversations go through decide instead of the mode.
+        of this scope, the checks that conversations go through decide instead of the mode. A memory
+        that was known keeps its tags beside these ``tags``.
 
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
         NotFound for a quote of a conversation outside the scope.
         """
         with self._database.write() as tx:
-            done = self._facts(tx).remember(type, key, value, expires_at, starts_at, quote)
+            facts = self._facts(tx)
+            done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
         self._catch_up()
         return done
 
-    def update(self, memory_id: int, value: str, *, expires_at: date | None = None) -> Written:
-        """Replace the value of a memory, as ``remember``. Raises NotFound outside the scope."""
+    def update(
+        self,
+        memory_id: int,
+        value: str | None = None,
+        *,
+        expires_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Replace the value of a memory, or give it more tags, as ``remember``. Raises InputError
+        where nothing is given, NotFound outside the scope."""
+        if value is None and expires_at is None and not tags:
+            raise InputError("nothing to change; give a value or tags")
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done = facts.change(self._found_memory(tx, memory_id), value, expires_at)
+            done = facts.change(self._found_memory(tx, memory_id), value, expires_at, tags)
         self._catch_up()
         return done
 
