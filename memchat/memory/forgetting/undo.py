@@ -161,14 +161,13 @@ class ConversationUndo:
 
     def _set_day(self, memory: Memory, old: dict[str, Any]) -> None:
         """Set the first or last day back."""
-        scope = self._scope(memory)
         for name, change in (
             ("expires_at", memory_changes.set_expiry),
             ("starts_at", memory_changes.set_start),
         ):
             if name in old:
                 day = date.fromisoformat(old[name]) if old[name] else None
-                change(self.ctx.tx, memory, scope, day, self._cause)
+                change(self.ctx.tx, memory, day, self._cause)
 
     def _changed_since(self, event: Event) -> bool:
         """Whether a later event changed the memory that is not of this conversation: then it
@@ -205,7 +204,7 @@ class ConversationUndo:
         """Restore a retired memory, or link it to the memory that replaces it now."""
         winner = self._successor(memory)
         if winner is None:
-            memory_changes.reactivate(self.ctx.tx, memory, self._scope(memory), self._cause)
+            memory_changes.reactivate(self.ctx.tx, memory, self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
             memory_changes.set_columns(self.ctx.tx, memory.id, replaced_by=winner.id)
@@ -232,7 +231,6 @@ class ConversationUndo:
         memory_changes.deactivate(
             self.ctx.tx,
             memory,
-            self._scope(memory),
             _REASONS[before.kind],
             self._cause,
             replaced_by=before.related_id,
