@@ -6,19 +6,23 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice
+from memchat.app.note_writing import NoteWriting
 from memchat.app.room import Room
 from memchat.assembly import Assembly
 from memchat.errors import InputError, StoreError
 from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
     ClientMode,
+    NewNote,
     Note,
     NoteHit,
     Progress,
@@ -26,6 +30,7 @@ from memchat.types import (
     Scope,
     SessionQuote,
     Written,
+    note_prefix,
     one_line,
 )
 
@@ -34,8 +39,6 @@ if TYPE_CHECKING:
     from memchat.memory.facts.client_facts import ClientFacts
 
 log = logging.getLogger(__name__)
-
-NAME_LIMIT = 60
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
@@ -65,7 +68,7 @@ class ClientAccess(Room):
         check_choice(mode, CLIENT_MODES, "mode")
         self._notes = notes
         self._catch_up = catch_up
-        self.name = one_line(name, "name of the client", NAME_LIMIT)
+        self.name = one_line(name, "name of the client", CLIENT_NAME_LIMIT)
         self.mode: ClientMode = "trust" if mode == "trust" else "ask"
 
     def remember(
@@ -77,23 +80,36 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
-        of this scope, the checks that conversations go through decide instead of the mode.
+        of this scope, the checks that conversations go through decide instead of the mode. A memory
+        that was known keeps its tags beside these ``tags``.
 
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
         NotFound for a quote of a conversation outside the scope.
         """
         with self._database.write() as tx:
-            done = self._facts(tx).remember(type, key, value, expires_at, starts_at, quote)
+            facts = self._facts(tx)
+            done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
         self._catch_up()
         return done
 
-    def update(self, memory_id: int, value: str, *, expires_at: date | None = None) -> Written:
-        """Replace the value of a memory, as ``remember``. Raises NotFound outside the scope."""
+    def update(
+        self,
+        memory_id: int,
+        value: str | None = None,
+        *,
+        expires_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Replace the value of a memory, or give it more tags, as ``remember``. Raises InputError
+        where nothing is given, NotFound outside the scope."""
+        if value is None and expires_at is None and not tags:
+            raise InputError("nothing to change; give a value or tags")
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done = facts.change(self._found_memory(tx, memory_id), value, expires_at)
+            done = facts.change(self._found_memory(tx, memory_id), value, expires_at, tags)
         self._catch_up()
         return done
 
@@ -141,19 +157,23 @@ class ClientAccess(Room):
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
+        from memchat.notes.index import has_words
+
         external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
+        if not has_words(transcript):
+            self.called()
+            return None
+        writing = NoteWriting(self._assembly, self._scope.user, partial(self._context, ensure=True))
+        memo = NewNote(transcript, title, external_id=external_id, created_at=created_at)
+        prepared = writing.prepare(memo)
         with self._database.write() as tx:
             client_id = self._called(tx)
             self._check_unchanged(tx, client_id, external_id)
-        note = self._notes.add(
-            transcript, title=title, external_id=external_id, created_at=created_at, wait=False
-        )
-        if note is None:
-            return None
-        with self._database.write() as tx:
-            clients.record_note(tx, client_id, note.id, self._clock())
-        self._make_vectors(note, on_progress)
-        return self._notes.get(note.id)
+            (note_id,) = writing.write_in(tx, [prepared])
+            clients.record_note(tx, client_id, note_id, self._clock())
+        writing.scrub()
+        self._make_vectors(self._notes.get(note_id), on_progress)
+        return self._notes.get(note_id)
 
     def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
         """Passages of notes with their texts as a model may read them: without what looks like a
@@ -193,8 +213,7 @@ class ClientAccess(Room):
 
     @property
     def _prefix(self) -> str:
-        """What the ids of its notes begin with, and those of no other program's."""
-        return f"{self.name.replace('%', '%25').replace('/', '%2F')}/"
+        return note_prefix(self.name)
 
     def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
         own = self._ids(tx).own

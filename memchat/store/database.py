@@ -22,7 +22,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from memchat import disk, processes
 from memchat.errors import InputError, SchemaError, StoreError
 from memchat.language import word_search
-from memchat.store import schema
+from memchat.store import raw_sql, schema
 from memchat.store.open_lock import OpenLock
 
 log = logging.getLogger(__name__)
@@ -102,8 +102,7 @@ class Database:
         it, so a power cut may undo it."""
         with self._translated(), self._engine.connect() as connection:
             connection = connection.execution_options(memchat_begin="BEGIN IMMEDIATE")
-            raw = connection.connection.driver_connection
-            assert raw is not None
+            raw = raw_sql.driver(connection)
             raw.execute(f"PRAGMA busy_timeout={BRIEFLY_MS}")
             raw.execute("PRAGMA synchronous=NORMAL")
             try:
@@ -141,8 +140,7 @@ class Database:
     def truncate_wal(self) -> bool:
         """Merge the WAL into the file and empty it; False if a reader prevents that."""
         with self._translated(), self._engine.connect() as connection:
-            raw = connection.connection.driver_connection
-            assert raw is not None
+            raw = raw_sql.driver(connection)
             # While it waits for readers it blocks all writers, so it waits only briefly.
             raw.execute("PRAGMA busy_timeout=200")
             try:
@@ -229,9 +227,7 @@ def _none_idle() -> dict[str, list[Connection]]:
 
 
 def _revision(tx: Connection) -> str | None:
-    raw = tx.connection.driver_connection
-    assert raw is not None
-    if not has_our_tables(raw, Path(FILE)):
+    if not has_our_tables(raw_sql.driver(tx), Path(FILE)):
         return None
     row = tx.exec_driver_sql("SELECT version_num FROM alembic_version").first()
     return None if row is None else str(row[0])
@@ -283,9 +279,8 @@ def _in_wal(raw: Any) -> bool:
 
 
 def _on_begin(connection: Connection) -> None:
-    raw = connection.connection.driver_connection
-    assert raw is not None
-    raw.execute(connection.get_execution_options().get("memchat_begin", "BEGIN"))
+    begin = connection.get_execution_options().get("memchat_begin", "BEGIN")
+    raw_sql.driver(connection).execute(begin)
 
 
 def store_error(error: BaseException | None, path: Path) -> StoreError:
