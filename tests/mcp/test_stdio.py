@@ -15,6 +15,7 @@ from mcp import Client
 
 from memchat import MemChat
 from tests.support import empty_store
+from tests.support.forks import MEMCHAT, Piped
 from tests.support.mcp import CLIENT, command, run, text
 
 PATIENCE = 60
@@ -42,23 +43,22 @@ class Raw:
         self.home = home
         self.hello: dict[str, Any] = {}
         start = command(home, *more)
-        self.process = subprocess.Popen(
-            [start.command, *start.args],
-            env=start.env,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self.process = Piped(MEMCHAT, start.args[2:], env=start.env or {}, cwd=home)
+
+    def end(self) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        if not self.process.stdout.closed:
+            self.process.communicate(timeout=PATIENCE)
 
     def send(self, message: bytes | dict[str, Any]) -> None:
         line = message if isinstance(message, bytes) else json.dumps(message).encode()
-        self.process.stdin.write(line + b"\n")
+        self.process.stdin.buffer.write(line + b"\n")
         self.process.stdin.flush()
 
     def answer(self, number: int) -> dict[str, Any]:
         while True:
             line = self.process.stdout.readline()
-            assert line, self.process.stderr.read().decode()
+            assert line, self.process.stderr.read()
             said = json.loads(line)
             if said.get("id") == number:
                 return said
@@ -80,8 +80,7 @@ class Raw:
 def raw(home):
     server = Raw(home)
     yield server
-    server.process.kill()
-    server.process.communicate()
+    server.end()
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +89,7 @@ def shared(tmp_path_factory):
     server = Raw(empty_store.place(tmp_path_factory.mktemp("shared") / "store"))
     server.begin()
     yield server
-    server.process.kill()
-    server.process.communicate()
+    server.end()
 
 
 def test_the_sdks_client_remembers_and_recalls_in_a_process_of_its_own(home) -> None:
@@ -143,10 +141,8 @@ def test_whatever_comes_in_the_server_lives_on_and_prints_only_protocol(shared) 
 
 def test_a_closed_pipe_ends_it_without_a_traceback(raw) -> None:
     raw.begin()
-    raw.process.stdin.close()
-    raw.process.stdin = None
     _, said = raw.process.communicate(timeout=PATIENCE)
-    assert raw.process.returncode == 0 and b"Traceback" not in said
+    assert raw.process.returncode == 0 and "Traceback" not in said
 
 
 def test_ctrl_c_ends_it_without_a_traceback_in_the_middle_of_a_call(raw) -> None:
@@ -157,7 +153,7 @@ def test_ctrl_c_ends_it_without_a_traceback_in_the_middle_of_a_call(raw) -> None
     raw.tool(3, "get_capabilities")  # the call before is under way
     raw.process.send_signal(signal.SIGINT)
     _, said = raw.process.communicate(timeout=PATIENCE)
-    assert raw.process.returncode == 130 and b"Traceback" not in said
+    assert raw.process.returncode == 130 and "Traceback" not in said
 
 
 def test_what_was_acknowledged_survives_a_kill(home, raw) -> None:
@@ -171,7 +167,7 @@ def test_what_was_acknowledged_survives_a_kill(home, raw) -> None:
             "name": "remember", "arguments": {"type": "fact", "key": "late", "value": "late"}}}
     )  # fmt: skip
     os.kill(raw.process.pid, signal.SIGKILL)
-    raw.process.wait()
+    raw.process.wait(PATIENCE)
     with MemChat(home) as mc:
         kept = {memory.value for memory in mc.user("ana").memories.list()}
         assert set(acknowledged) <= kept <= {*acknowledged, "late"}
