@@ -31,6 +31,7 @@ from typing import Any, NoReturn
 import memchat
 import ui
 from memchat.providers import litellm_setup
+from tests.support.paths import ROOT
 
 MEMCHAT = "import sys; from memchat.cli import main; sys.exit(main(sys.argv[1:]))"
 _LONGEST = 1 << 20
@@ -114,10 +115,14 @@ def _template() -> tuple[socket.socket, subprocess.Popen[bytes]]:
     for end in (ours, theirs):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LONGEST)
     command = [sys.executable, "-m", "tests.support.forks", str(theirs.fileno())]
+    paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    # What a test has set is for its own program, which is given it.
+    private = ("MEMCHAT_", "OPENAI_", "GEMINI_", "GOOGLE_")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(private)}
     process = subprocess.Popen(
         command,
         cwd="/",  # Streamlit reads files of the working folder
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=env | {"PYTHONPATH": os.pathsep.join(filter(None, paths))},
         pass_fds=[theirs.fileno()],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -182,6 +187,9 @@ def _run(asked: dict[str, Any], stdio: list[int]) -> NoReturn:
     os.environ.clear()
     os.environ.update(asked["env"])
     os.chdir(asked["cwd"])
+    paths = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    sys.path[:0] = [path for path in paths if path not in sys.path]
+    importlib.invalidate_caches()
     sys.argv = ["-c", *asked["args"]]
     try:
         exec(asked["code"], {"__name__": "__main__"})
