@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from memchat.errors import InputError
 from memchat.types import Wanted
 from tests.support.answers import answer, fact
 from tests.support.leftovers import files_with, rows_with
+from tests.support.store import NOON
 
 
 @pytest.fixture
@@ -105,6 +108,12 @@ def test_a_changed_value_keeps_its_tags_and_a_repeat_unites_them(ana, city) -> N
     assert ana.memories.restore(city.id).tags == porto.tags
 
 
+def test_a_value_that_holds_from_a_later_day_has_the_tags_on_that_day(ana, city, clock) -> None:
+    ana.memories.add("profile", "city", "Porto", starts_at=NOON.date() + timedelta(days=2))
+    clock.advance(seconds=3 * 86_400)
+    assert values(ana, tags=["home"]) == ["Porto"]  # nothing was written on that day yet
+
+
 def test_what_a_conversation_changes_keeps_its_tags_and_gets_none(mc, ana, extract_model) -> None:
     extract_model.replies.append(answer(fact("I live in Lisbon", "city", "Lisbon")))
     ana.add("I live in Lisbon.")
@@ -171,6 +180,26 @@ def test_an_export_of_an_earlier_version_has_no_tags_and_comes_back(ana, city, t
     ana.delete_all()
     assert ana.import_file(file).refused == ()
     assert [m.tags for m in ana.memories.list()] == [()]
+
+
+@pytest.mark.parametrize(
+    ("field", "reason"),
+    [
+        (',"tags":"due-diligence home"', "at most 40"),
+        ('"new":{"tags":["due-diligence","home"]}', "not a list of texts"),
+    ],
+    ids=["memory", "event"],
+)
+def test_tags_that_could_not_be_entered_are_not_imported(
+    ana, city, tmp_path, field, reason
+) -> None:
+    file = ana.export_file(tmp_path / "ana.jsonl").file
+    said = file.read_text("utf-8")
+    assert field in said
+    bad = f',"tags":"{"x" * 41}"' if "new" not in field else '"new":{"tags":5}'
+    file.write_text(said.replace(field, bad), "utf-8")
+    ana.delete_all()
+    assert reason in ana.import_file(file).refused[0].reason
 
 
 def test_the_tags_of_a_waiting_proposal_are_shown_and_there_after_the_yes(ana) -> None:
