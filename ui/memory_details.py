@@ -141,5 +141,5 @@ def _shown(name: str, fact: dict[str, Any]) -> object:
     if name == "sensitive":
         return "yes" if fact.get(name) else "no"
     if name == "tags":
-        return ", ".join(fact[name]) or "none"
+        return ", ".join(fact.get(name, ())) or "none"
     return fact.get(name) or "none"

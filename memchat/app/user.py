@@ -308,7 +308,7 @@ class User(Room):
 
         Each has a ``record``: app, session, message, memory, evidence, event (the history of a
         memory), note, inbox_item, refusal, receipt (what a reply was given), muted or usage.
-        Without ``all_apps`` it is what this app has alone. Keys, settings, vectors and what was
+        Without ``all_apps`` it is what this app alone has. Keys, settings, vectors and what was
         deleted are not among it. Deleted bytes stay in the store until the iteration has ended.
         """
         from memchat.app.export import export

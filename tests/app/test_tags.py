@@ -227,10 +227,11 @@ def test_undoing_a_program_takes_back_its_tags_and_no_others(ana, city) -> None:
     desk = ana.client("Desk", "trust")
     assert desk.update(city.id, tags=["sun", "home"]).status == "stored"
     desk.remember("fact", "car", "a van", tags=["garage"])
+    desk.update(city.id, tags=["sea"])
     ana.memories.update(city.id, tags=["home", "mine", "sun"])
-    assert ana.memories.tags() == {"garage": 1, "home": 1, "mine": 1, "sun": 1}
+    ana.memories.update(city.id, tags=["home", "mine", "sea", "sun"])
     ana.clients.undo("Desk")
-    assert ana.memories.tags() == {"home": 1, "mine": 1}
+    assert ana.memories.tags() == {"home": 1, "mine": 1, "sea": 1}  # the person gave this again
 
 
 def test_an_order_in_a_tag_waits_and_a_program_without_memory_gives_none(ana, city) -> None:

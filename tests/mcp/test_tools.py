@@ -122,8 +122,11 @@ def test_recall_without_a_query_gives_the_newest_memories_first(mc, ana, clock) 
     assert told == [("cedar: a plant", None), ("birch: a plant", None)]
     schema = tools(mc, ana)["recall"].output_schema
     Draft202012Validator(schema).validate(result)
-    cut = call(mc, ana, "recall", limit=3, max_chars=200).structured_content["found"]
-    assert len(cut) == 3
+    for number in range(60):
+        ana.memories.add("fact", f"plant_{number}", "a plant")
+    assert len(call(mc, ana, "recall").structured_content["found"]) == 50
+    searched = call(mc, ana, "recall", query="plant").structured_content["found"]
+    assert len(searched) == 10
 
 
 def test_update_gives_more_tags_and_leaves_the_value(mc, ana) -> None:
