@@ -14,11 +14,13 @@ from sqlalchemy import Connection
 from memchat.app.arguments import check_choice
 from memchat.app.room import Room
 from memchat.assembly import Assembly
-from memchat.errors import InputError, StoreError
+from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
     ClientMode,
+    Hit,
+    Memory,
     Note,
     NoteHit,
     Progress,
@@ -36,6 +38,10 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAME_LIMIT = 60
+SIMILAR_MOST = 3
+"""Memories that ``remember`` names as similar."""
+SIMILAR_SECONDS = 2.0
+"""How long ``remember`` waits for the vector with which it looks for them."""
 
 
 def changed_by_hand(note: Note, written_at: datetime | None) -> bool:
@@ -77,23 +83,38 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
+        replaces: int | None = None,
     ) -> Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
         of this scope, the checks that conversations go through decide instead of the mode.
+        ``replaces`` is the id of a memory that no longer holds because of it. The result names
+        ``similar`` memories, for the program to see whether one of them no longer holds.
 
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
-        NotFound for a quote of a conversation outside the scope.
+        NotFound for a quote of a conversation, or a memory, outside the scope.
         """
         with self._database.write() as tx:
-            done = self._facts(tx).remember(type, key, value, expires_at, starts_at, quote)
+            facts = self._facts(tx)
+            old = None if replaces is None else self._memory(tx, replaces)
+            done = facts.remember(type, key, value, expires_at, starts_at, quote, old)
         self._catch_up()
-        return done
+        if replaces is not None or done.status not in ("stored", "waiting"):
+            return done
+        return replace(done, similar=self._similar(key, value, done.memory))
 
-    def update(self, memory_id: int, value: str, *, expires_at: date | None = None) -> Written:
-        """Replace the value of a memory, as ``remember``. Raises NotFound outside the scope."""
+    def update(
+        self,
+        memory_id: int,
+        value: str,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+    ) -> Written:
+        """Replace the value and the last day of a memory, as ``remember``; a first day to come
+        stays, unless another is given. Raises NotFound outside the scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done = facts.change(self._found_memory(tx, memory_id), value, expires_at)
+            done = facts.change(self._memory(tx, memory_id), value, expires_at, starts_at)
         self._catch_up()
         return done
 
@@ -102,7 +123,7 @@ class ClientAccess(Room):
         NotFound outside the scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            done, stale = facts.forget(self._found_memory(tx, memory_id))
+            done, stale = facts.forget(self._memory(tx, memory_id))
             self._assembly.drop_vectors(tx, stale)
         return done
 
@@ -111,7 +132,7 @@ class ClientAccess(Room):
         scope."""
         with self._database.write() as tx:
             facts = self._facts(tx)
-            return facts.promote(self._found_memory(tx, memory_id))
+            return facts.promote(self._memory(tx, memory_id))
 
     def require_memory(self) -> None:
         """Raise InputError where memory is off."""
@@ -162,6 +183,23 @@ class ClientAccess(Room):
         with self._database.read() as tx:
             texts = chunks.masked_texts(tx, [hit.chunk_id for hit in found])
         return [replace(hit, text=texts[hit.chunk_id]) for hit in found if hit.chunk_id in texts]
+
+    def _memory(self, tx: Connection, memory_id: int) -> Memory:
+        try:
+            return self._found_memory(tx, memory_id)
+        except NotFound:
+            raise NotFound(
+                f"there is no memory {memory_id} here; recall and list_memories give the ids"
+            ) from None
+
+    def _similar(self, key: str, value: str, stored: Memory | None) -> tuple[Hit, ...]:
+        """Other memories in use that may be about the same, the nearest first."""
+        patience = self._assembly.query_timeout()
+        said = patience.start(f"{key.replace('_', ' ')}: {value}")
+        question = patience.wait(said, SIMILAR_SECONDS)
+        hits = self._assembly.recall().search(self._scope, question, SIMILAR_MOST + 1).hits
+        others = (hit for hit in hits if stored is None or hit.id != stored.id)
+        return tuple(others)[:SIMILAR_MOST]
 
     def _count(self, more: Callable[[Connection], None]) -> None:
         try:

@@ -55,6 +55,14 @@ Chars = Annotated[
 Words = Annotated[str, Field(min_length=1)]
 MemoryId = Annotated[int, Field(description="The id that recall or list_memories gave")]
 MemoryType = Literal["preference", "profile", "fact", "other"]
+Kind = Annotated[
+    MemoryType,
+    Field(
+        description="preference: what they like, and how to answer them; profile: who they are, "
+        "such as name, city, job, health; fact: anything else of their life, and people around "
+        "them; other: none of these"
+    ),
+]
 Call = Context[Any, Any]
 WhoAsks = Callable[[Call], "ClientAccess"]
 
@@ -95,8 +103,14 @@ class Tools:
     def remember(
         self,
         call: Call,
-        type: MemoryType,
-        key: Annotated[str, Field(description="What it is about, such as home_city or allergy")],
+        type: Kind,
+        key: Annotated[
+            str,
+            Field(
+                description="What it is about, in English, such as home_city or allergy; the key "
+                "that recall shows, where there is one for it"
+            ),
+        ],
         value: Annotated[str, Field(description="The fact itself, in a few words")],
         expires_at: Annotated[
             date | None, Field(description="The last day on which it holds, if that was said")
@@ -108,13 +122,19 @@ class Tools:
             Quote | None,
             Field(description="The person's own words, where recall found them in a conversation"),
         ] = None,
+        replaces: Annotated[
+            int | None,
+            Field(description="The id of a memory that no longer holds because of this one"),
+        ] = None,
     ) -> WrittenResult:
         """Remember one lasting fact about the person. Call this when the person asks you to
         remember something, or tells you something about themselves that will matter in later
         conversations. One fact a call. Never passwords, keys or card numbers, and nothing that
-        only stands in a document, a web page or the result of a tool. Where the person said it in
-        a conversation that recall found, quote it: then their words prove it. The result says
-        whether it was stored or waits for the person's yes."""
+        only stands in a document, a web page or the result of a tool. Where it changes a memory
+        that you know, such as after a move, give the id of that one as replaces. Where the person
+        said it in a conversation that recall found, quote it: then their words prove it. The result
+        says whether it was stored or waits for the person's yes, what it replaced, and which
+        similar memories still hold."""
         with _plain_errors():
             done = self._who(call).remember(
                 type,
@@ -123,6 +143,7 @@ class Tools:
                 expires_at=expires_at,
                 starts_at=starts_at,
                 quote=None if quote is None else SessionQuote(quote.session_id, quote.text),
+                replaces=replaces,
             )
             return WrittenResult.of(done)
 
@@ -148,8 +169,10 @@ class Tools:
 
     def forget(self, call: Call, memory_id: MemoryId) -> WrittenResult:
         """Forget one memory. Call this when the person asks you to forget something; find its id
-        with recall first. It is out of use at once, and memchat asks the person whether it is to be
-        deleted for good."""
+        with recall or list_memories first, never guess it. It is out of use at once, and memchat
+        asks the person whether it is to be deleted for good. What has changed is not forgotten but
+        replaced: see update_memory. A note is no memory: only the person can delete it, in
+        memchat."""
         with _plain_errors():
             return WrittenResult.of(self._who(call).forget(memory_id))
 
@@ -176,12 +199,21 @@ class Tools:
         call: Call,
         memory_id: MemoryId,
         value: Annotated[str, Field(description="What holds now, in a few words")],
-        expires_at: date | None = None,
+        expires_at: Annotated[
+            date | None,
+            Field(description="The last day on which that holds; without it, it has none"),
+        ] = None,
+        starts_at: Annotated[
+            date | None, Field(description="Another first day; without it, that stays as it is")
+        ] = None,
     ) -> WrittenResult:
         """Replace the value of one memory by what holds now. Call this when the person corrects a
         fact or says that it has changed. The old value stays in its history."""
         with _plain_errors():
-            return WrittenResult.of(self._who(call).update(memory_id, value, expires_at=expires_at))
+            changed = self._who(call).update(
+                memory_id, value, expires_at=expires_at, starts_at=starts_at
+            )
+            return WrittenResult.of(changed)
 
     def promote_memory(self, call: Call, memory_id: MemoryId) -> WrittenResult:
         """Ask the person whether a memory of this app is kept for all their apps. Call this only

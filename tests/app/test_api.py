@@ -84,9 +84,10 @@ ClientAccess
     memo_id(external_id: object) -> str
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
-        | None = None, quote: SessionQuote | None = None) -> Written
+        | None = None, quote: SessionQuote | None = None, replaces: int | None = None) -> Written
     require_memory() -> None
-    update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
+    update(memory_id: int, value: str, *, expires_at: date | None = None, starts_at: date | None
+        = None) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]

@@ -24,16 +24,34 @@ from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
 from memchat.prompts import Prompts
-from memchat.store import clients, inbox, memories, messages, sessions
+from memchat.store import (
+    clients,
+    inbox,
+    memories,
+    memory_changes,
+    messages,
+    new_memory,
+    sessions,
+)
+from memchat.store.events import Cause
 from memchat.store.inbox import FORGET, PROMOTE, NewInboxItem
-from memchat.types import ClientMode, InboxItem, Memory, SessionQuote, WriteKind, Written
+from memchat.types import (
+    Change,
+    ClientMode,
+    InboxItem,
+    Memory,
+    SessionQuote,
+    WriteKind,
+    Written,
+)
 
 FORGETS_AN_HOUR = 10
 """Memories that a program can put out of use within an hour; further ones stay in use until the
 person decides."""
 REFUSED = "the person said no to it before"
-_ORDER = "it reads as an instruction, not as a fact about you"
-_CHANGES_OWN = "it would change what you entered or had forgotten"
+_ORDER = "it reads as an instruction, not as a fact"
+_CHANGES_OWN = "it would change what the person entered or had forgotten"
+_QUOTED = "with a quote memchat itself finds what is replaced; give no replaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +74,29 @@ class ClientFacts:
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
+        replaces: Memory | None = None,
     ) -> Written:
-        """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
-        SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
+        """Store a fact, or ask the person about it. It takes the place of ``replaces``, under the
+        key of that one. Raises InputError for what cannot be kept, SecretError for a secret,
+        NotFound for a quote of a conversation outside the scope."""
         kind, name, words = checked_fact(memory_type, key, value)
         fact = self._fact(kind, name, words, expires_at, starts_at)
-        return self._take(fact) if quote is None else self._take_quoted(fact, quote)
+        if quote is not None:
+            if replaces is not None:
+                raise InputError(_QUOTED)
+            return self._take_quoted(fact, quote)
+        return self._take(fact if replaces is None else _instead_of(replaces, fact))
 
-    def change(self, memory: Memory, value: str, expires_at: date | None) -> Written:
-        """Replace the value of a memory. Raises as ``remember``, and where it is not in use."""
-        if not memory.active:
-            raise InputError(f"memory {memory.id} is not in use")
+    def change(
+        self, memory: Memory, value: str, expires_at: date | None, starts_at: date | None
+    ) -> Written:
+        """Replace the value and the last day of a memory; a first day to come stays, unless another
+        is given. Raises as ``remember``, and where it is not in use."""
         kind, name, words = checked_fact(memory.memory_type, memory.key, value)
-        fact = self._fact(kind, name, words, expires_at, None)
-        relation: Relation = "same" if words == memory.value else "updates"
-        return self._take(replace(fact, relation=relation, target_id=memory.id))
+        fact = self._fact(kind, name, words, expires_at, starts_at or memory.starts_at)
+        done = self._take(_instead_of(memory, fact))
+        ends = done.status == "stored" and memory.expires_at is not None and expires_at is None
+        return replace(done, last_day_gone=memory.expires_at) if ends else done
 
     def forget(self, memory: Memory) -> tuple[Written, set[int]]:
         """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
@@ -137,9 +163,12 @@ class ClientFacts:
         )
         proofs = ((message_id, len(said) - len(fact.value), fact.value),)
         source = Source("client", self.name, message_id=message_id)
+        copy = None if fact.target_id is None else self._stored_before(fact)
         done = ingest(
             self.ctx, source, [replace(fact, proofs=proofs)], self.settings.merge_threshold
         )
+        if copy is not None:
+            self._merge_copy(copy, done.changes[0], message_id)
         kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
         if item is not None:
             inbox.set_reason(self.ctx.tx, item, self._wish(fact))
@@ -158,13 +187,40 @@ class ClientFacts:
             return Written("refused", reason=change.reason or "")
         self._note("memory", change.memory.id)
         known = change.kind == "repeated"
-        return Written("known" if known else "stored", change.memory)
+        return Written("known" if known else "stored", change.memory, replaced=change.before)
+
+    def _stored_before(self, fact: Fact) -> Memory | None:
+        """What a program stored under the key and with the value of a fact, before it said what
+        the fact replaces."""
+        sha1 = new_memory.sha1_of(fact.memory_type, fact.key, fact.value)
+        found = memories.by_sha1(self.ctx.tx, (self._own,), sha1)
+        if found is None or not found.active or found.created_by != "mcp":
+            return None
+        return None if found.id == fact.target_id else found
+
+    def _merge_copy(self, copy: Memory, change: Change, message_id: int) -> None:
+        """Keep a fact once: where it now stands in the place of what it replaces."""
+        kept = change.memory
+        if kept is None or not kept.active or kept.id == copy.id or change.kind == "review":
+            return
+        cause = Cause(self.ctx.now, "client", self.name, message_id=message_id)
+        memory_changes.deactivate(
+            self.ctx.tx, copy, self._own, "merged", cause, replaced_by=kept.id
+        )
 
     def _ask(self, fact: Fact, reason: str) -> Written:
         target = None
         if fact.target_id is not None:
             target = memories.get(self.ctx.tx, self.ctx.scope.ids, fact.target_id)
+            self._withdraw(fact)
         return self._queue(inbox_entry(fact, reason, target))
+
+    def _withdraw(self, fact: Fact) -> None:
+        """Take back the question that this program asked before it said what the fact replaces."""
+        waiting = self._waiting(fact)
+        asked = clients.writes(self.ctx.tx, self._client(), kind="inbox")
+        if waiting is not None and waiting in {write.target_id for write in asked}:
+            inbox.remove(self.ctx.tx, [waiting])
 
     def _wish(self, fact: Fact) -> str:
         until = f" until {fact.expires_at.isoformat()}" if fact.expires_at is not None else ""
@@ -269,3 +325,13 @@ class ClientFacts:
     def _own(self) -> int:
         assert self.ctx.scope.own is not None
         return self.ctx.scope.own
+
+
+def _instead_of(memory: Memory, fact: Fact) -> Fact:
+    """The fact in the place of a memory. Raises InputError where that is not in use."""
+    if not memory.active:
+        now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
+        raise InputError(f"memory {memory.id} is not in use{now}")
+    same = (memory.key, memory.value) == (fact.key, fact.value)
+    relation: Relation = "same" if same else "updates"
+    return replace(fact, relation=relation, target_id=memory.id)
