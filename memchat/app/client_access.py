@@ -18,6 +18,7 @@ from memchat.errors import InputError, NotFound, StoreError
 from memchat.store import apps, chunks, clients, notes, use_counts
 from memchat.types import (
     CLIENT_MODES,
+    CLIENT_NAME_LIMIT,
     ClientMode,
     Hit,
     Memory,
@@ -28,6 +29,7 @@ from memchat.types import (
     Scope,
     SessionQuote,
     Written,
+    note_prefix,
     one_line,
 )
 
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-NAME_LIMIT = 60
 SIMILAR_MOST = 3
 """Memories that ``remember`` names as similar."""
 SIMILAR_SECONDS = 2.0
@@ -71,7 +72,7 @@ class ClientAccess(Room):
         check_choice(mode, CLIENT_MODES, "mode")
         self._notes = notes
         self._catch_up = catch_up
-        self.name = one_line(name, "name of the client", NAME_LIMIT)
+        self.name = one_line(name, "name of the client", CLIENT_NAME_LIMIT)
         self.mode: ClientMode = "trust" if mode == "trust" else "ask"
 
     def remember(
@@ -83,38 +84,61 @@ class ClientAccess(Room):
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
-        replaces: int | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
         """Remember a fact, as the mode allows. With a ``quote`` of the person from a conversation
-        of this scope, the checks that conversations go through decide instead of the mode.
-        ``replaces`` is the id of a memory that no longer holds because of it. The result names
-        ``similar`` memories, for the program to see whether one of them no longer holds.
+        of this scope, the checks that conversations go through decide instead of the mode. A memory
+        that was known keeps its tags beside these ``tags``. The result names ``similar`` memories,
+        for the program to see whether one of them no longer holds.
 
         Raises InputError for what cannot be kept, SecretError for what looks like a secret,
-        NotFound for a quote of a conversation, or a memory, outside the scope.
+        NotFound for a quote of a conversation outside the scope.
         """
         with self._database.write() as tx:
             facts = self._facts(tx)
-            old = None if replaces is None else self._memory(tx, replaces)
-            done = facts.remember(type, key, value, expires_at, starts_at, quote, old)
+            done = facts.remember(type, key, value, expires_at, starts_at, quote, tags)
         self._catch_up()
-        if replaces is not None or done.status not in ("stored", "waiting"):
+        if done.status not in ("stored", "waiting"):
             return done
         return replace(done, similar=self._similar(key, value, done.memory))
 
-    def update(
+    def remember_instead(
         self,
         memory_id: int,
+        type: str,
+        key: str,
         value: str,
         *,
         expires_at: date | None = None,
         starts_at: date | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
-        """Replace the value and the last day of a memory, as ``remember``; a first day to come
-        stays, unless another is given. Raises NotFound outside the scope."""
+        """Remember a fact, as ``remember``, in the place of a memory that no longer holds because
+        of it, under the key of that one. What this program had stored of it is kept once. Raises
+        NotFound outside the scope."""
         with self._database.write() as tx:
-            facts = self._facts(tx)
-            done = facts.change(self._memory(tx, memory_id), value, expires_at, starts_at)
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.remember_instead(memory, type, key, value, expires_at, starts_at, tags)
+        self._catch_up()
+        return done
+
+    def update(
+        self,
+        memory_id: int,
+        value: str | None = None,
+        *,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Replace the value and the last day of a memory, or give it another first day or more
+        tags, as ``remember``. A first day to come stays unless another is given. Raises InputError
+        where nothing is given, NotFound outside the scope."""
+        if value is None and expires_at is None and starts_at is None and not tags:
+            raise InputError("nothing to change; give a value or tags")
+        with self._database.write() as tx:
+            facts, memory = self._facts(tx), self._memory(tx, memory_id)
+            done = facts.change(memory, value, expires_at, starts_at, tags)
         self._catch_up()
         return done
 
@@ -231,8 +255,7 @@ class ClientAccess(Room):
 
     @property
     def _prefix(self) -> str:
-        """What the ids of its notes begin with, and those of no other program's."""
-        return f"{self.name.replace('%', '%25').replace('/', '%2F')}/"
+        return note_prefix(self.name)
 
     def _check_unchanged(self, tx: Connection, client_id: int, external_id: str) -> None:
         own = self._ids(tx).own

@@ -10,7 +10,7 @@ from memchat.app.client_access import changed_by_hand
 from memchat.app.room import Room
 from memchat.errors import NotFound
 from memchat.store import clients, inbox, memories, messages, notes
-from memchat.types import Client, ClientWrite, Undone
+from memchat.types import Client, ClientWrite, Undone, note_prefix
 
 
 class Clients(Room):
@@ -59,9 +59,11 @@ class Clients(Room):
             for write in clients.writes(tx, client_id, kind="note"):
                 note = notes.get(tx, ctx.scope.ids, write.target_id)
                 app_id = notes.app_id_of(tx, write.target_id)
-                if note is not None and changed_by_hand(note, write.at):
+                if note is None or not str(note.external_id).startswith(note_prefix(name)):
+                    continue  # it is gone, or the note of somebody else by a file's account
+                if changed_by_hand(note, write.at):
                     kept.append(note.id)
-                elif note is not None and app_id is not None:
+                elif app_id is not None:
                     notes.remove(tx, app_id, note, ctx.now)
                     stale.add(app_id)
             clients.remove_writes(tx, client_id, but_notes=kept)

@@ -49,6 +49,7 @@ class MemoryResult(Result):
         str, Field(description="manual, auto (a conversation), import or mcp (a program)")
     ]
     in_use: bool = True
+    tags: list[str] = []
 
     @classmethod
     def of(cls, memory: Memory) -> MemoryResult:
@@ -65,6 +66,7 @@ class MemoryResult(Result):
             pinned=memory.pinned,
             created_by=memory.created_by,
             in_use=memory.active,
+            tags=list(memory.tags),
         )
 
 
@@ -108,9 +110,10 @@ class Found(Result):
     kind: Literal["memory", "message"]
     id: int
     text: str
-    score: float
+    score: Annotated[float | None, Field(description="Null where nothing was asked")]
     confident: bool
     said_at: str | None = None
+    tags: list[str] = []
     session_id: int | None = None
     session_title: str | None = None
     since_changed: list[str] = []
@@ -131,6 +134,22 @@ class Found(Result):
             session_title=hit.session_title,
             since_changed=list(hit.since_changed),
             cut=len(hit.text) > room,
+            tags=[] if hit.memory is None else list(hit.memory.tags),
+        )
+
+    @classmethod
+    def of_list(cls, memory: Memory, room: int) -> Found:
+        """A memory of a list that no question was asked for."""
+        text = f"{memory.key.replace('_', ' ')}: {memory.value}"
+        return cls(
+            kind="memory",
+            id=memory.id,
+            text=text[:room],
+            score=None,
+            confident=True,
+            said_at=memory.said_at.isoformat(),
+            tags=list(memory.tags),
+            cut=len(text) > room,
         )
 
 

@@ -23,7 +23,8 @@ _OF_MEMORIES = """
     ORDER BY s.message_id
 """
 _ASKED_ALONE = """
-    SELECT DISTINCT i.id FROM client_writes w JOIN inbox i ON i.id = w.target_id
+    SELECT DISTINCT i.id FROM client_writes w JOIN clients c ON c.id = w.client_id
+    JOIN inbox i ON i.id = w.target_id AND i.app_id = c.app_id
     WHERE w.client_id = ? AND w.kind = 'inbox' AND i.status = 'pending' AND i.created_at = w.at
     AND NOT EXISTS (SELECT 1 FROM client_writes o WHERE o.client_id <> w.client_id
         AND o.kind = 'inbox' AND o.target_id = i.id AND o.at >= i.created_at)
@@ -54,6 +55,11 @@ def find(tx: Connection, app_id: int, name: str) -> int | None:
     return int(found[0][0]) if found else None
 
 
+def app_id_of(tx: Connection, client_id: int) -> int:
+    """The scope row in which a program calls."""
+    return int(raw_sql.rows(tx, "SELECT app_id FROM clients WHERE id = ?", client_id)[0][0])
+
+
 def session_of(tx: Connection, client_id: int) -> int | None:
     """The conversation that holds what a program said; None where there is none (any more)."""
     found = raw_sql.rows(tx, "SELECT session_id FROM clients WHERE id = ?", client_id)
@@ -72,6 +78,16 @@ def record_write(
     raw_sql.insert(
         tx, "client_writes", client_id=client_id, at=utc_text(now), kind=kind, target_id=target_id
     )
+
+
+def has_write(
+    tx: Connection, client_id: int, kind: WriteKind, target_id: int, at: datetime
+) -> bool:
+    """Whether it is noted that a program wrote this at this time."""
+    sql = (
+        "SELECT 1 FROM client_writes WHERE client_id = ? AND kind = ? AND target_id = ? AND at = ?"
+    )
+    return bool(raw_sql.rows(tx, sql, client_id, kind, target_id, utc_text(at)))
 
 
 def writes(

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select, update
 
-from memchat.store import events, keywords, raw_sql, records
+from memchat.store import events, keywords, raw_sql, records, tags
 from memchat.store.events import Cause, Values
 from memchat.store.memories import app_id_of
 from memchat.store.new_memory import NewMemory, text_hash
@@ -75,6 +75,8 @@ def deactivate(
         pin(tx, replaced_by, app_id_of(tx, replaced_by), Cause(cause.at, "system"))
     if memory.sensitive and replaced_by is not None:
         set_columns(tx, replaced_by, sensitive=1)  # the new value is as sensitive
+    if memory.tags and replaced_by is not None:
+        tags.inherit(tx, replaced_by, app_id_of(tx, replaced_by), memory.tags, cause)
     kinds = {"superseded": "supersede", "merged": "merge", "expired": "expire", "ended": "end"}
     events.record(
         tx, memory.id, app_id, kinds[reason], cause, Values(_state(memory)), related_id=replaced_by

@@ -11,6 +11,8 @@ from memchat.types.memory import Memory
 
 ClientMode = Literal["ask", "trust"]
 CLIENT_MODES: tuple[ClientMode, ...] = ("ask", "trust")
+CLIENT_NAME_LIMIT = 60
+"""Characters of the name of a program."""
 WriteKind = Literal["memory", "inbox", "note", "forget"]
 
 
@@ -43,6 +45,11 @@ class ClientWrite:
     target_id: int
     """The id of the memory, inbox item or note."""
     at: datetime
+
+
+def note_prefix(name: str) -> str:
+    """What the external ids of a program's notes begin with, and those of no other program's."""
+    return f"{name.replace('%', '%25').replace('/', '%2F')}/"
 
 
 @dataclass(frozen=True, slots=True)

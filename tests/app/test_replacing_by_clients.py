@@ -45,7 +45,7 @@ def test_similar_memories_are_named_where_it_waits_and_none_where_nothing_is_new
 def test_a_fact_said_to_replace_another_takes_its_place_and_is_kept_once(ana, desk) -> None:
     old = desk.remember(*COFFEE).memory
     beside = desk.remember(*TEA).memory
-    done = desk.remember(*TEA, replaces=old.id)
+    done = desk.remember_instead(old.id, *TEA)
     assert (done.status, done.replaced) == ("stored", COFFEE[2])
     assert in_use(ana) == {("coffee_habit", TEA[2])}
     assert ana.memories.get(old.id).replaced_by == done.memory.id
@@ -55,7 +55,7 @@ def test_a_fact_said_to_replace_another_takes_its_place_and_is_kept_once(ana, de
 def test_a_second_value_of_a_key_replaces_the_first_where_the_program_says_so(ana, desk) -> None:
     old = desk.remember("fact", "gym_day", "Wednesday").memory
     new = desk.remember("fact", "gym_day", "Thursday").memory
-    done = desk.remember("fact", "gym_day", "Thursday", replaces=old.id)
+    done = desk.remember_instead(old.id, "fact", "gym_day", "Thursday")
     assert (done.memory.id, done.replaced) == (new.id, "Wednesday")
     assert in_use(ana) == {("gym_day", "Thursday")}
 
@@ -66,7 +66,7 @@ def test_what_starts_later_replaces_on_its_first_day(ana, desk, clock) -> None:
     day = clock.now.date().replace(year=clock.now.year + 1)
     old = desk.remember(*job).memory
     desk.remember(*plan, starts_at=day)
-    done = desk.remember(*plan, starts_at=day, replaces=old.id)
+    done = desk.remember_instead(old.id, *plan, starts_at=day)
     assert done.replaced is None and ana.memories.get(old.id).active
     assert in_use(ana) == {job[1:], ("job", plan[2])}
     clock.advance(days=366)
@@ -77,7 +77,7 @@ def test_without_trust_it_is_one_question_that_names_what_it_replaces(ana, desk)
     old = desk.remember(*COFFEE).memory
     stranger = ana.client("Stranger")
     stranger.remember(*TEA)
-    assert stranger.remember(*TEA, replaces=old.id).status == "waiting"
+    assert stranger.remember_instead(old.id, *TEA).status == "waiting"
     (item,) = ana.inbox.list()
     assert item.target_id == old.id
     ana.inbox.accept(item.id)
@@ -86,14 +86,14 @@ def test_without_trust_it_is_one_question_that_names_what_it_replaces(ana, desk)
 
 def test_what_the_person_entered_is_replaced_only_after_their_yes(ana, desk) -> None:
     mine = ana.memories.add(*COFFEE)
-    assert desk.remember(*TEA, replaces=mine.id).status == "waiting"
+    assert desk.remember_instead(mine.id, *TEA).status == "waiting"
     assert in_use(ana) == {COFFEE[1:]}
 
 
 def test_undoing_the_program_brings_back_what_it_replaced(ana, desk) -> None:
     old = ana.client("Phone", "trust").remember(*COFFEE).memory
     desk.remember(*TEA)
-    desk.remember(*TEA, replaces=old.id)
+    desk.remember_instead(old.id, *TEA)
     ana.clients.undo("Desk")
     assert in_use(ana) == {COFFEE[1:]}
 
@@ -102,10 +102,10 @@ def test_what_is_not_there_or_not_in_use_cannot_be_replaced(mc, ana, desk) -> No
     old = desk.remember("profile", "city", "Porto").memory
     new = desk.remember("profile", "city", "Lisbon").memory
     with pytest.raises(InputError, match=f"{old.id} is not in use; {new.id} took its place"):
-        desk.remember("profile", "town_now", "Braga", replaces=old.id)
+        desk.remember_instead(old.id, "profile", "town_now", "Braga")
     foreign = mc.user("bob").memories.add("profile", "city", "Oslo")
     with pytest.raises(NotFound, match="recall and list_memories give the ids"):
-        desk.remember("profile", "town_now", "Braga", replaces=foreign.id)
+        desk.remember_instead(foreign.id, "profile", "town_now", "Braga")
     assert in_use(ana) == {("city", "Lisbon")}
 
 

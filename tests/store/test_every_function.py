@@ -183,9 +183,9 @@ def test_facts_of_a_period_and_values_by_date(tx, own) -> None:
     lisbon = add(tx, own, "Lisbon", expires_at=TODAY)
     over = add(tx, own, "Rome", key="trip", expires_at=TODAY - timedelta(days=1))
     talk(tx, own, "I live in Lisbon.", "Good.")
-    before, after = NOON - timedelta(days=1), NOON + timedelta(days=1)
-    assert by_day.facts(tx, [own], before, after, 9, [over]) == [lisbon]
-    assert len(by_day.turns(tx, [own], before, after, 9)) == 1
+    days = NOON - timedelta(days=1), NOON + timedelta(days=1)
+    assert by_day.said(tx, "memories", [own], days, 9, [over]) == [lisbon]
+    assert len(by_day.said(tx, "messages", [own], days, 9)) == 1
     assert by_day.ending(tx, [own], TODAY, 9) == [lisbon]
     (due,) = values_in_force.with_due_date(tx, [own], TODAY)
     assert due.id == over and not values_in_force.holds_on(due, TODAY)

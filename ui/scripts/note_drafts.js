@@ -51,7 +51,7 @@
   document.addEventListener("click", event => {
     if (event.target.closest?.(".st-key-save-note")) saving = [...boxes()].map(place);
     else if (event.target.closest?.(".st-key-leave-note")) forget([...boxes()].map(place));
-    else if (event.target.closest?.(".st-key-delete-note-yes")) {
+    else if (event.target.closest?.(".st-key-delete-note")) {
       const note = new URLSearchParams(location.search).get("note");
       forget(["title", "text"].map(box => `draft-${box}-${note} ${space()}`));
     } else if (event.target.closest?.(".st-key-wipe-yes")) forget([...drafts.keys()]);

@@ -8,6 +8,7 @@ person from a stored conversation, the gate decides whatever the program.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 
@@ -19,7 +20,7 @@ from memchat.memory.extraction.quoted_proposal import QuotedProposal
 from memchat.memory.facts import cues
 from memchat.memory.facts.fact import Fact, inbox_entry, search_text
 from memchat.memory.facts.ingest import Ingested, Source, ingest, queue_embedding
-from memchat.memory.facts.manual import checked_fact, is_secret
+from memchat.memory.facts.manual import checked_fact, checked_tags, is_secret
 from memchat.memory.forgetting import purge
 from memchat.memory.gate import keys
 from memchat.memory.gate.checks.instructions import reads_as_instruction
@@ -51,7 +52,6 @@ person decides."""
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact"
 _CHANGES_OWN = "it would change what the person entered or had forgotten"
-_QUOTED = "with a quote memchat itself finds what is replaced; give no replaces"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,29 +74,72 @@ class ClientFacts:
         expires_at: date | None = None,
         starts_at: date | None = None,
         quote: SessionQuote | None = None,
-        replaces: Memory | None = None,
+        tags: Iterable[str] = (),
     ) -> Written:
-        """Store a fact, or ask the person about it. It takes the place of ``replaces``, under the
-        key of that one. Raises InputError for what cannot be kept, SecretError for a secret,
-        NotFound for a quote of a conversation outside the scope."""
-        kind, name, words = checked_fact(memory_type, key, value)
-        fact = self._fact(kind, name, words, expires_at, starts_at)
-        if quote is not None:
-            if replaces is not None:
-                raise InputError(_QUOTED)
-            return self._take_quoted(fact, quote)
-        return self._take(fact if replaces is None else _instead_of(replaces, fact))
+        """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
+        SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
+        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        if quote is None or _is_order(replace(fact, key="", value="")):
+            return self._take(fact)  # the gate judges key and value, and no tags
+        return self._take_quoted(fact, quote)
+
+    def remember_instead(
+        self,
+        memory: Memory,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None = None,
+        starts_at: date | None = None,
+        tags: Iterable[str] = (),
+    ) -> Written:
+        """Store a fact in the place of a memory, under its key. Raises as ``remember``, and where
+        that is not in use."""
+        if not memory.active:
+            now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
+            raise InputError(f"memory {memory.id} is not in use{now}")
+        fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
+        same = (fact.key, fact.value, fact.starts_at) == (
+            memory.key,
+            memory.value,
+            memory.starts_at,
+        )
+        relation: Relation = "same" if same else "updates"
+        return self._take(replace(fact, relation=relation, target_id=memory.id))
 
     def change(
-        self, memory: Memory, value: str, expires_at: date | None, starts_at: date | None
+        self,
+        memory: Memory,
+        value: str | None,
+        expires_at: date | None,
+        starts_at: date | None,
+        tags: Iterable[str] = (),
     ) -> Written:
-        """Replace the value and the last day of a memory; a first day to come stays, unless another
-        is given. Raises as ``remember``, and where it is not in use."""
-        kind, name, words = checked_fact(memory.memory_type, memory.key, value)
-        fact = self._fact(kind, name, words, expires_at, starts_at or memory.starts_at)
-        done = self._take(_instead_of(memory, fact))
-        ends = done.status == "stored" and memory.expires_at is not None and expires_at is None
-        return replace(done, last_day_gone=memory.expires_at) if ends else done
+        """Replace the value and the last day of a memory, or with None keep them, and add tags. A
+        first day to come stays unless another is given. Raises as ``remember_instead``."""
+        said = memory.value if value is None else value
+        starts = starts_at or memory.starts_at
+        kind, key = memory.memory_type, memory.key
+        done = self.remember_instead(memory, kind, key, said, expires_at, starts, tags)
+        now = done.memory
+        if now is None or done.status not in ("stored", "known"):
+            return done
+        if done.status == "known" and now.tags != memory.tags:
+            done = replace(done, status="stored")
+        return replace(done, last_day_gone=memory.expires_at if now.expires_at is None else None)
+
+    def _checked(
+        self,
+        memory_type: str,
+        key: str,
+        value: str,
+        expires_at: date | None,
+        starts_at: date | None,
+        tags: Iterable[str],
+    ) -> Fact:
+        kind, name, words = checked_fact(memory_type, key, value)
+        fact = self._fact(kind, name, words, expires_at, starts_at)
+        return replace(fact, tags=checked_tags(tags))
 
     def forget(self, memory: Memory) -> tuple[Written, set[int]]:
         """Put a memory out of use and ask the person whether it is forgotten for good. Gives also
@@ -124,7 +167,7 @@ class ClientFacts:
         return self._asked(item, "the person is asked first", memory)
 
     def _take(self, fact: Fact) -> Written:
-        if reads_as_instruction(fact.value) or reads_as_instruction(fact.key):
+        if _is_order(fact):
             return self._ask(fact, f"{self.name} sent it, and {_ORDER}")
         if self.mode == "ask":
             return self._ask(fact, self._wish(fact))
@@ -147,11 +190,12 @@ class ClientFacts:
         if said.outcome == "refuse":
             return Written("refused", reason=said.reason)
         if said.outcome == "review":
-            return self._queue(said.inbox_entry())
+            return self._queue(replace(said.inbox_entry(), tags=fact.tags))
         if self._rejected(fact):
             return Written("refused", reason=REFUSED)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
+        quoted = replace(said.fact(), tags=fact.tags)
+        done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
             return self._asked(self._waiting(fact), _CHANGES_OWN, None)
         return self._stored(done)
@@ -327,11 +371,6 @@ class ClientFacts:
         return self.ctx.scope.own
 
 
-def _instead_of(memory: Memory, fact: Fact) -> Fact:
-    """The fact in the place of a memory. Raises InputError where that is not in use."""
-    if not memory.active:
-        now = "" if memory.replaced_by is None else f"; {memory.replaced_by} took its place"
-        raise InputError(f"memory {memory.id} is not in use{now}")
-    same = (memory.key, memory.value) == (fact.key, fact.value)
-    relation: Relation = "same" if same else "updates"
-    return replace(fact, relation=relation, target_id=memory.id)
+def _is_order(fact: Fact) -> bool:
+    said = "\n".join(tag.replace("-", " ") for tag in fact.tags)
+    return any(map(reads_as_instruction, (fact.value, fact.key, said)))

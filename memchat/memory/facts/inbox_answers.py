@@ -128,7 +128,8 @@ def current_question(ctx: Context, item: InboxItem) -> str:
     """The question of an item, for the memories as they are now."""
     tx, ids = ctx.tx, ctx.scope.ids
     if item.key is not None:
-        return question(item, target_of(tx, ids, of_item(item)))
+        asked = question(item, target_of(tx, ids, of_item(item)))
+        return f"{asked} Tags: {', '.join(item.tags)}." if item.tags else asked
     found = memories.by_ids(tx, ids, [i for i in (item.memory_id, item.related_id) if i])
     newer = found.get(item.memory_id or 0)
     if newer is None and item.memory_id is not None and item.relation == FORGET:
@@ -244,7 +245,14 @@ class _Acceptance:
         said_at, proofs, quote = self._proof()
         said_at = self._after_what_it_replaces(said_at, key, target)
         text = search_text(key, value, said_at, self.ctx.zone, quote, what.cues)
-        return Fact(said_at=said_at, search_text=text, created_by="manual", proofs=proofs, **fields)
+        return Fact(
+            said_at=said_at,
+            search_text=text,
+            created_by="manual",
+            proofs=proofs,
+            tags=what.tags,
+            **fields,
+        )
 
     def _after_what_it_replaces(
         self, said_at: datetime, key: str, target: Memory | None

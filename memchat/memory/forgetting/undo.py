@@ -24,6 +24,7 @@ from memchat.store import (
     memory_changes,
     messages,
     replacements,
+    tags,
     values_in_force,
 )
 from memchat.store.events import Cause
@@ -105,6 +106,9 @@ class ConversationUndo:
             left = max(memory.seen_count - 1, 1)
             memory_changes.set_columns(self.ctx.tx, memory.id, seen_count=left)
             return True
+        if event.kind == "tag":
+            self._remove_tags(memory, event)
+            return True
         if is_single_valued(memory.key) and self._is_replayed(event):
             return True
         if self._changed_since(event):
@@ -118,6 +122,12 @@ class ConversationUndo:
         else:
             return False
         return True
+
+    def _remove_tags(self, memory: Memory, event: Event) -> None:
+        """Remove the tags that an event gave; those that a later one removed stay away."""
+        given = {*(event.new or {})["tags"]} - {*(event.old or {})["tags"]}
+        left = [tag for tag in memory.tags if tag not in given]
+        tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
 
     def _is_replayed(self, event: Event) -> bool:
         """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
