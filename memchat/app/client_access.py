@@ -6,12 +6,14 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
 from memchat.app.arguments import check_choice
+from memchat.app.note_writing import NoteWriting
 from memchat.app.room import Room
 from memchat.assembly import Assembly
 from memchat.errors import InputError, NotFound, StoreError
@@ -22,6 +24,7 @@ from memchat.types import (
     ClientMode,
     Hit,
     Memory,
+    NewNote,
     Note,
     NoteHit,
     Progress,
@@ -186,19 +189,23 @@ class ClientAccess(Room):
         changed it since. None for a text without words. ``on_progress`` counts the parts that have
         a vector; where it raises, the note is kept and a worker makes the rest. Raises InputError
         for what cannot be kept."""
+        from memchat.notes.index import has_words
+
         external_id = f"{self._prefix}{one_line(memo_id, 'memoId', 200)}"
+        if not has_words(transcript):
+            self.called()
+            return None
+        writing = NoteWriting(self._assembly, self._scope.user, partial(self._context, ensure=True))
+        memo = NewNote(transcript, title, external_id=external_id, created_at=created_at)
+        prepared = writing.prepare(memo)
         with self._database.write() as tx:
             client_id = self._called(tx)
             self._check_unchanged(tx, client_id, external_id)
-        note = self._notes.add(
-            transcript, title=title, external_id=external_id, created_at=created_at, wait=False
-        )
-        if note is None:
-            return None
-        with self._database.write() as tx:
-            clients.record_note(tx, client_id, note.id, self._clock())
-        self._make_vectors(note, on_progress)
-        return self._notes.get(note.id)
+            (note_id,) = writing.write_in(tx, [prepared])
+            clients.record_note(tx, client_id, note_id, self._clock())
+        writing.scrub()
+        self._make_vectors(self._notes.get(note_id), on_progress)
+        return self._notes.get(note_id)
 
     def with_masked_texts(self, hits: Iterable[NoteHit]) -> Sequence[NoteHit]:
         """Passages of notes with their texts as a model may read them: without what looks like a

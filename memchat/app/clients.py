@@ -36,10 +36,11 @@ class Clients(Room):
 
     def undo(self, name: str) -> Undone:
         """Undo all that a program wrote: what it stored goes, what that had replaced comes back,
-        its notes and its proposals are deleted. What it asked to forget is asked still.
+        its notes and its proposals are deleted. What it asked to forget is asked still, unless it
+        had stored it itself.
 
-        Memories that the person or another program said too, and what the person changed by hand,
-        stay. Raises NotFound for a program
+        Memories that the person or another program said too, and what the person edited, pinned or
+        kept for every app, stay; they are ``kept`` in the result. Raises NotFound for a program
         that never called.
         """
         from memchat.memory.forgetting import purge
@@ -52,7 +53,8 @@ class Clients(Room):
             session_id = clients.session_of(tx, client_id)
             stale: set[int] = set()
             if session_id is not None:
-                done, stale = take_back(ctx, messages.of_session(tx, session_id))
+                said = messages.of_session(tx, session_id)
+                done, stale = take_back(ctx, said, keep_pinned=True)
                 stale |= purge.forget_session(ctx, session_id)
             inbox.remove(tx, clients.asked_alone(tx, client_id))
             kept = []

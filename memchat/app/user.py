@@ -306,10 +306,11 @@ class User(Room):
     def export(self, *, all_apps: bool = True) -> Iterator[dict[str, Any]]:
         """Everything that is kept of the person, of this moment, as JSON-ready dictionaries.
 
-        Each has a ``record``: app, session, message, memory, evidence, event (the history of a
-        memory), note, inbox_item, refusal, receipt (what a reply was given), muted or usage.
-        Without ``all_apps`` it is what this app has alone. Keys, settings, vectors and what was
-        deleted are not among it. Deleted bytes stay in the store until the iteration has ended.
+        Each has a ``record``: app, client (a program), session, message, memory, evidence, event
+        (the history of a memory), note, inbox_item, client_write, refusal, receipt (what a reply
+        was given), muted or usage. Without ``all_apps`` it is what this app has alone. Keys,
+        settings, vectors and what was deleted are not among it. Deleted bytes stay in the store
+        until the iteration has ended.
         """
         from memchat.app.export import export
 

@@ -172,7 +172,12 @@ def clients(
                 what = f"{held} and {counted(there[0].notes, 'note')}"
                 confirm(f"Delete all that {undo} wrote, {what}?", yes=yes)
             done = person.clients.undo(undo)
-            print(tables.plain(f"Deleted {len(done.gone)} memories; {len(done.back)} are back."))
+            print(tables.plain(f"Deleted {_memories(len(done.gone))}; {len(done.back)} are back."))
+            if done.kept:
+                print(
+                    f"{_memories(len(done.kept))} stay: you changed or pinned them, or somebody "
+                    "else said them too."
+                )
             return
         found = person.clients.list()
         if as_json:

@@ -30,13 +30,16 @@ _ASKED_ALONE = """
         AND o.kind = 'inbox' AND o.target_id = i.id AND o.at >= i.created_at)
 """
 """The id of an answered item may be given to a new one, which is younger than what was written."""
-_LISTED = """
+_WAITING = """
+    SELECT count(DISTINCT i.id) FROM client_writes w JOIN inbox i ON i.id = w.target_id
+    WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
+    AND i.created_at <= w.at
+"""
+_LISTED = f"""
     SELECT c.name, c.mode, c.calls, c.first_call_at, c.last_call_at, c.session_id,
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN memories m
             ON m.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'memory'),
-        (SELECT count(DISTINCT i.id) FROM client_writes w JOIN inbox i ON i.id = w.target_id
-            WHERE w.client_id = c.id AND w.kind IN ('inbox', 'forget') AND i.status = 'pending'
-            AND i.created_at <= w.at),
+        ({_WAITING}),
         (SELECT count(DISTINCT w.target_id) FROM client_writes w JOIN sources s
             ON s.id = w.target_id WHERE w.client_id = c.id AND w.kind = 'note'),
         (SELECT count(*) FROM client_writes w WHERE w.client_id = c.id AND w.kind = 'forget')
@@ -107,6 +110,12 @@ def of_memories(tx: Connection, memory_ids: Sequence[int]) -> dict[int, str]:
     """The program that stored each of these memories, by memory id; the last one where several
     did. Memories that no program stored are left out."""
     return dict(raw_sql.rows(tx, _OF_MEMORIES, raw_sql.json_list(memory_ids)))
+
+
+def waiting(tx: Connection, client_id: int) -> int:
+    """How many inbox items wait because a program asked."""
+    sql = f"SELECT ({_WAITING}) FROM clients c WHERE c.id = ?"
+    return int(raw_sql.rows(tx, sql, client_id)[0][0])
 
 
 def asked_alone(tx: Connection, client_id: int) -> list[int]:

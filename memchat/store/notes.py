@@ -214,9 +214,14 @@ def take_out(tx: Connection, app_id: int, note: Note, now: datetime) -> list[str
 def remove_traces(tx: Connection, note_id: int, hashes: Sequence[str]) -> None:
     """Delete what is left of a deleted note: the vectors of its chunks that no other text has, and
     what receipts and prompts of chats hold of it."""
+    remove_from_chats(tx, note_id)
+    embeddings.remove_unused(tx, hashes)
+
+
+def remove_from_chats(tx: Connection, note_id: int) -> None:
+    """Delete what receipts and prompts of chats hold of a note."""
     prompts.remove_with_items(tx, "note", [note_id])
     receipts.remove(tx, "note", [note_id])
-    embeddings.remove_unused(tx, hashes)
 
 
 def remove_all(tx: Connection, app_id: int) -> None:

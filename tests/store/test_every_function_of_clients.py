@@ -24,7 +24,7 @@ def test_a_program_is_counted_and_what_it_wrote_is_listed(tx, own) -> None:
     mine = clients.record_call(tx, own, "Claude", "ask", NOON)
     assert clients.record_call(tx, own, "Claude", "trust", LATER) == mine
     assert (clients.find(tx, own, "Claude"), clients.find(tx, own, "Other")) == (mine, None)
-    assert clients.app_id_of(tx, mine) == own
+    assert (clients.app_id_of(tx, mine), clients.waiting(tx, mine)) == (own, 0)
     city = keep(tx, ANA, "Lisbon")
     clients.record_write(tx, mine, "memory", city, NOON)
     clients.record_write(tx, mine, "note", 7, LATER)

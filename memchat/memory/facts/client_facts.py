@@ -49,6 +49,12 @@ from memchat.types import (
 FORGETS_AN_HOUR = 10
 """Memories that a program can put out of use within an hour; further ones stay in use until the
 person decides."""
+WAITING_AT_MOST = 200
+"""Inbox items that wait because one program asked; beyond that it can ask nothing more."""
+_FULL = (
+    f"{WAITING_AT_MOST} things that it asked for wait in the inbox already; ask again when the "
+    "person has answered some"
+)
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact"
 _CHANGES_OWN = "it would change what the person entered or had forgotten"
@@ -149,6 +155,8 @@ class ClientFacts:
         stale: set[int] = set()
         if self._was_refused(memory, FORGET):
             return Written("refused", memory, reason=REFUSED), stale
+        if self._is_full():
+            return Written("refused", memory, reason=_FULL), stale
         hides = len(before) < FORGETS_AN_HOUR
         if hides:
             stale = purge.hide(self.ctx, memory, hold=None)
@@ -163,6 +171,8 @@ class ClientFacts:
         """Ask the person whether a memory of this app is kept for all their apps."""
         if self._was_refused(memory, PROMOTE):
             return Written("refused", memory, reason=REFUSED)
+        if self._is_full():
+            return Written("refused", memory, reason=_FULL)
         item = self._ask_about(memory, PROMOTE, f"{self.name} asks for it")
         return self._asked(item, "the person is asked first", memory)
 
@@ -193,6 +203,8 @@ class ClientFacts:
             return self._queue(replace(said.inbox_entry(), tags=fact.tags))
         if self._rejected(fact):
             return Written("refused", reason=REFUSED)
+        if self._is_full():
+            return Written("refused", reason=_FULL)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
         quoted = replace(said.fact(), tags=fact.tags)
         done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
@@ -214,11 +226,16 @@ class ClientFacts:
         if copy is not None:
             self._merge_copy(copy, done.changes[0], message_id)
         kind, item = done.changes[0].kind, inbox.of_message(self.ctx.tx, message_id)
-        if item is not None:
+        full = item is not None and self._is_full()
+        if item is not None and full:
+            inbox.remove(self.ctx.tx, [item])
+        elif item is not None:
             inbox.set_reason(self.ctx.tx, item, self._wish(fact))
         if kind in ("review", "refused"):
             # Nothing was stored that it could prove, and it may be words that were forgotten.
             messages.remove(self.ctx.tx, [message_id])
+        if kind == "review" and full:
+            return Written("refused", reason=_FULL)
         if kind == "review":
             return self._asked(item, _CHANGES_OWN, None)
         return self._stored(done)
@@ -248,9 +265,7 @@ class ClientFacts:
         if kept is None or not kept.active or kept.id == copy.id or change.kind == "review":
             return
         cause = Cause(self.ctx.now, "client", self.name, message_id=message_id)
-        memory_changes.deactivate(
-            self.ctx.tx, copy, self._own, "merged", cause, replaced_by=kept.id
-        )
+        memory_changes.deactivate(self.ctx.tx, copy, "merged", cause, replaced_by=kept.id)
 
     def _ask(self, fact: Fact, reason: str) -> Written:
         target = None
@@ -271,10 +286,16 @@ class ClientFacts:
         return f"{self.name} asks to keep it{until}"
 
     def _queue(self, entry: NewInboxItem) -> Written:
+        if self._is_full():
+            return Written("refused", reason=_FULL)
         status, item = self._add_item(entry)
         if status == "rejected":
             return Written("refused", reason=REFUSED)
         return self._asked(item, entry.reason, None)
+
+    def _is_full(self) -> bool:
+        """Whether as much as may wait does, by the wish of this program."""
+        return clients.waiting(self.ctx.tx, self._client()) >= WAITING_AT_MOST
 
     def _rejected(self, fact: Fact) -> bool:
         """Whether the person said no to this."""

@@ -121,7 +121,7 @@ class ImportedRows:
             cause = Cause(self.ctx.now, "user", IMPORTED)
             for memory in holding[:-1]:
                 memory_changes.deactivate(
-                    self.ctx.tx, memory, app_id, "superseded", cause, replaced_by=holding[-1].id
+                    self.ctx.tx, memory, "superseded", cause, replaced_by=holding[-1].id
                 )
 
     def _index_sessions(self, embeds: bool) -> None:
