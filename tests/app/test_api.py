@@ -86,9 +86,11 @@ ClientAccess
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
         | None = None, quote: SessionQuote | None = None, tags: Iterable[str] = ()) -> Written
+    remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None =
+        None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     require_memory() -> None
-    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None, tags:
-        Iterable[str] = ()) -> Written
+    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None, starts_at:
+        date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]
