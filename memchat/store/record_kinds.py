@@ -16,6 +16,7 @@ from sqlalchemy import Date, Float, Integer, Table, case, func, select
 
 from memchat.store import schema
 from memchat.store.memories import visible
+from memchat.store.memory_rows import tags_of_row
 from memchat.store.schema import UtcTime
 
 SWITCHES = frozenset(
@@ -143,8 +144,9 @@ MEMORY = _kind(
     schema.memories,
     "id app memory_type key value many active inactive_reason replaced_by expires_at starts_at"
     " cues sensitive pinned created_by created_at updated_at said_at last_seen_at seen_count"
-    " match_count read_count",
+    " match_count read_count tags",
     where=visible,
+    derived={"tags": tags_of_row},
 )
 EVIDENCE = _kind(
     "evidence",
@@ -164,7 +166,7 @@ INBOX_ITEM = _kind(
     "inbox_item",
     schema.inbox,
     f"id app message_id status reason {_PROPOSED} quote start sentence masked unchecked"
-    " memory_id related_id created_at",
+    " memory_id related_id created_at tags",
     "message_id:message memory_id:memory related_id:memory target_id:memory",
     schema.inbox.c.memory_id.is_(None) | schema.inbox.c.memory_id.in_(_visible_ids),
 )

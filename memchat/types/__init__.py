@@ -55,6 +55,7 @@ from memchat.types.reply_parts import ReplyParts
 from memchat.types.scope import EVERY_APP, NAME_LIMIT, AppInfo, MemorySwitch, Scope, clean_name
 from memchat.types.service import CHUNK_TOKENS, PluginInfo, Service, ServiceInfo
 from memchat.types.session import Session
+from memchat.types.tag import TAGS_MOST, clean_tags
 from memchat.types.text import REPLY_LIMIT, clean_text, counted, one_line
 from memchat.types.timeout import checked_timeout
 from memchat.types.undone import Undone

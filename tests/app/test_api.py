@@ -71,7 +71,8 @@ User
     mentions -> Mentions
     notes -> Notes
     scope -> Scope
-    search(query: str, *, limit: int = 10, timeout: float | None = None) -> Recalled
+    search(query: str, *, tags: Iterable[str] = (), limit: int = 10, timeout: float | None =
+        None) -> Recalled
     sessions -> Sessions
     set_memory(on: bool, *, all_apps: bool = False) -> MemorySwitch
     usage(*, session_id: int | None = None) -> Sequence[UsageTotal]
@@ -85,9 +86,12 @@ ClientAccess
     memo_id(external_id: object) -> str
     promote(memory_id: int) -> Written
     remember(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date
-        | None = None, quote: SessionQuote | None = None) -> Written
+        | None = None, quote: SessionQuote | None = None, tags: Iterable[str] = ()) -> Written
+    remember_instead(memory_id: int, type: str, key: str, value: str, *, expires_at: date | None
+        = None, starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     require_memory() -> None
-    update(memory_id: int, value: str, *, expires_at: date | None = None) -> Written
+    update(memory_id: int, value: str | None = None, *, expires_at: date | None = None,
+        starts_at: date | None = None, tags: Iterable[str] = ()) -> Written
     with_masked_texts(hits: Iterable[NoteHit]) -> Sequence[NoteHit]
 Clients
     list() -> Sequence[Client]
@@ -96,12 +100,13 @@ Clients
     writes(name: str) -> Sequence[ClientWrite]
 Memories
     add(type: str, key: str, value: str, *, expires_at: date | None = None, starts_at: date |
-        None = None, all_apps: bool = False, keep_secret: bool = False) -> Memory
+        None = None, all_apps: bool = False, keep_secret: bool = False, tags: Iterable[str] =
+        ()) -> Memory
     browse(wanted: Wanted, *, limit: int = 20, offset: int = 0) -> Browsed
     browse_ids(wanted: Wanted) -> Sequence[int]
     clear() -> Deleted
-    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30)
-        -> int
+    count(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
+        tags: Iterable[str] = ()) -> int
     delete(memory_id: int, *, keep_transcript: bool = False, hold: float = 0.0, blank: Elsewhere
         | None = None) -> Deleted
     delete_many(memory_ids: Iterable[int], *, hold: float = 0.0, progress: Callable[[Progress],
@@ -112,13 +117,14 @@ Memories
     history(memory_id: int) -> Sequence[Event]
     insights(*, top: int = 10) -> Insights
     list(query: str = '', *, type: str | None = None, status: str = 'active', within: int = 30,
-        limit: int = 100, cursor: str | None = None) -> Page[Memory]
+        tags: Iterable[str] = (), limit: int = 100, cursor: str | None = None) -> Page[Memory]
     origins(memory_ids: Iterable[int]) -> Mapping[int, MemoryOrigin]
     pin(memory_id: int, *, on: bool = True) -> Memory
     replaced(memory_id: int) -> Sequence[Memory]
     restore(memory_id: int) -> Memory
     restore_many(memory_ids: Iterable[int], *, progress: Callable[[Progress], None] | None =
         None) -> Changed
+    tags() -> Mapping[str, int]
     update(memory_id: int, **changes: Unpack[MemoryChanges]) -> Memory
     use_counts(memory_id: int) -> UseCounts
 Sessions
@@ -156,13 +162,14 @@ Notes
     ask(question: str, *, mode: str = 'answer', limit: int = 8, type: str | None = None, since:
         datetime | None = None, until: datetime | None = None, on_progress: Callable[[Progress],
         None] | None = None) -> NotesAnswer
-    delete(note_id: int) -> Changed
+    delete(note_id: int, *, hold: float = 0.0) -> Changed
     get(note_id: int) -> Note
     list(*, type: str | None = None, since: datetime | None = None, until: datetime | None =
         None, limit: int = 50, cursor: str | None = None) -> Page[Note]
     mark_as_read(chunk_ids: Sequence[int]) -> Changed
     reindex(*, on_progress: Callable[[Progress], None] | None = None) -> Changed
     report(*, top: int = 20) -> NotesReport
+    restore(note_id: int) -> Note
     search(query: str, *, limit: int = 10, type: str | None = None, pair_id: int | None = None,
         parent_id: int | None = None, since: datetime | None = None, until: datetime | None =
         None, min_score: float | None = None, include_text: bool = False, mode: str | None =

@@ -27,6 +27,7 @@ from memchat.store import (
     memory_changes,
     messages,
     replacements,
+    tags,
     tombstones,
     values_in_force,
 )
@@ -126,6 +127,9 @@ class ConversationUndo:
             left = max(memory.seen_count - 1, 1)
             memory_changes.set_columns(self.ctx.tx, memory.id, seen_count=left)
             return True
+        if event.kind == "tag":
+            self._remove_tags(memory, event)
+            return True
         if is_single_valued(memory.key) and self._is_replayed(event):
             return True
         if self._changed_since(event):
@@ -140,6 +144,15 @@ class ConversationUndo:
             return False
         return True
 
+    def _remove_tags(self, memory: Memory, event: Event) -> None:
+        """Remove the tags that an event gave, but for those that were given again since."""
+        given = _given_tags(event)
+        for later in events.of_memory(self.ctx.tx, memory.id):
+            if later.id > event.id and later.kind == "tag" and later.cause not in _UNDONE:
+                given -= _given_tags(later)
+        left = [tag for tag in memory.tags if tag not in given]
+        tags.put(self.ctx.tx, memory.id, self._scope(memory), left, self._cause)
+
     def _is_replayed(self, event: Event) -> bool:
         """Whether ``value_replay`` decides about an event, instead of undoing it by itself."""
         if event.kind == "restore":
@@ -151,14 +164,13 @@ class ConversationUndo:
 
     def _set_day(self, memory: Memory, old: dict[str, Any]) -> None:
         """Set the first or last day back."""
-        scope = self._scope(memory)
         for name, change in (
             ("expires_at", memory_changes.set_expiry),
             ("starts_at", memory_changes.set_start),
         ):
             if name in old:
                 day = date.fromisoformat(old[name]) if old[name] else None
-                change(self.ctx.tx, memory, scope, day, self._cause)
+                change(self.ctx.tx, memory, day, self._cause)
 
     def _changed_since(self, event: Event) -> bool:
         """Whether a later event changed the memory that is not of this conversation: then it
@@ -195,7 +207,7 @@ class ConversationUndo:
         """Restore a retired memory, or link it to the memory that replaces it now."""
         winner = self._successor(memory)
         if winner is None:
-            memory_changes.reactivate(self.ctx.tx, memory, self._scope(memory), self._cause)
+            memory_changes.reactivate(self.ctx.tx, memory, self._cause)
             self.back[memory.id] = memory
         elif winner.id != memory.replaced_by:
             memory_changes.set_columns(self.ctx.tx, memory.id, replaced_by=winner.id)
@@ -222,7 +234,6 @@ class ConversationUndo:
         memory_changes.deactivate(
             self.ctx.tx,
             memory,
-            self._scope(memory),
             _REASONS[before.kind],
             self._cause,
             replaced_by=before.related_id,
@@ -270,3 +281,8 @@ class ConversationUndo:
 
     def _scope(self, memory: Memory) -> int:
         return memories.app_id_of(self.ctx.tx, memory.id)
+
+
+def _given_tags(event: Event) -> set[str]:
+    """The tags that an event gave."""
+    return {*(event.new or {}).get("tags", ())} - {*(event.old or {}).get("tags", ())}

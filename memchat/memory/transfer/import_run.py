@@ -24,7 +24,16 @@ from memchat.memory.transfer.known_sessions import KnownSessions
 from memchat.memory.transfer.known_usage import KnownUsage
 from memchat.memory.transfer.record_check import Values
 from memchat.memory.transfer.record_ids import RecordIds
-from memchat.store import apps, clients, inbox, new_memory, record_kinds, record_rows, sessions
+from memchat.store import (
+    apps,
+    clients,
+    inbox,
+    new_memory,
+    record_kinds,
+    record_rows,
+    sessions,
+    tags,
+)
 from memchat.store.record_kinds import RecordKind
 from memchat.types import EVERY_APP, Imported, RefusedRecord, Scope
 
@@ -268,7 +277,9 @@ class ImportRun:
         replaced_by = values["replaced_by"]
         words = {"sha1": sha1, "search_text": "", "text_hash": ""}
         columns = values | words | {"replaced_by": None}
+        given = columns.pop("tags").split()
         memory_id = self._add(record_kinds.MEMORY, columns, counted=not forgotten)
+        tags.write(self.ctx.tx, memory_id, given)
         self._rows.add_memory(memory_id, app_id, replaced_by=replaced_by, forgotten=forgotten)
 
     def _is_forgotten(self, app_id: int, values: Values, said_at: datetime) -> bool:
