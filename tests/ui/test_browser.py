@@ -439,8 +439,9 @@ def test_a_conversation_of_a_thousand_messages_opens_at_its_end(
         tmp_path,
         """WITH RECURSIVE n(i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < 999)
         INSERT INTO messages (session_id, role, content, created_at, status, memory)
-        SELECT session_id, iif(i % 2, 'assistant', 'user'), iif(i % 2, 'Fine.', 'Turn ' || i / 2),
-        created_at, status, memory FROM n, (SELECT * FROM messages WHERE role = 'user')""",
+        SELECT session_id, iif(i % 2, 'assistant', 'user'),
+        iif(i % 2, 'Fine.', 'Turn ' || (i / 2)), created_at, status, 0
+        FROM n, (SELECT * FROM messages WHERE role = 'user')""",
     )
     with Server(tmp_path) as server:
         opened(browser.new_page(), server.url)
