@@ -199,7 +199,7 @@ def _said(done: Written) -> str:
     memory = done.memory
     named = f"{memory.key}: {memory.value}" if memory is not None else "it"
     return {
-        "stored": f"Remembered {named}.",
+        "stored": f"Remembered {named}{done.reason and f', but {done.reason}'}.",
         "known": f"That was known already: {named}.",
         "waiting": f"Not done yet: {done.reason}. It waits in the person's inbox in memchat.",
         "hidden": f"{named} is out of use: {done.reason}.",

@@ -34,6 +34,7 @@ FORGETS_AN_HOUR = 10
 person decides."""
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact about you"
+_TAGS_WAIT = "its tags wait in the person's inbox"
 _CHANGES_OWN = "it would change what you entered or had forgotten"
 
 
@@ -64,9 +65,11 @@ class ClientFacts:
         kind, name, words = checked_fact(memory_type, key, value)
         fact = self._fact(kind, name, words, expires_at, starts_at)
         fact = replace(fact, tags=checked_tags(tags))
-        if quote is None or _is_order(replace(fact, key="", value="")):
-            return self._take(fact)  # the gate judges key and value, and no tags
-        return self._take_quoted(fact, quote)
+        if quote is None:
+            return self._take(fact)
+        done = self._take_quoted(fact, quote)
+        tagged = done.memory is not None and done.memory.active and fact.tags
+        return self._tag(done, fact.tags) if tagged else done
 
     def change(
         self,
@@ -144,11 +147,20 @@ class ClientFacts:
         if self._rejected(fact):
             return Written("refused", reason=REFUSED)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        quoted = replace(said.fact(), tags=fact.tags)
-        done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
+        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
-            return self._asked(self._waiting(fact), _CHANGES_OWN, None)
+            waiting = self._add_item(inbox_entry(fact, _CHANGES_OWN, None))[1]  # adds the tags
+            return self._asked(waiting, _CHANGES_OWN, None)
         return self._stored(done)
+
+    def _tag(self, done: Written, tags: tuple[str, ...]) -> Written:
+        """Give tags to what a quote of the person proved. The quote proves no tags, so these are
+        taken as the mode allows."""
+        assert done.memory is not None
+        tagged = self.change(done.memory, None, done.memory.expires_at, tags)
+        if tagged.memory is None:
+            return replace(done, inbox_id=tagged.inbox_id, reason=_TAGS_WAIT)
+        return replace(done, memory=tagged.memory)
 
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
@@ -200,12 +212,6 @@ class ClientFacts:
         """Whether the person said no to this."""
         no = {"key": fact.key, "value": fact.value, "status": "rejected"}
         return inbox.holds(self.ctx.tx, self._own, no)
-
-    def _waiting(self, fact: Fact) -> int | None:
-        """The inbox item that asks for this."""
-        waiting = inbox.listed(self.ctx.tx, self._own, "pending")
-        same = [i.id for i in waiting if (i.key, i.value) == (fact.key, fact.value)]
-        return same[-1] if same else None
 
     def _was_refused(self, memory: Memory, relation: str) -> bool:
         """Whether the person said no when a program asked the same before."""
