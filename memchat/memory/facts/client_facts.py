@@ -57,6 +57,7 @@ _FULL = (
 )
 REFUSED = "the person said no to it before"
 _ORDER = "it reads as an instruction, not as a fact"
+_TAGS_WAIT = "its tags wait in the person's inbox"
 _CHANGES_OWN = "it would change what the person entered or had forgotten"
 
 
@@ -85,9 +86,11 @@ class ClientFacts:
         """Store a fact, or ask the person about it. Raises InputError for what cannot be kept,
         SecretError for a secret, NotFound for a quote of a conversation outside the scope."""
         fact = self._checked(memory_type, key, value, expires_at, starts_at, tags)
-        if quote is None or _is_order(replace(fact, key="", value="")):
-            return self._take(fact)  # the gate judges key and value, and no tags
-        return self._take_quoted(fact, quote)
+        if quote is None:
+            return self._take(fact)
+        done = self._take_quoted(fact, quote)
+        tagged = done.memory is not None and done.memory.active and fact.tags
+        return self._tag(done, fact.tags) if tagged else done
 
     def remember_instead(
         self,
@@ -206,11 +209,20 @@ class ClientFacts:
         if self._is_full():
             return Written("refused", reason=_FULL)
         source = Source("model", f"quoted by {self.name}", quote.session_id)
-        quoted = replace(said.fact(), tags=fact.tags)
-        done = ingest(self.ctx, source, [quoted], self.settings.merge_threshold)
+        done = ingest(self.ctx, source, [said.fact()], self.settings.merge_threshold)
         if done.changes[0].kind == "review":
-            return self._asked(self._waiting(fact), _CHANGES_OWN, None)
+            waiting = self._add_item(inbox_entry(fact, _CHANGES_OWN, None))[1]  # adds the tags
+            return self._asked(waiting, _CHANGES_OWN, None)
         return self._stored(done)
+
+    def _tag(self, done: Written, tags: tuple[str, ...]) -> Written:
+        """Give tags to what a quote of the person proved. The quote proves no tags, so these are
+        taken as the mode allows."""
+        assert done.memory is not None
+        tagged = self.change(done.memory, None, done.memory.expires_at, None, tags)
+        if tagged.memory is None:
+            return replace(done, inbox_id=tagged.inbox_id, reason=_TAGS_WAIT)
+        return replace(done, memory=tagged.memory)
 
     def _store(self, fact: Fact) -> Written:
         said = f"{fact.key}: {fact.value}"
